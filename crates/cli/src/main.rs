@@ -1,0 +1,3 @@
+//! The `sawmill` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Parquet footers, decoded into flat metadata.

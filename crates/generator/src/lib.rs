@@ -1,0 +1,1 @@
+//! Datasets of nested records, written as Parquet.

@@ -1,0 +1,1 @@
+//! Loads Parquet into database servers.

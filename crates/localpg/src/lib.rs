@@ -1,0 +1,1 @@
+//! An ephemeral PostgreSQL server.

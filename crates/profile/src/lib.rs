@@ -1,0 +1,1 @@
+//! Phases, clocks, memory and counters of a run.
