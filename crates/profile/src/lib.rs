@@ -12,9 +12,31 @@
 //! let report = phase.finish();
 //! assert_eq!((report.rows, report.bytes), (1000, 64_000));
 //! ```
+//!
+//! Inside a phase, threads that are attached to it ([`Phase::attach`]) record nested [`span`]s of
+//! work and [`wait`]s of a kind; [`bottleneck`] reads off them what set the speed.
 
+mod bottleneck;
+mod error;
+mod hardware;
+mod ledger;
+mod peak_memory;
 mod phase;
+#[cfg(target_os = "linux")]
+mod proc_files;
 mod process;
+mod seconds;
+mod span;
+mod span_report;
+mod thread_clock;
+mod wait;
 
+pub use bottleneck::{Bottleneck, Limit, StageTime, bottleneck, stages};
+pub use error::{Error, Result};
+pub use hardware::{Hardware, HardwareCounters, HardwareCounts, HardwareSnapshot};
+pub use ledger::{AttachedThread, SpanSink, flush_thread};
 pub use phase::{Phase, PhaseReport, Profile};
-pub use process::{cpu_time, peak_memory, reset_peak_memory};
+pub use process::{cpu_time, name_thread, peak_memory, reset_peak_memory};
+pub use span::{Span, span, wait};
+pub use span_report::{SpanReport, ThreadReport};
+pub use wait::WaitKind;
