@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::span_report::{SpanReport, ThreadReport, merge};
 use crate::thread_clock::ThreadClock;
@@ -120,7 +120,8 @@ pub(crate) struct Ledger {
     nodes: Vec<Node>,
     current: u32,
     pub(crate) clock: ThreadClock,
-    since: (Instant, Duration),
+    /// Wall and CPU time of the last flush.
+    since: (u64, u64),
     counted: bool,
     /// The attachment that this one interrupts.
     outer: Option<Box<Ledger>>,
@@ -134,8 +135,8 @@ struct Node {
     first_child: u32,
     next_sibling: u32,
     calls: u64,
-    wall: Duration,
-    cpu: Duration,
+    wall: u64,
+    cpu: u64,
     rows: u64,
     bytes: u64,
 }
@@ -149,25 +150,26 @@ impl Node {
             first_child: NONE,
             next_sibling: NONE,
             calls: 0,
-            wall: Duration::ZERO,
-            cpu: Duration::ZERO,
+            wall: 0,
+            cpu: 0,
             rows: 0,
             bytes: 0,
         }
     }
 }
 
-/// What a closed span adds to its place in the tree.
+/// What a closed span adds to its place in the tree; times in ns.
 pub(crate) struct Closed {
     pub(crate) node: u32,
-    pub(crate) wall: Duration,
-    pub(crate) cpu: Duration,
+    pub(crate) wall: u64,
+    pub(crate) cpu: u64,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
 }
 
 impl Ledger {
     /// Runs `work` on the calling thread's ledger; `None` where it has none.
+    #[inline]
     pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         LEDGER
             .try_with(|cell| cell.try_borrow_mut().ok()?.as_deref_mut().map(work))
@@ -183,9 +185,8 @@ impl Ledger {
                 if slot.as_ref().is_some_and(|ledger| ledger.sink.same(sink)) {
                     return None;
                 }
-                let now = Instant::now();
-                let mut clock = ThreadClock::start(now);
-                let since = (now, clock.at(now));
+                let mut clock = ThreadClock::start();
+                let since = (0, clock.cpu_at(0));
                 let generation = GENERATIONS.fetch_add(1, Relaxed);
                 *slot = Some(Box::new(Self {
                     generation,
@@ -220,6 +221,7 @@ impl Ledger {
 
     /// Goes to the child of the current place that has this name, and gives it; `None` where the
     /// tree is full.
+    #[inline]
     pub(crate) fn enter(&mut self, name: &'static str, wait: Option<WaitKind>) -> Option<u32> {
         let mut last = NONE;
         let mut child = self.nodes.get(self.current as usize)?.first_child;
@@ -232,6 +234,11 @@ impl Ledger {
             last = child;
             child = node.next_sibling;
         }
+        self.add_child(name, wait, last)
+    }
+
+    #[cold]
+    fn add_child(&mut self, name: &'static str, wait: Option<WaitKind>, last: u32) -> Option<u32> {
         if self.nodes.len() >= MOST_NODES {
             return None;
         }
@@ -246,6 +253,7 @@ impl Ledger {
     }
 
     /// Enters a closed span and goes back to its parent.
+    #[inline]
     pub(crate) fn leave(&mut self, closed: &Closed) {
         if let Some(node) = self.nodes.get_mut(closed.node as usize) {
             node.calls += 1;
@@ -258,14 +266,14 @@ impl Ledger {
     }
 
     fn flush(&mut self, attached: u64) {
-        let now = Instant::now();
-        let cpu = self.clock.exactly_at(now);
+        let now = self.clock.wall();
+        let cpu = self.clock.exact_cpu_at(now);
         let report = ThreadReport {
             name: self.thread_name.clone(),
             // The first flush stands for the attachment, so that a live thread is seen as one.
             attached: if self.counted { 0 } else { 1.max(attached) },
-            wall: now.saturating_duration_since(self.since.0),
-            cpu: cpu.saturating_sub(self.since.1),
+            wall: Duration::from_nanos(now.saturating_sub(self.since.0)),
+            cpu: Duration::from_nanos(cpu.saturating_sub(self.since.1)),
             spans: self.drain_children(ROOT, 0),
         };
         self.counted = true;
@@ -283,8 +291,8 @@ impl Ledger {
                 name: node.wait.map_or(node.name, WaitKind::label).to_owned(),
                 wait: node.wait,
                 calls: std::mem::take(&mut node.calls),
-                wall: std::mem::take(&mut node.wall),
-                cpu: std::mem::take(&mut node.cpu),
+                wall: Duration::from_nanos(std::mem::take(&mut node.wall)),
+                cpu: Duration::from_nanos(std::mem::take(&mut node.cpu)),
                 rows: std::mem::take(&mut node.rows),
                 bytes: std::mem::take(&mut node.bytes),
                 children: Vec::new(),
