@@ -66,10 +66,7 @@ impl StageTime {
 
     /// Time in which it waited for another stage, in seconds.
     fn for_others(&self) -> f64 {
-        [WaitKind::ChannelFull, WaitKind::ChannelEmpty]
-            .iter()
-            .filter_map(|kind| self.waits.get(kind))
-            .sum()
+        [WaitKind::ChannelFull, WaitKind::ChannelEmpty].iter().filter_map(|kind| self.waits.get(kind)).sum()
     }
 }
 

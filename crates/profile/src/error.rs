@@ -12,11 +12,7 @@ pub struct Error {
 
 impl Error {
     /// An error from its three parts; empty parts are left out when it is shown.
-    pub fn new(
-        what: impl Into<String>,
-        place: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
+    pub fn new(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { what: what.into(), place: place.into(), advice: advice.into() }
     }
 

@@ -60,9 +60,10 @@ impl SpanSink {
     fn take_in(&self, report: ThreadReport) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let full = threads.len() >= MOST_THREADS;
-        let place = threads.iter().position(|have| have.name == report.name).or_else(|| {
-            if full { threads.iter().position(|have| have.name == OTHER_THREADS) } else { None }
-        });
+        let place = threads
+            .iter()
+            .position(|have| have.name == report.name)
+            .or_else(|| if full { threads.iter().position(|have| have.name == OTHER_THREADS) } else { None });
         match place.and_then(|place| threads.get_mut(place)) {
             Some(have) => {
                 have.attached += report.attached;
@@ -171,10 +172,7 @@ impl Ledger {
     /// Runs `work` on the calling thread's ledger; `None` where it has none.
     #[inline]
     pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        LEDGER
-            .try_with(|cell| cell.try_borrow_mut().ok()?.as_deref_mut().map(work))
-            .ok()
-            .flatten()
+        LEDGER.try_with(|cell| cell.try_borrow_mut().ok()?.as_deref_mut().map(work)).ok().flatten()
     }
 
     fn open(sink: &SpanSink, thread_name: &str) -> u64 {

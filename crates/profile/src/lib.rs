@@ -20,16 +20,24 @@ mod bottleneck;
 mod error;
 mod hardware;
 mod ledger;
+#[cfg(target_os = "linux")]
+mod listener;
+mod observed;
 mod peak_memory;
 mod phase;
 #[cfg(target_os = "linux")]
 mod proc_files;
 mod process;
+#[cfg(target_os = "linux")]
+mod process_tree;
+mod sampler;
 mod seconds;
 mod span;
 mod span_report;
 mod thread_clock;
+mod timeline;
 mod wait;
+mod wire;
 
 pub use bottleneck::{Bottleneck, Limit, StageTime, bottleneck, stages};
 pub use error::{Error, Result};
@@ -37,6 +45,9 @@ pub use hardware::{Hardware, HardwareCounters, HardwareCounts, HardwareSnapshot}
 pub use ledger::{AttachedThread, SpanSink, flush_thread};
 pub use phase::{Phase, PhaseReport, Profile};
 pub use process::{cpu_time, name_thread, peak_memory, reset_peak_memory};
+pub use sampler::{Sampler, SamplerOptions, Target};
 pub use span::{Span, span, wait};
 pub use span_report::{SpanReport, ThreadReport};
+pub use timeline::{Points, Sample, Timeline, Usage};
 pub use wait::WaitKind;
+pub use wire::{CountedStream, WireCounters};

@@ -47,9 +47,7 @@ impl Stat {
 /// CPU time of a thread in nanoseconds, finer than the ticks of `stat`: the first number of
 /// `/proc/<pid>/task/<tid>/schedstat`, where the kernel is built with it.
 pub(crate) fn run_time(path: &str) -> Option<Duration> {
-    with_text(path, |text| {
-        text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-    })?
+    with_text(path, |text| text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos))?
 }
 
 /// Resident and shared memory in bytes: fields 2 and 3 of `/proc/<pid>/statm`.

@@ -31,11 +31,8 @@ pub(crate) mod list {
         to.collect_seq(values.iter().map(Duration::as_secs_f64))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<Duration>, D::Error> {
-        Vec::<f64>::deserialize(from)
-            .map(|values| values.into_iter().map(super::from_number).collect())
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
+        Vec::<f64>::deserialize(from).map(|values| values.into_iter().map(super::from_number).collect())
     }
 }
 

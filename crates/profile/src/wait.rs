@@ -22,8 +22,7 @@ pub enum WaitKind {
 
 impl WaitKind {
     /// All kinds, in the order in which reports list them.
-    pub const ALL: [Self; 5] =
-        [Self::ChannelFull, Self::ChannelEmpty, Self::Network, Self::Disk, Self::Lock];
+    pub const ALL: [Self; 5] = [Self::ChannelFull, Self::ChannelEmpty, Self::Network, Self::Disk, Self::Lock];
 
     /// The kind in a few words, as it stands in reports.
     pub fn label(self) -> &'static str {
