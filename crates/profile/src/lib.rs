@@ -16,13 +16,20 @@
 //! Inside a phase, threads that are attached to it ([`Phase::attach`]) record nested [`span`]s of
 //! work and [`wait`]s of a kind; [`bottleneck`] reads off them what set the speed.
 
+mod bootstrap;
 mod bottleneck;
+mod command_run;
+mod command_words;
+mod comparison;
 mod error;
 mod hardware;
 mod ledger;
 #[cfg(target_os = "linux")]
 mod listener;
+#[cfg(unix)]
+mod measured_child;
 mod observed;
+mod output_tail;
 mod peak_memory;
 mod phase;
 #[cfg(target_os = "linux")]
@@ -30,24 +37,33 @@ mod proc_files;
 mod process;
 #[cfg(target_os = "linux")]
 mod process_tree;
+mod run;
 mod sampler;
 mod seconds;
 mod span;
 mod span_report;
+mod statistics;
 mod thread_clock;
 mod timeline;
 mod wait;
 mod wire;
 
+pub use bootstrap::Interval;
 pub use bottleneck::{Bottleneck, Limit, StageTime, bottleneck, stages};
+pub use command_run::{CommandLine, CommandRun, Ending, Output};
+pub use command_words::split_command;
+pub use comparison::{Comparison, Method, Verdict};
 pub use error::{Error, Result};
 pub use hardware::{Hardware, HardwareCounters, HardwareCounts, HardwareSnapshot};
 pub use ledger::{AttachedThread, SpanSink, flush_thread};
+pub use output_tail::CapturedOutput;
 pub use phase::{Phase, PhaseReport, Profile};
 pub use process::{cpu_time, name_thread, peak_memory, reset_peak_memory};
+pub use run::{Run, RunNumber, RunPlan, Side, run_interleaved};
 pub use sampler::{Sampler, SamplerOptions, Target};
 pub use span::{Span, span, wait};
 pub use span_report::{SpanReport, ThreadReport};
+pub use statistics::Statistics;
 pub use timeline::{Points, Sample, Timeline, Usage};
 pub use wait::WaitKind;
 pub use wire::{CountedStream, WireCounters};

@@ -23,19 +23,6 @@ pub(crate) fn from_number(seconds: f64) -> Duration {
     Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32)
 }
 
-/// The same for a list.
-pub(crate) mod list {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(values: &[Duration], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(values.iter().map(Duration::as_secs_f64))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
-        Vec::<f64>::deserialize(from).map(|values| values.into_iter().map(super::from_number).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
