@@ -55,10 +55,9 @@ mod tests {
     fn a_phase_started_later_does_not_hide_the_peak_of_an_earlier_one() {
         const SIZE: usize = 96 << 20;
         let outer = PeakMemory::start();
-        let before = outer.so_far().unwrap();
         drop(std::hint::black_box(vec![1u8; SIZE]));
         let inner = PeakMemory::start();
-        assert!(outer.so_far().unwrap() >= before + SIZE as u64 / 2);
+        assert!(outer.so_far().unwrap() >= SIZE as u64);
         assert!(inner.so_far().is_some());
     }
 }
