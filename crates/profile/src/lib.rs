@@ -47,6 +47,7 @@ mod proc_files;
 mod process;
 #[cfg(target_os = "linux")]
 mod process_tree;
+mod report;
 mod results;
 mod run;
 mod sampler;
@@ -79,6 +80,7 @@ pub use output_tail::CapturedOutput;
 pub use phase::{Phase, PhaseReport, Profile};
 pub use phase_table::{phases_table, results_table, spans_table};
 pub use process::{cpu_time, name_thread, peak_memory, reset_peak_memory};
+pub use report::{html_report, write_html_report};
 pub use results::{Case, Commit, RESULT_FORMAT, RESULT_VERSION, ResultFile, SideComparison, SideResult};
 pub use run::{Run, RunNumber, RunPlan, Side, run_interleaved};
 pub use sampler::{Sampler, SamplerOptions, Target};
