@@ -79,7 +79,8 @@ fn clean(name: &str) -> String {
 }
 
 /// A function's name as a person would write it: without the hash that the compiler adds, without
-/// the crate's disambiguator, with `{closure}` once for closures in closures.
+/// the crate's disambiguator, with `{closure}` once for closures in closures and without the types
+/// that a generic function was made for.
 pub(crate) fn readable(name: &str) -> String {
     let mut name = name.trim().to_owned();
     // Legacy mangling ends in ::h and 16 hexadecimal digits.
@@ -114,7 +115,28 @@ pub(crate) fn readable(name: &str) -> String {
     while plain.contains("{closure}::{closure}") {
         plain = plain.replace("{closure}::{closure}", "{closure}");
     }
-    plain
+    without_types(plain)
+}
+
+/// `fold<Range<u64>, u64>` is `fold`; the brackets of `<A as B>::next` are kept.
+fn without_types(name: String) -> String {
+    if !name.ends_with('>') || name.starts_with('<') || name.contains("operator") {
+        return name;
+    }
+    let mut depth = 0;
+    // The > of -> closes nothing.
+    let arrow = |at: usize| name.get(..at).is_some_and(|before| before.ends_with('-'));
+    for (at, char) in name.char_indices().rev() {
+        match char {
+            '>' if !arrow(at) => depth += 1,
+            '<' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return name.get(..at).map_or(name.clone(), |before| before.trim_end_matches("::").to_owned());
+        }
+    }
+    name
 }
 
 #[cfg(test)]
@@ -138,5 +160,8 @@ mod tests {
         assert_eq!(readable("core[1a2b3c4d]::iter::{closure#0}::{closure#1}"), "core::iter::{closure}");
         assert_eq!(readable("<[u8] as a::B>::c"), "<[u8] as a::B>::c");
         assert_eq!(readable("a::hot::high"), "a::hot::high");
+        assert_eq!(readable("fold<Range<u64>, fn(u8) -> u64>"), "fold");
+        assert_eq!(readable("a::collect::<Vec<u8>>"), "a::collect");
+        assert_eq!(readable("<A as Into<B>>::into"), "<A as Into<B>>::into");
     }
 }

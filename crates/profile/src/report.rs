@@ -36,10 +36,10 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
     };
     let mut body = String::new();
     body.push_str(&head_of(last));
+    body.push_str(&summary(last));
     if files.len() > 1 {
         body.push_str(&history(files));
     }
-    body.push_str(&summary(last));
     for name in names(last) {
         let cases: Vec<&Case> = last.cases.iter().filter(|case| case.name == name).collect();
         body.push_str(&section(
@@ -80,7 +80,7 @@ fn section(title: &str, note: &str, content: &str) -> String {
 
 /// A value in seconds as people read it.
 fn time(value: f64) -> String {
-    format_duration(seconds::from_number(value))
+    if value == 0.0 { "0".to_owned() } else { format_duration(seconds::from_number(value)) }
 }
 
 /// The names of the cases in the order of their first appearance.
@@ -122,7 +122,7 @@ fn summary(file: &ResultFile) -> String {
     let mut text = String::from(
         "<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">case</th><th class=\"l\">side</th><th>runs</th>\
          <th>min</th><th>median</th><th>95 % interval</th><th>sd</th><th>rate</th><th>cpu</th>\
-         <th>peak memory</th><th>ours takes</th><th class=\"l\">verdict</th></tr></thead>\n<tbody>\n",
+         <th>memory</th><th class=\"l\">ours takes</th></tr></thead>\n<tbody>\n",
     );
     for case in &file.cases {
         for (place, side) in case.sides.iter().enumerate() {
@@ -136,9 +136,9 @@ fn summary(file: &ResultFile) -> String {
             };
             let outliers = figure(&side.wall, &|wall| match wall.outliers.len() {
                 0 => String::new(),
-                count => format!(" ({count} outlying)"),
+                count => format!(" ({count} out)"),
             });
-            let mut cells = vec![
+            let cells = [
                 format!("{}{outliers}", side.runs.len()),
                 figure(&side.wall, &|wall| time(wall.min)),
                 figure(&side.wall, &|wall| time(wall.median)),
@@ -149,7 +149,6 @@ fn summary(file: &ResultFile) -> String {
                 figure(&side.peak_memory, &|memory| format_bytes(memory.median as u64)),
             ];
             let found = case.comparisons.iter().find(|found| place > 0 && found.with == side.name);
-            cells.push(found.map(|found| format!("{:.3} x", found.comparison.ratio)).unwrap_or_default());
             let title = if place == 0 { case.title() } else { String::new() };
             let _ = write!(
                 text,
@@ -166,10 +165,9 @@ fn summary(file: &ResultFile) -> String {
         for found in case.comparisons.iter().filter(|found| !sides.contains(&found.with.as_str())) {
             let _ = writeln!(
                 text,
-                "<tr><td></td><td class=\"l\">saved: {}</td><td colspan=\"8\"></td><td>{:.3} x</td>\
+                "<tr><td></td><td class=\"l\">saved: {}</td><td colspan=\"8\"></td>\
                  <td class=\"l\">{}</td></tr>",
                 escape(&found.with),
-                found.comparison.ratio,
                 verdict(Some(found))
             );
         }
@@ -187,11 +185,25 @@ fn verdict(found: Option<&crate::results::SideComparison>) -> String {
         Verdict::Slower => "slower",
         Verdict::NoDifferenceSeen => "same",
     };
-    let text = found.comparison.verdict.to_string();
+    let text = format!("{:.3} x, {}", found.comparison.ratio, found.comparison.verdict);
     format!(
         "<span class=\"verdict {class}\" title=\"{}\">{text}</span>",
         escape(&found.comparison.to_string())
     )
+}
+
+/// Named lines of points, in the order in which the sides first appear: ours first.
+type Series = Vec<(String, Vec<Option<Statistics>>)>;
+
+/// Enters a point of a side into its line.
+fn enter(series: &mut Series, side: &str, place: usize, points: usize, wall: Option<&Statistics>) {
+    let line = series.iter().position(|(name, _)| name == side).unwrap_or_else(|| {
+        series.push((side.to_owned(), vec![None; points]));
+        series.len() - 1
+    });
+    if let Some(point) = series.get_mut(line).and_then(|(_, line)| line.get_mut(place)) {
+        *point = wall.cloned();
+    }
 }
 
 /// The history of each case over several files.
@@ -203,21 +215,20 @@ fn history(files: &[ResultFile]) -> String {
         }
     }
     let labels: Vec<String> = files.iter().map(|file| file.label.clone()).collect();
-    let mut pictures = String::new();
+    let size = if titles.len() > 2 { trend::HALF } else { trend::WHOLE };
+    let mut pictures = String::from(if titles.len() > 2 { "<div class=\"pairs\">\n" } else { "<div>\n" });
     for title in titles {
-        let mut series: BTreeMap<String, Vec<Option<Statistics>>> = BTreeMap::new();
+        let mut series: Series = Vec::new();
         for (place, file) in files.iter().enumerate() {
             let case = file.cases.iter().find(|case| case.title() == title);
             for side in case.into_iter().flat_map(|case| &case.sides) {
-                let points = series.entry(side.name.clone()).or_insert_with(|| vec![None; files.len()]);
-                if let Some(point) = points.get_mut(place) {
-                    point.clone_from(&side.wall);
-                }
+                enter(&mut series, &side.name, place, files.len(), side.wall.as_ref());
             }
         }
-        let series: Vec<(String, Vec<Option<Statistics>>)> = series.into_iter().collect();
-        let _ = write!(pictures, "<h3>{}</h3>\n{}", escape(&title), trend::draw(&labels, &series, &title));
+        let picture = trend::draw(&labels, &series, &title, size);
+        let _ = write!(pictures, "<div><h3>{}</h3>\n{picture}</div>\n", escape(&title));
     }
+    pictures.push_str("</div>\n");
     let note = "Each point is a file of results: the line is the median, the band reaches from the fastest run \
                 to the slowest.";
     section("History", note, &pictures)
@@ -237,23 +248,17 @@ fn sweep(name: &str, cases: &[&Case]) -> String {
         [] => String::new(),
         [(parameter, values)] => {
             let labels: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-            let mut series: Vec<(String, Vec<Option<Statistics>>)> = Vec::new();
+            let mut series: Series = Vec::new();
             for case in cases {
                 let value = case.parameters.get(*parameter).map(String::as_str);
                 let Some(place) = values.iter().position(|have| Some(*have) == value) else { continue };
                 for side in &case.sides {
-                    let at = series.iter().position(|(name, _)| *name == side.name).unwrap_or_else(|| {
-                        series.push((side.name.clone(), vec![None; values.len()]));
-                        series.len() - 1
-                    });
-                    if let Some(point) = series.get_mut(at).and_then(|(_, points)| points.get_mut(place)) {
-                        point.clone_from(&side.wall);
-                    }
+                    enter(&mut series, &side.name, place, values.len(), side.wall.as_ref());
                 }
             }
             let title = format!("{name}: time over {parameter}");
             let note = "The line is the median, the band reaches from the fastest run to the slowest.";
-            section(&title, note, &trend::draw(&labels, &series, &title))
+            section(&title, note, &trend::draw(&labels, &series, &title, trend::WHOLE))
         }
         more => {
             let mut pictures = String::new();
@@ -262,9 +267,9 @@ fn sweep(name: &str, cases: &[&Case]) -> String {
                     pictures.push_str(&heat_map::draw(cases, first, second));
                 }
             }
-            let note = "Median time of our side; darker is slower. Below each time the speed against the first \
-                        value of the row. Where more than two parameters were swept, a cell is the fastest of its \
-                        cases.";
+            let note = "Median time of our side; the stronger the colour, the slower. Below each time the speed \
+                        against the first cell. Where more than two parameters were swept, a cell is the \
+                        fastest of its cases.";
             section(&format!("{name}: two parameters at a time"), note, &pictures)
         }
     }

@@ -130,6 +130,9 @@ addEventListener('load', function () {
   var problems = [];
   if (document.documentElement.scrollWidth > innerWidth) problems.push('the page is wider than the window');
   if (performance.getEntriesByType('resource').length) problems.push('something was loaded from elsewhere');
+  document.querySelectorAll('.scroll').forEach(function (part) {
+    if (part.scrollWidth > part.clientWidth + 1) problems.push('a table or flame graph is cut off');
+  });
   var charts = document.querySelectorAll('svg.chart, svg.flame');
   charts.forEach(function (svg) {
     var box = svg.getBoundingClientRect(), label = svg.getAttribute('aria-label');

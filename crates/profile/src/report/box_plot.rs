@@ -31,12 +31,13 @@ pub(super) fn draw(cases: &[&Case]) -> String {
             names.len() - 1
         }) % 8;
         let y = ROW * row as f64 + ROW / 2.0;
-        let title = case.title();
+        // The picture's heading has the name of the case.
+        let title = case.parameters_text();
         if title != last_title {
             if row > 0 {
                 drawing.line("grid", (0.0, y - ROW / 2.0), (WIDTH, y - ROW / 2.0));
             }
-            drawing.text("", (4.0, y + 4.0), "start", &clipped(&title, 27));
+            drawing.text("", (4.0, y + 4.0), "start", &clipped(&title, 29));
             last_title = title;
         }
         drawing.text("tick", (LEFT - 12.0, y + 4.0), "end", &clipped(&side.name, 18));

@@ -13,7 +13,7 @@ const ROW: f64 = 44.0;
 /// A parameter's name and its values, in the order in which they were swept.
 type Parameter<'a> = (&'a str, Vec<&'a str>);
 
-/// One cell for each pair of values; the darker, the slower.
+/// One cell for each pair of values; the stronger its colour, the slower.
 pub(super) fn draw(cases: &[&Case], first: &Parameter<'_>, second: &Parameter<'_>) -> String {
     // The parameter with more values runs across.
     let (across, down) = if first.1.len() >= second.1.len() { (first, second) } else { (second, first) };
@@ -40,10 +40,10 @@ pub(super) fn draw(cases: &[&Case], first: &Parameter<'_>, second: &Parameter<'_
         let x = LEFT + cell * (number as f64 + 0.5);
         drawing.text("", (x, TOP - 10.0), "middle", &clipped(column, (cell / 7.0) as usize));
     }
+    let base = across.1.first().zip(down.1.first()).and_then(|(column, row)| median(column, row));
     for (line, row) in down.1.iter().enumerate() {
         let y = TOP + ROW * line as f64;
         drawing.text("", (LEFT - 12.0, y + ROW / 2.0 + 4.0), "end", &clipped(row, 18));
-        let base = across.1.first().and_then(|column| median(column, row));
         for (number, column) in across.1.iter().enumerate() {
             let x = LEFT + cell * number as f64;
             let centre = x + cell / 2.0;
@@ -63,7 +63,7 @@ pub(super) fn draw(cases: &[&Case], first: &Parameter<'_>, second: &Parameter<'_
             ));
             let strong = if opacity > 0.55 { "strong" } else { "" };
             drawing.text(strong, (centre, y + 19.0), "middle", &time(value));
-            if let Some(base) = base.filter(|_| number > 0) {
+            if let Some(base) = base.filter(|_| number > 0 || line > 0) {
                 let speed = format!("{:.2} x", base / value);
                 drawing.text(&format!("small {strong}"), (centre, y + 34.0), "middle", &speed);
             }

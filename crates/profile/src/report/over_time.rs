@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use super::trend::legend;
-use crate::byte_sizes::{format_byte_rate, format_bytes};
+use crate::byte_sizes::format_byte_rate;
 use crate::svg::{Axis, Drawing, escape};
 use crate::timeline::{Points, Timeline};
 
 const WIDTH: f64 = 1080.0;
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 76.0;
+/// Memory is drawn in MiB, so that the numbers at its axis are round ones.
+const MIB: f64 = 1_048_576.0;
 /// Threads with names of their own in the picture; the rest is one series.
 const MOST_THREADS: usize = 6;
 
@@ -23,7 +25,7 @@ struct Line {
 pub(super) fn draw(timeline: &Timeline) -> String {
     let mut text = String::new();
     let parts = [
-        ("Memory", lines("memory", &memory(timeline), |v| format_bytes(v.max(0.0) as u64))),
+        ("Memory (MiB)", lines("memory", &memory(timeline), |v| format!("{v}"))),
         ("Processors in use", processors(timeline)),
         ("Bytes a second", lines("bytes a second", &bytes(timeline), format_byte_rate)),
     ];
@@ -45,12 +47,12 @@ fn memory(timeline: &Timeline) -> Vec<Line> {
     let own = timeline
         .samples
         .iter()
-        .filter_map(|sample| Some((sample.at.as_secs_f64(), sample.own.resident? as f64)));
+        .filter_map(|sample| Some((sample.at.as_secs_f64(), sample.own.resident? as f64 / MIB)));
     let mut all = vec![line("this process", own.collect())];
     for (place, name) in timeline.watched.iter().enumerate() {
         let points = timeline.samples.iter().filter_map(|sample| {
             let usage = (*sample.watched.get(place)?)?;
-            Some((sample.at.as_secs_f64(), usage.resident? as f64))
+            Some((sample.at.as_secs_f64(), usage.resident? as f64 / MIB))
         });
         all.push(Line { name: name.clone(), points: points.collect(), dashed: true });
     }

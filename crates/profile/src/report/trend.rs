@@ -8,23 +8,34 @@ use super::time;
 use crate::statistics::Statistics;
 use crate::svg::{Axis, Drawing, escape};
 
-const WIDTH: f64 = 1080.0;
-const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 76.0;
-/// Most labels that are written below; of more, every second, third, ... is.
-const MOST_LABELS: usize = 12;
+/// The least room for a label below, in pixels; where there is less, every second, third, ... is
+/// written.
+const LABEL: f64 = 80.0;
+
+/// Width and height of a picture.
+pub(super) type Size = (f64, f64);
+/// One picture in the width of the page.
+pub(super) const WHOLE: Size = (1080.0, 290.0);
+/// One of two beside each other.
+pub(super) const HALF: Size = (530.0, 210.0);
 
 /// One line for each named series; points that are missing leave a gap.
-pub(super) fn draw(labels: &[String], series: &[(String, Vec<Option<Statistics>>)], title: &str) -> String {
-    let (right, bottom) = (WIDTH - 24.0, HEIGHT - 34.0);
+pub(super) fn draw(
+    labels: &[String],
+    series: &[(String, Vec<Option<Statistics>>)],
+    title: &str,
+    size: Size,
+) -> String {
+    let (right, bottom) = (size.0 - 24.0, size.1 - 34.0);
     let ends = series.iter().flat_map(|(_, points)| points.iter().flatten()).flat_map(|p| [p.min, p.max]);
     // Times are compared by their height, so the axis starts at zero.
     let axis = Axis::over(ends.chain([0.0]), bottom, 12.0);
     let step = (right - LEFT) / labels.len().max(1) as f64;
     let x = |place: usize| LEFT + step * (place as f64 + 0.5);
-    let mut drawing = Drawing::new(WIDTH, HEIGHT);
+    let mut drawing = Drawing::new(size.0, size.1);
     drawing.upward_axis(&axis, (LEFT, right), time);
-    let every = labels.len().div_ceil(MOST_LABELS).max(1);
+    let every = (LABEL / step.max(1.0)).ceil().max(1.0) as usize;
     let letters = (step * every as f64 / 7.0) as usize;
     for (place, label) in labels.iter().enumerate().step_by(every) {
         drawing.text("tick", (x(place), bottom + 18.0), "middle", &clipped(label, letters.max(3)));

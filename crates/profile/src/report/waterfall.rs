@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::box_plot::clipped;
 use super::time;
 use crate::bottleneck::{StageTime, stages};
+use crate::hardware::Hardware;
 use crate::phase::PhaseReport;
 use crate::svg::{Axis, Drawing, escape};
 use crate::wait::WaitKind;
@@ -39,12 +40,23 @@ pub(super) fn draw(phases: &[PhaseReport]) -> String {
         text.push_str("</p>\n");
         text.push_str(&thread_time(&with_threads));
     }
-    let hardware = phases.iter().filter(|phase| phase.hardware != crate::hardware::Hardware::NotMeasured);
-    for phase in hardware {
-        let counted = escape(&phase.hardware.to_string());
-        let _ = writeln!(text, "<p class=\"note\">{}: hardware counters {counted}</p>", escape(&phase.name));
-    }
+    text.push_str(&hardware(phases));
     text
+}
+
+/// What the hardware counted in each phase; one line where that is the same for all.
+fn hardware(phases: &[PhaseReport]) -> String {
+    let measured = phases.iter().filter(|phase| phase.hardware != Hardware::NotMeasured);
+    let lines: Vec<(&str, String)> =
+        measured.map(|phase| (phase.name.as_str(), phase.hardware.to_string())).collect();
+    let Some((_, first)) = lines.first() else { return String::new() };
+    if lines.iter().all(|(_, line)| line == first) {
+        return format!("<p class=\"note\">Hardware counters: {}</p>\n", escape(first));
+    }
+    let line = |(name, line): &(&str, String)| {
+        format!("<p class=\"note\">Hardware counters of {}: {}</p>\n", escape(name), escape(line))
+    };
+    lines.iter().map(line).collect()
 }
 
 fn waterfall(phases: &[PhaseReport]) -> String {
