@@ -102,9 +102,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     if let Some(error) = lock(&run.failure).take() {
         return Err(error);
     }
-    let states = run.files.into_iter().map(|(state, _)| state.into_inner());
-    let states = states.map(|state| state.unwrap_or_else(PoisonError::into_inner));
-    Ok(states.filter_map(|state| state.done).collect())
+    Ok(run.files.iter().filter_map(|(state, _)| lock(state).done.take()).collect())
 }
 
 /// A file among the row groups that threads make for it.
