@@ -1,10 +1,9 @@
 //! PostgreSQL's server programs, checked to be there and to run.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::account::Account;
-use crate::{DownloadProgress, Error, Search};
+use crate::{DownloadProgress, Error, Search, process};
 
 /// What a server needs.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
@@ -98,12 +97,8 @@ fn ask_version(program: &Path, account: &Account) -> Result<String, Error> {
             .at_path(program)
             .advise("install a complete PostgreSQL for this machine, in a folder that this account may enter")
     };
-    let output = account
-        .command(program)
-        .arg("--version")
-        .current_dir("/")
-        .output()
-        .map_err(|cause: io::Error| cannot(cause.to_string()))?;
+    let output = process::ask(account.command(program).arg("--version").current_dir("/"))
+        .map_err(|cause| cannot(cause.to_string()))?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         return Err(cannot(format!("{}, {}", output.status, errors.trim())));

@@ -1,7 +1,26 @@
-//! Processes: signals to them, and which of them live in a server's directory.
+//! Processes: short ones that are asked something, signals, and who lives in a server's directory.
 
 use std::io;
 use std::path::Path;
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Runs a program and takes its output.
+///
+/// A program that was written a moment ago may be "busy": another thread that was just starting a
+/// process of its own still holds the file open for writing, until that process has its program.
+pub(crate) fn ask(command: &mut Command) -> io::Result<Output> {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    loop {
+        match command.output() {
+            Err(busy) if busy.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
+                sleep(Duration::from_millis(5));
+            }
+            outcome => return outcome,
+        }
+    }
+}
 
 /// A signal of PostgreSQL's shutdown protocol
 /// (<https://www.postgresql.org/docs/current/server-shutdown.html>).
@@ -97,7 +116,6 @@ fn names_data_directory<'a>(mut words: impl Iterator<Item = &'a [u8]>, directory
 mod tests {
     use super::*;
     use crate::account::effective_uid;
-    use std::process::Command;
 
     #[test]
     fn a_process_that_only_works_in_the_directory_is_no_resident() {

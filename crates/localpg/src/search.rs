@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::account::{Account, effective_uid};
-use crate::{Binaries, DownloadProgress, Error};
+use crate::{Binaries, DownloadProgress, Error, process};
 
 /// The places to look for PostgreSQL, and the caches to download it to.
 ///
@@ -174,7 +175,7 @@ fn ask_pg_config(folder: &Path) -> Option<PathBuf> {
     if !program.is_file() {
         return None;
     }
-    let output = std::process::Command::new(program).arg("--bindir").output().ok()?;
+    let output = process::ask(Command::new(program).arg("--bindir")).ok()?;
     let told = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| PathBuf::from(told.trim_end()))
 }

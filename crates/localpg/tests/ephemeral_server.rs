@@ -351,7 +351,8 @@ fn an_ordinary_user_starts_a_server_too() {
     // The binary may lie where only root can go.
     let place = shared_directory();
     let program = place.path().join("test");
-    fs::copy(this_program(), &program).unwrap();
+    // Copied by another process: a file that this one wrote may be busy for a moment.
+    assert!(Command::new("cp").arg(this_program()).arg(&program).status().unwrap().success());
     let temporary = place.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
     fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777)).unwrap();
