@@ -65,7 +65,8 @@ impl Console {
         if !self.live() {
             return work();
         }
-        let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} rows, {per_sec}, {eta} left";
+        let style =
+            "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} rows, {per_sec}, {eta} left";
         let bar = ProgressBar::new(rows).with_prefix(title.to_owned());
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style.progress_chars("=> "));

@@ -36,7 +36,11 @@ impl Error {
         Error { what: what.into(), place: place.into(), advice: advice.into(), exit }
     }
 
-    pub(crate) fn usage(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub(crate) fn usage(
+        what: impl Into<String>,
+        place: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
         Self::new(Exit::Usage, what, place, advice)
     }
 

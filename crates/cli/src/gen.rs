@@ -74,15 +74,26 @@ pub(crate) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Resu
     }
     let output = Output::from_path(&args.out);
     let profile = Profile::new();
-    let job = GenJob { dataset: &dataset, layout: &layout, output: &output, seed: args.seed, threads: args.threads };
+    let job = GenJob {
+        dataset: &dataset,
+        layout: &layout,
+        output: &output,
+        seed: args.seed,
+        threads: args.threads,
+    };
     let (files, phase) = generate(&job, &profile, console, cancel)?;
     if output == Output::Stdout {
         // The stream of rows has the standard output.
         console.step(&summary(&files, &phase, &args.out));
         return Ok(());
     }
-    let result =
-        GenResult { dataset: dataset.name(), rows: args.rows, seed: args.seed, files: &files, phase: phase.clone() };
+    let result = GenResult {
+        dataset: dataset.name(),
+        rows: args.rows,
+        seed: args.seed,
+        files: &files,
+        phase: phase.clone(),
+    };
     console.result(&result, || summary(&files, &phase, &args.out) + "\n")
 }
 
@@ -102,7 +113,8 @@ pub(crate) fn generate(
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, PhaseReport), Error> {
-    let threads = job.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let threads =
+        job.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     console.detail(|| format!("{threads} threads, row groups of {} rows", job.layout.row_group_rows));
     let phase = profile.phase("generate");
     let files = console.with_bar("generate", job.layout.rows, &phase, || {
@@ -128,9 +140,8 @@ pub(crate) fn dataset(name: &str) -> Result<Dataset, Error> {
         return Ok(dataset?);
     }
     let text = spec_text(name)?;
-    Dataset::from_toml(&text).map_err(|error| {
-        Error::usage(error.what(), format!("{name}, {}", error.place()), error.advice())
-    })
+    Dataset::from_toml(&text)
+        .map_err(|error| Error::usage(error.what(), format!("{name}, {}", error.place()), error.advice()))
 }
 
 fn spec_text(name: &str) -> Result<String, Error> {

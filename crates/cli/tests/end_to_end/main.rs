@@ -1,0 +1,6 @@
+//! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
+
+mod footer;
+mod r#gen;
+mod harness;
+mod screen;
