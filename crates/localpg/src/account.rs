@@ -94,6 +94,7 @@ impl Account {
     }
 
     /// Whether it is another account than our own.
+    #[cfg(any(feature = "download", test))]
     pub(crate) fn is_switched(&self) -> bool {
         self.switch
     }

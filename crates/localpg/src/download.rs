@@ -110,9 +110,12 @@ mod fetch {
         let failed = |doing: &str, cause: io::Error| Error::io(doing, cause).at_path(cache).advise(INSTALL);
         let staging = tempfile::Builder::new()
             .prefix(STAGING)
-            .permissions(Permissions::from_mode(0o755))
             .tempdir_in(cache)
             .map_err(|e| failed("cannot extract PostgreSQL", e))?;
+        if account.is_switched() {
+            fs::set_permissions(staging.path(), Permissions::from_mode(0o755))
+                .map_err(|e| failed("cannot open PostgreSQL to the server's account", e))?;
+        }
         let extracted = staging.path().join("extracted");
         off_runtime(|| blocking::extract(zonky::URL, archive, &extracted))?;
         if account.is_switched() {

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::account::Account;
 use crate::process::{self, Shutdown};
+use crate::shared_memory;
 
 /// What the names of all such directories begin with.
 pub(crate) const PREFIX: &str = "sawmill-pg-";
@@ -129,6 +130,7 @@ pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
         Err(cause) => return Err(Error::io("cannot look at the directory", cause).at_path(directory)),
     };
     let ended = evict(directory, owner)?;
+    shared_memory::remove_left_behind(&directory.join(DATA), owner);
     let deadline = Instant::now() + PATIENCE;
     loop {
         match fs::remove_dir_all(directory) {

@@ -38,6 +38,7 @@ mod postmaster;
 mod process;
 mod search;
 mod server;
+mod shared_memory;
 mod sweep;
 
 pub use binaries::Binaries;

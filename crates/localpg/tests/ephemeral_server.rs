@@ -45,20 +45,18 @@ fn server_in(directory: &tempfile::TempDir) -> LocalPg {
 /// Processes that work below the directory or name it on their command line.
 fn processes_in(directory: &Path) -> Vec<String> {
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let named = |command_line: &str| command_line.contains(&*directory.to_string_lossy());
     if cfg!(target_os = "linux") {
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        entries
-            .filter(|p| fs::read_link(p.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&directory)))
-            .map(|p| fs::read_to_string(p.path().join("cmdline")).unwrap_or_default())
-            .collect()
+        let works_there =
+            |p: &Path| fs::read_link(p.join("cwd")).is_ok_and(|working| working.starts_with(&directory));
+        let command_line = |p: &Path| fs::read_to_string(p.join("cmdline")).unwrap_or_default();
+        let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let processes = entries.map(|p| (works_there(&p), command_line(&p)));
+        processes.filter(|(works, line)| *works || named(line)).map(|(_, line)| line).collect()
     } else {
         let listing = Command::new("ps").args(["-A", "-o", "args="]).output().unwrap();
         let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
-        listing
-            .lines()
-            .filter(|line| line.contains(&*directory.to_string_lossy()))
-            .map(str::to_owned)
-            .collect()
+        listing.lines().filter(|line| named(line)).map(str::to_owned).collect()
     }
 }
 
