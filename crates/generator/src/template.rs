@@ -9,6 +9,9 @@ pub(crate) struct Template {
     width: usize,
 }
 
+/// Bytes that are copied for a short record, its four length bytes included: one vector register.
+const COPY: usize = 32;
+
 /// Most digits that a number can be padded to; a `u64` has at most 20.
 const MOST_DIGITS: usize = 20;
 
@@ -70,24 +73,47 @@ impl Template {
     pub(crate) fn render_plain(&self, ids: &[u64], out: &mut Vec<u8>) -> usize {
         const LOW: u64 = 10_000;
         let before = out.len();
-        let mut record: Vec<u8> = Vec::new();
-        let mut high = u64::MAX;
-        for (i, &id) in ids.iter().enumerate() {
+        let mut record = Vec::with_capacity(COPY);
+        let mut at = before;
+        let mut next = 0;
+        while let Some(&first) = ids.get(next) {
+            record.clear();
+            record.extend_from_slice(&[0; 4]);
+            self.render(first, &mut record);
+            let length = record.len();
+            record[..4].copy_from_slice(&((length - 4) as u32).to_le_bytes());
             // Only a number of at least four digits has a fixed place for the last four.
-            if id / LOW != high || self.width < 4 {
-                record.clear();
-                record.extend_from_slice(&[0; 4]);
-                self.render(id, &mut record);
-                let length = (record.len() - 4) as u32;
-                record[..4].copy_from_slice(&length.to_le_bytes());
-                high = id / LOW;
-                out.reserve((ids.len() - i) * record.len());
+            let run = if self.width < 4 {
+                1
             } else {
-                let at = record.len() - self.suffix.len() - 4;
-                record[at..at + 4].copy_from_slice(&DIGITS[(id % LOW) as usize]);
+                ids[next..].iter().take_while(|id| **id / LOW == first / LOW).count()
+            };
+            out.resize(at + run * length + COPY, 0);
+            if length <= COPY {
+                // A copy of fixed size; the next record overwrites what is past the length.
+                let mut padded = [0; COPY];
+                padded[..length].copy_from_slice(&record);
+                let digits = length.saturating_sub(self.suffix.len() + 4);
+                for &id in &ids[next..next + run] {
+                    if run > 1 {
+                        padded[digits..digits + 4].copy_from_slice(&DIGITS[(id % LOW) as usize]);
+                    }
+                    out[at..at + COPY].copy_from_slice(&padded);
+                    at += length;
+                }
+            } else {
+                for &id in &ids[next..next + run] {
+                    if run > 1 {
+                        let digits = length - self.suffix.len() - 4;
+                        record[digits..digits + 4].copy_from_slice(&DIGITS[(id % LOW) as usize]);
+                    }
+                    out[at..at + length].copy_from_slice(&record);
+                    at += length;
+                }
             }
-            out.extend_from_slice(&record);
+            next += run;
         }
+        out.truncate(at);
         out.len() - before - 4 * ids.len()
     }
 }
@@ -139,7 +165,8 @@ mod tests {
             start in prop_oneof![0u64..100_000, any::<u64>().prop_map(|x| x >> 8)],
             steps in proptest::collection::vec(0u64..3000, 0..50),
             template in prop_oneof![
-                Just("+91-{id:010}"), Just("{id}"), Just("{id:03}x"), Just("{id:04}"), Just("k{id:05}-é")
+                Just("+91-{id:010}"), Just("{id}"), Just("{id:03}x"), Just("{id:04}"), Just("k{id:05}-é"),
+                Just("a prefix that makes the record longer than {id:08} one copy")
             ],
         ) {
             let template = Template::parse(template).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{sawmill, Ran};
+use crate::harness::{Ran, sawmill};
 
 fn footer(path: &std::path::Path) -> Ran {
     sawmill(["footer".as_ref(), path.as_os_str()])

@@ -12,8 +12,21 @@ fn files_are_the_same_for_a_seed_and_differ_between_seeds() {
     let make = |name: &str, seed: &str, threads: &str| {
         let out = dir.path().join(name);
         let out = out.to_str().unwrap();
-        sawmill(["gen", "contacts", "--rows", "10k", "--files", "2", "--out", out, "--seed", seed, "--threads", threads])
-            .ok();
+        sawmill([
+            "gen",
+            "contacts",
+            "--rows",
+            "10k",
+            "--files",
+            "2",
+            "--out",
+            out,
+            "--seed",
+            seed,
+            "--threads",
+            threads,
+        ])
+        .ok();
         names(Path::new(out)).iter().map(|n| fs::read(Path::new(out).join(n)).unwrap()).collect::<Vec<_>>()
     };
     let first = make("a", "7", "1");
@@ -51,7 +64,8 @@ fn a_spec_of_ones_own_is_generated_and_a_wrong_one_is_refused_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let spec = dir.path().join("mine.toml");
     let out = dir.path().join("out");
-    fs::write(&spec, sawmill(["gen", "contacts", "--print"]).ok().out.replace("\"contacts\"", "\"mine\"")).unwrap();
+    fs::write(&spec, sawmill(["gen", "contacts", "--print"]).ok().out.replace("\"contacts\"", "\"mine\""))
+        .unwrap();
     sawmill(["gen", spec.to_str().unwrap(), "--rows", "10", "--out", out.to_str().unwrap()]).ok();
     assert_eq!(names(&out), ["mine-00000.parquet"]);
     fs::write(&spec, "name = \"mine\"\n[[fields]]\nname = \"x\"\ntype = \"int33\"\n").unwrap();
@@ -123,7 +137,8 @@ fn python_reads_what_was_written() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    sawmill(["gen", "contacts", "--rows", "50000", "--files", "3", "--out", dir.path().to_str().unwrap()]).ok();
+    sawmill(["gen", "contacts", "--rows", "50000", "--files", "3", "--out", dir.path().to_str().unwrap()])
+        .ok();
     let script = r"
 import glob, sys, pyarrow as pa, pyarrow.parquet as pq, pyarrow.compute as pc
 rows = 0

@@ -27,11 +27,7 @@ pub fn sawmill<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> 
 
 /// Starts `sawmill` in the background, its output kept for [`wait`].
 pub fn start<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Child {
-    command(args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the sawmill binary starts")
+    command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the sawmill binary starts")
 }
 
 /// Waits for a background run.
