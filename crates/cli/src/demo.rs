@@ -144,7 +144,9 @@ impl Directory {
     fn close(self) -> Result<(), Error> {
         let Directory::Temporary(directory) = self else { return Ok(()) };
         let place = directory.path().display().to_string();
-        directory.close().map_err(|e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand"))
+        directory
+            .close()
+            .map_err(|e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand"))
     }
 }
 
@@ -163,7 +165,8 @@ fn make_files(
     let job = GenJob { dataset: &dataset, layout, output: &output, seed: args.seed, threads: None };
     let (generated, _) = r#gen::generate(&job, profile, console, cancel)?;
     let phase = profile.phase("footers");
-    let footers = generated.iter().map(|file| footer::summarise(&file.path)).collect::<Result<Vec<_>, _>>()?;
+    let footers =
+        generated.iter().map(|file| footer::summarise(&file.path)).collect::<Result<Vec<_>, _>>()?;
     phase.add_bytes(footers.iter().map(|footer| footer.footer_bytes as u64).sum());
     phase.finish();
     Ok((generated, footers))
@@ -219,7 +222,9 @@ impl LoadJob<'_> {
         let phase = self.profile.phase("start server");
         let console = self.console;
         let mut show = |progress: DownloadProgress| match progress {
-            DownloadProgress::Resolving => console.step("no PostgreSQL is installed; looking for one to download"),
+            DownloadProgress::Resolving => {
+                console.step("no PostgreSQL is installed; looking for one to download")
+            }
             DownloadProgress::Downloading { version, .. } => {
                 console.step(&format!("downloading PostgreSQL {version}"));
             }
@@ -229,7 +234,11 @@ impl LoadJob<'_> {
             _ => {}
         };
         let binaries = Binaries::find_or_download(&mut show)?;
-        console.step(&format!("starting PostgreSQL {} from {}", binaries.version(), binaries.bin_dir().display()));
+        console.step(&format!(
+            "starting PostgreSQL {} from {}",
+            binaries.version(),
+            binaries.bin_dir().display()
+        ));
         // Enough room that no checkpoint falls into the load.
         let server = LocalPg::builder().binaries(binaries).setting("max_wal_size", "4GB").start()?;
         console.detail(|| format!("data in {}, removed at the end", server.data_dir().display()));

@@ -29,7 +29,8 @@ pub(crate) fn seconds(time: Duration) -> String {
 
 /// A phase in one line.
 pub(crate) fn summary(phase: &PhaseReport) -> String {
-    let memory = phase.peak_memory.map_or_else(String::new, |peak| format!(", peak memory {}", format_bytes(peak)));
+    let memory =
+        phase.peak_memory.map_or_else(String::new, |peak| format!(", peak memory {}", format_bytes(peak)));
     format!(
         "{} rows, {} in {} ({}, {}), CPU {}{memory}",
         thousands(phase.rows),

@@ -7,7 +7,7 @@ use crate::harness::{command, sawmill};
 
 #[test]
 fn every_sub_command_has_help_with_examples() {
-    for sub in ["gen", "footer", "completions"] {
+    for sub in ["demo", "gen", "footer", "load", "verify", "completions"] {
         let help = sawmill([sub, "--help"]).ok().out;
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
     }
