@@ -23,6 +23,11 @@ impl ContentSum {
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0 = self.0.wrapping_add(xxhash_rust::xxh3::xxh3_128(bytes));
     }
+
+    /// Adds the rows of another sum.
+    pub(crate) fn merge(&mut self, other: ContentSum) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
 }
 
 impl fmt::Display for ContentSum {

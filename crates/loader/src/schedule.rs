@@ -33,15 +33,11 @@ impl Schedule {
         if let Some(unit) = place.and_then(|own| runs.get_mut(own)?.units.pop_front()) {
             return Some(unit);
         }
-        let left = |run: &Run| run.units.iter().map(|unit| unit.rows).sum::<u64>();
-        let largest = |taken: bool| {
-            let open = runs.iter().enumerate().filter(|(_, run)| run.taken == taken && !run.units.is_empty());
-            open.max_by_key(|(i, run)| (left(run), std::cmp::Reverse(*i))).map(|(i, _)| i)
-        };
-        let own = match largest(false) {
+        let own = match largest(&runs, false) {
             Some(untouched) => untouched,
             None => {
-                let other = &mut runs[largest(true)?].units;
+                let most_left = largest(&runs, true)?;
+                let other = &mut runs[most_left].units;
                 let later_half = other.split_off(other.len() / 2);
                 runs.push(Run { units: later_half, taken: true });
                 runs.len() - 1
@@ -51,6 +47,13 @@ impl Schedule {
         runs[own].taken = true;
         runs[own].units.pop_front()
     }
+}
+
+/// The run with the most rows left among those that are taken or not.
+fn largest(runs: &[Run], taken: bool) -> Option<usize> {
+    let left = |run: &Run| run.units.iter().map(|unit| unit.rows).sum::<u64>();
+    let open = runs.iter().enumerate().filter(|(_, run)| run.taken == taken && !run.units.is_empty());
+    open.max_by_key(|(i, run)| (left(run), std::cmp::Reverse(*i))).map(|(i, _)| i)
 }
 
 #[cfg(test)]
