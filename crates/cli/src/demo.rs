@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_generator::{Dataset, Layout, Output, WrittenFile};
+use sawmill_generator::{Layout, Output, WrittenFile};
 use sawmill_loader::{
     Control, LoadOptions, LoadReport, ParquetFiles, Postgres, Verification, forget, verify,
 };

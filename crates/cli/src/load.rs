@@ -35,12 +35,6 @@ what is missing. In mode create the table appears under its name when it is comp
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    #[command(flatten)]
-    load: Option<LoadFilesArgs>,
-}
-
-#[derive(Args, Debug)]
-struct LoadFilesArgs {
     /// Parquet files, or directories that are searched for them.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -79,14 +73,9 @@ struct LoadResult<'a> {
 }
 
 pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    match (&args.command, &args.load) {
-        (Some(LoadCommand::Forget(target)), _) => run_forget(target, console, cancel),
-        (None, Some(load)) => run_load(load, console, cancel),
-        (None, None) => Err(Error::usage("no files to load", "", "see sawmill load --help")),
+    if let Some(LoadCommand::Forget(target)) = &args.command {
+        return run_forget(target, console, cancel);
     }
-}
-
-fn run_load(args: &LoadFilesArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let files = inputs::parquet_files(&args.files)?;
     let options = LoadOptions { verify: args.verify, ..args.effort.options()? };
     let target = args.target.postgres()?.mode(args.mode.into());
@@ -105,8 +94,8 @@ fn run_load(args: &LoadFilesArgs, console: Console, cancel: &AtomicBool) -> Resu
     });
     let profile = Profile::new();
     let (report, phase) = load_files(&source, &target, &options, &profile, console, cancel)?;
-    let result = LoadResult { table: &args.target.table, report: &report, phase: &phase };
-    console.result(&result, || summary(&args.target.table, &report, &phase))
+    let result = LoadResult { table: args.target.table(), report: &report, phase: &phase };
+    console.result(&result, || summary(args.target.table(), &report, &phase))
 }
 
 /// Loads under a progress bar.
@@ -156,6 +145,6 @@ fn run_forget(args: &TargetArgs, console: Console, cancel: &AtomicBool) -> Resul
     let forgotten = forget(&args.postgres()?, false, &Control::new(cancel, &phase))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };
-        format!("{}: forgot {} loads{staging}\n", args.table, forgotten.loads)
+        format!("{}: forgot {} loads{staging}\n", args.table(), forgotten.loads)
     })
 }

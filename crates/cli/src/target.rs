@@ -8,21 +8,27 @@ use sawmill_loader::{LoadOptions, Mode, Postgres, Server, TableName};
 use crate::error::Error;
 use crate::phases;
 
-/// Where the table is.
+/// Where the table is. Both are required, but for a sub-command that has arguments of its own.
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
     /// The server: postgres://user:password@host:port/database or host=... dbname=... user=...;
     /// what is left out comes from PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and ~/.pgpass.
-    #[arg(long, value_name = "URL")]
-    pub to: String,
+    #[arg(long, value_name = "URL", required = true)]
+    to: Option<String>,
     /// The table: NAME or SCHEMA.NAME, in double quotes where a part has dots in it.
-    #[arg(long, value_name = "NAME")]
-    pub table: String,
+    #[arg(long, value_name = "NAME", required = true)]
+    table: Option<String>,
 }
 
 impl TargetArgs {
     pub(crate) fn postgres(&self) -> Result<Postgres, Error> {
-        postgres(&self.to, &self.table)
+        let to = self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
+        postgres(to, self.table())
+    }
+
+    /// The table as the user names it.
+    pub(crate) fn table(&self) -> &str {
+        self.table.as_deref().unwrap_or_default()
     }
 }
 

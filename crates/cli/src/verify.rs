@@ -34,11 +34,11 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let source = ParquetFiles::open(&inputs::parquet_files(&args.files)?)?;
     let profile = Profile::new();
     let phase = profile.phase("verify");
-    console.step(&format!("verifying {}", args.target.table));
+    console.step(&format!("verifying {}", args.target.table()));
     let control = Control::new(cancel, &phase);
     let verification = verify(&source, &args.target.postgres()?, &args.effort.options()?, &control)?;
     console.result(&verification, || table_of(&verification))?;
-    check(&verification, &args.target.table)
+    check(&verification, args.target.table())
 }
 
 /// The verification as an error where the two sides differ.

@@ -123,7 +123,8 @@ pub fn load(
             }
         });
     }
-    let progress = Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
+    let progress =
+        Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
     let rows_before = progress.total().rows;
     if session.standing() != Standing::Complete {
         run_workers(source, session, options, control, runs, &progress)?;

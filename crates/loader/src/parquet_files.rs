@@ -61,7 +61,8 @@ impl ParquetFiles {
         let Some((first, first_file)) = opened.first() else {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
         };
-        let mut fields: Vec<Field> = first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        let mut fields: Vec<Field> =
+            first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         for (other, file) in &opened[1..] {
             let lines = differences(&first.schema, &other.schema);
             if !lines.is_empty() {
@@ -218,7 +219,9 @@ fn fingerprint(file: &mut File, length: u64, shown: &str) -> Result<String> {
                 .advise("copy it again, or wait until its writer has closed it"));
         }
         (_, _) if &head == b"PARE" || &end == b"PARE" => {
-            return Err(Error::new(Kind::Source, "the file is encrypted").at(shown).advise("decrypt it first"));
+            return Err(Error::new(Kind::Source, "the file is encrypted")
+                .at(shown)
+                .advise("decrypt it first"));
         }
         _ => return Err(not_parquet(shown)),
     }

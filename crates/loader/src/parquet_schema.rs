@@ -32,10 +32,7 @@ pub(crate) fn read_schema(arrow: &Schema, parquet: &SchemaDescriptor) -> Result<
     let hint = leaves.fields(arrow.fields(), false)?;
     let mut leaves = Leaves { parquet, next: 0 };
     let named = leaves.fields(arrow.fields(), true)?;
-    Ok(ReadSchema {
-        hint: Arc::new(Schema::new(hint)),
-        schema: Arc::new(Schema::new(named)),
-    })
+    Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)) })
 }
 
 /// Walks Arrow fields and Parquet leaf columns side by side: both are in depth-first order.
