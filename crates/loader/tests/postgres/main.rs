@@ -2,4 +2,6 @@
 
 mod database;
 mod fixture;
+mod nested;
 mod taxi;
+mod types;

@@ -1,0 +1,9 @@
+//! Tests of the footer decoder from outside: against the `parquet` crate, and against broken bytes.
+
+mod broken;
+mod equality;
+mod files;
+mod handmade;
+mod methods;
+mod samples;
+mod selection;
