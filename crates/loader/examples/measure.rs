@@ -4,9 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use sawmill_loader::{
-    Block, Control, LoadOptions, ParquetFiles, Postgres, Refusal, Source, forget, load,
-};
+use sawmill_loader::{Block, Control, LoadOptions, ParquetFiles, Postgres, Refusal, Source, forget, load};
 use sawmill_profile::{Profile, cpu_time};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -55,7 +53,12 @@ fn encode(files: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn measure_load(url: &str, table: &str, degree: usize, files: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+fn measure_load(
+    url: &str,
+    table: &str,
+    degree: usize,
+    files: &[String],
+) -> Result<(), Box<dyn std::error::Error>> {
     let cancel = AtomicBool::new(false);
     let source = ParquetFiles::open(files)?;
     let target = Postgres::new(url.parse()?, table.parse()?);

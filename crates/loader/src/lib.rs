@@ -48,7 +48,5 @@ pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{Forgotten, Mode, Postgres, Server, TableName, forget, verify};
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
-pub use target::{
-    BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter,
-};
+pub use target::{BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter};
 pub use verify::Verification;

@@ -123,7 +123,8 @@ pub fn load(
             }
         });
     }
-    let progress = Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
+    let progress =
+        Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
     let rows_before = progress.total().rows;
     if session.standing() != Standing::Complete {
         run_workers(source, session, options, control, runs, &progress)?;
@@ -214,6 +215,21 @@ fn run_workers(
     // Those that were only stopped because another failed say nothing new.
     let told = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
     told.map_or(Ok(()), |error| Err(error.clone()))
+}
+
+/// Does `work` again when a connection was lost, after a pause each time.
+pub(crate) fn again<T>(
+    retries: u32,
+    control: &Control<'_>,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    for attempt in 0..retries {
+        match work() {
+            Err(error) if error.kind() == Kind::Connection => control.sleep(backoff(attempt))?,
+            other => return other,
+        }
+    }
+    work()
 }
 
 /// Waiting time before the n-th new attempt: 100 ms doubled each time, 5 s at most.

@@ -61,7 +61,8 @@ impl ParquetFiles {
         let Some((first, first_file)) = opened.first() else {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
         };
-        let mut fields: Vec<Field> = first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        let mut fields: Vec<Field> =
+            first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         for (other, file) in &opened[1..] {
             let lines = differences(&first.schema, &other.schema);
             if !lines.is_empty() {
@@ -167,11 +168,16 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
     let derived = ArrowReaderMetadata::load(&file, options).map_err(not_readable)?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
-    let read = read_schema(derived.schema(), descriptor).map_err(|what| {
-        Error::new(Kind::Schema, what).at(&shown).advise("leave the column out, or write it with another type")
+    // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
+    let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
+    let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
+        Error::new(Kind::Schema, what)
+            .at(&shown)
+            .advise("leave the column out, or write it with another type")
     })?;
     let options = ArrowReaderOptions::new().with_schema(read.hint);
-    let reader = ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options).map_err(not_readable)?;
+    let reader =
+        ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options).map_err(not_readable)?;
     let row_groups = row_groups(&footer);
     let source = SourceFile {
         name: canonical.display().to_string(),

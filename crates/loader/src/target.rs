@@ -77,8 +77,11 @@ pub trait Session: Sync {
 /// Turns batches into what the target's connections send.
 pub trait BatchEncoder: Send {
     /// Encodes a batch and hands out blocks as they are full.
-    fn encode(&mut self, batch: &RecordBatch, emit: &mut dyn FnMut(Block) -> Result<()>)
-    -> Result<(), Refusal>;
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal>;
 
     /// Hands out what is left of the unit, and says what the unit came to.
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally>;

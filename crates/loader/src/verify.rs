@@ -43,10 +43,8 @@ impl Verification {
             what += &format!("; values differ in {}", self.differing.join(", "));
         }
         if self.source.rows == self.target.rows && self.source.content_sum != self.target.content_sum {
-            what += &format!(
-                "; content sum {} instead of {}",
-                self.target.content_sum, self.source.content_sum
-            );
+            what +=
+                &format!("; content sum {} instead of {}", self.target.content_sum, self.source.content_sum);
         }
         Err(Error::new(Kind::Mismatch, what)
             .at(table)

@@ -131,12 +131,13 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
                 Refusal::Value { row: in_batch, column, what } => {
                     let file = worker.source.files().get(unit.key.file as usize);
                     let file = file.map(|file| file.name.as_str()).unwrap_or_default();
-                    Error::new(Kind::Value, what).at(format!(
-                        "{file}, row group {}, row {}, column {column:?}",
-                        unit.key.row_group,
-                        row + in_batch as u64
-                    ))
-                    .advise("rows count from 0 in their row group; correct the value in the source")
+                    Error::new(Kind::Value, what)
+                        .at(format!(
+                            "{file}, row group {}, row {}, column {column:?}",
+                            unit.key.row_group,
+                            row + in_batch as u64
+                        ))
+                        .advise("rows count from 0 in their row group; correct the value in the source")
                 }
             })?;
             row += batch.num_rows() as u64;

@@ -244,7 +244,8 @@ impl Checkpoints {
     pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
         let key = advisory_key(&self.schema);
-        connection.batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
+        connection
+            .batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
         let rows = connection.query(control, &format!("SELECT EXISTS (SELECT FROM {loads})"), &[])?;
         let used = rows.first().map_or(Ok(true), |row| connection.get(row, 0))?;
         if used {
@@ -280,8 +281,7 @@ impl Checkpoints {
         for row in &rows {
             let (file, row_group): (i32, i32) = (connection.get(row, 3)?, connection.get(row, 4)?);
             let first_row: i64 = connection.get(row, 5)?;
-            let key =
-                UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 };
+            let key = UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 };
             units.insert(key, read_tally(connection, row, 0)?);
         }
         Ok(units)

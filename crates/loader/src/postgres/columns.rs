@@ -74,7 +74,11 @@ pub(crate) fn natural(schema: &Schema, table: &TableName) -> Result<Arc<Vec<Colu
 
 /// The columns of an existing table that this schema fills, matched by name. Missing, extra and
 /// incompatible columns are named at once.
-pub(crate) fn matched(schema: &Schema, existing: &[TableColumn], table: &TableName) -> Result<Arc<Vec<Column>>> {
+pub(crate) fn matched(
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+) -> Result<Arc<Vec<Column>>> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
     for (i, field) in schema.fields().iter().enumerate() {
@@ -119,7 +123,8 @@ fn checked(
         refused.push("the source has no columns".to_owned());
     }
     if names.len() > MOST_COLUMNS {
-        refused.push(format!("the source has {} columns, PostgreSQL has {MOST_COLUMNS} at most", names.len()));
+        refused
+            .push(format!("the source has {} columns, PostgreSQL has {MOST_COLUMNS} at most", names.len()));
     }
     match refused.is_empty() {
         true => Ok(Arc::new(columns)),
@@ -136,7 +141,10 @@ pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<St
         match existing.iter().find(|theirs| theirs.name == column.name) {
             None => lines.push(format!("it has no column {:?}", column.name)),
             Some(theirs) if theirs.pg_type != Some(column.pg_type) => {
-                lines.push(format!("column {:?} is {} and not {}", column.name, theirs.type_name, column.pg_type));
+                lines.push(format!(
+                    "column {:?} is {} and not {}",
+                    column.name, theirs.type_name, column.pg_type
+                ));
             }
             Some(_) => {}
         }

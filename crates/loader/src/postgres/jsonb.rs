@@ -70,7 +70,8 @@ impl Node {
             DataType::Struct(fields) => {
                 let mut order: Vec<usize> = (0..fields.len()).collect();
                 order.sort_by_key(|i| (fields[*i].name().len(), fields[*i].name().as_bytes().to_vec()));
-                if let Some(pair) = order.windows(2).find(|pair| fields[pair[0]].name() == fields[pair[1]].name())
+                if let Some(pair) =
+                    order.windows(2).find(|pair| fields[pair[0]].name() == fields[pair[1]].name())
                 {
                     return Err(named(format!("two fields are called {:?}", fields[pair[0]].name())));
                 }
@@ -105,9 +106,9 @@ impl Node {
             DataType::Decimal32(_, scale)
             | DataType::Decimal64(_, scale)
             | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => Self::Decimal(
-                u16::try_from(*scale).map_err(|_| named(format!("negative scale {scale}")))?,
-            ),
+            | DataType::Decimal256(_, scale) => {
+                Self::Decimal(u16::try_from(*scale).map_err(|_| named(format!("negative scale {scale}")))?)
+            }
             DataType::FixedSizeBinary(16) if is_uuid(field) => Self::Uuid,
             other if bound::is_leaf(other) => Self::Leaf,
             other => return Err(named(format!("Arrow type {other} is not supported"))),

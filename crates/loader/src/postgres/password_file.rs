@@ -28,7 +28,8 @@ pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str)
         let fields = split(line);
         let [want @ .., password] = fields.as_slice() else { return None };
         let have = [host.as_str(), &port, database, user];
-        let matches = want.len() == 4 && want.iter().zip(have).all(|(want, have)| want == "*" || want == have);
+        let matches =
+            want.len() == 4 && want.iter().zip(have).all(|(want, have)| want == "*" || want == have);
         matches.then(|| password.clone())
     })
 }

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
 
+use super::columns;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder};
 use super::server::Server;
 use super::table_name::TableName;
 use super::tuples::Tuples;
-use super::columns;
 use crate::buffers::Buffers;
 use crate::content_sum::{ContentSum, Tally};
 use crate::control::Control;
@@ -133,9 +133,9 @@ impl ReadBack<'_> {
                 let mut stream = Box::pin(connection.client.copy_out(&sql).await?);
                 tuples.begin();
                 while let Some(bytes) = stream.next().await {
-                    tuples.feed(&bytes?).map_err(|what| {
-                        Error::new(Kind::Server, what).at(connection.place())
-                    })?;
+                    tuples
+                        .feed(&bytes?)
+                        .map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
                 }
                 Ok(())
             };
@@ -187,9 +187,8 @@ pub(crate) fn encode_source(
         let mut tuples = Tuples::new(columns.len(), each_column);
         let mut place = None;
         while let Some(unit) = schedule.next(&mut place) {
-            let mut feed = |block: Block| {
-                tuples.feed(&block.bytes).map_err(|what| Error::new(Kind::Source, what))
-            };
+            let mut feed =
+                |block: Block| tuples.feed(&block.bytes).map_err(|what| Error::new(Kind::Source, what));
             reader.start(&unit)?;
             while let Some(batch) = reader.next_batch()? {
                 control.check()?;

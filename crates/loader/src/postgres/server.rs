@@ -93,9 +93,9 @@ impl Server {
         let endpoints = endpoints(&config, variable).map_err(refused)?;
         if config.get_password().is_none() {
             let password = variable("PGPASSWORD").or_else(|| {
-                let file = variable("PGPASSFILE").map(PathBuf::from).or_else(|| {
-                    variable("HOME").map(|home| PathBuf::from(home).join(".pgpass"))
-                })?;
+                let file = variable("PGPASSFILE")
+                    .map(PathBuf::from)
+                    .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".pgpass")))?;
                 let user = config.get_user()?;
                 endpoints
                     .iter()

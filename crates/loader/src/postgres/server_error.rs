@@ -18,7 +18,9 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
             false => Kind::Connection,
         };
         let advice = match kind {
-            Kind::Connection => "run the same command again: what was committed stays and is not loaded twice",
+            Kind::Connection => {
+                "run the same command again: what was committed stays and is not loaded twice"
+            }
             _ => "check user, password and the server's pg_hba.conf",
         };
         let what = match error.is_closed() {

@@ -14,7 +14,7 @@ use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::load::LoadOptions;
+use crate::load::{LoadOptions, again};
 use crate::source::{Source, UnitKey};
 use crate::target::{BatchEncoder, Block, Refusal, Session, Standing, UnitWriter};
 use crate::verify::Verification;
@@ -46,7 +46,11 @@ pub(super) struct Found {
     kind: String,
 }
 
-pub(super) fn find(connection: &Connection, table: &TableName, control: &Control<'_>) -> Result<Option<Found>> {
+pub(super) fn find(
+    connection: &Connection,
+    table: &TableName,
+    control: &Control<'_>,
+) -> Result<Option<Found>> {
     let rows = connection.query(
         control,
         "SELECT c.oid, n.nspname::text, c.relkind::text FROM pg_catalog.pg_class c \
@@ -128,7 +132,11 @@ impl<'a> PostgresSession<'a> {
         let plan = WriterPlan {
             load_id: id,
             checkpoints,
-            copy: format!("COPY {} ({}) FROM STDIN (FORMAT binary)", written.quoted(), columns::list(&columns)),
+            copy: format!(
+                "COPY {} ({}) FROM STDIN (FORMAT binary)",
+                written.quoted(),
+                columns::list(&columns)
+            ),
         };
         Ok(Self {
             postgres,
@@ -227,15 +235,20 @@ impl Preparing<'_, '_> {
     /// A new table out of sight, and the load's record, in one transaction.
     fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
         if gathered.is_some() {
-            return Err(Error::new(Kind::Exists, format!("another load into this table is not finished: {staging} is there"))
-                .at(self.place())
-                .advise("finish it with the files it began with, or forget it"));
+            return Err(Error::new(
+                Kind::Exists,
+                format!("another load into this table is not finished: {staging} is there"),
+            )
+            .at(self.place())
+            .advise("finish it with the files it began with, or forget it"));
         }
         let connection = self.connection;
         let create = columns::create_table(staging, self.columns, self.source.schema());
         connection.batch(self.control, &format!("BEGIN; {create}"))?;
         let Some(found) = find(connection, staging, self.control)? else {
-            return Err(Error::new(Kind::Server, "the table that was just created is not there").at(self.place()));
+            return Err(
+                Error::new(Kind::Server, "the table that was just created is not there").at(self.place())
+            );
         };
         let record = self.record(found.oid, None);
         self.checkpoints.delete(connection, self.id, self.control)?;
@@ -316,9 +329,9 @@ impl Preparing<'_, '_> {
             true => "the table exists already, with the same columns".to_owned(),
             false => format!("the table exists already, and differs: {}", differences.join("; ")),
         };
-        Ok(Error::new(Kind::Exists, what).at(self.place()).advise(
-            "load in mode append to add to it, choose another table, or drop it",
-        ))
+        Ok(Error::new(Kind::Exists, what)
+            .at(self.place())
+            .advise("load in mode append to add to it, choose another table, or drop it"))
     }
 
     fn place(&self) -> String {
@@ -360,7 +373,8 @@ impl Session for PostgresSession<'_> {
             degree: self.options.degree,
             each_column: false,
         };
-        let mut target = read.run(control)?.whole;
+        let retries = self.options.retries;
+        let mut target = again(retries, control, || read.run(control))?.whole;
         match (&self.record.before, self.postgres.mode) {
             (Some(before), _) => target = target.minus(before),
             (None, Mode::Create) => {}
@@ -378,9 +392,15 @@ impl Session for PostgresSession<'_> {
             Verification { columns, source: expected.clone(), target, differing: Vec::new() };
         if !verification.matches() && self.record.before.is_none() {
             let source = read_back::encode_source(
-                self.source, &self.columns, self.options, self.record.unit_rows, true, control,
+                self.source,
+                &self.columns,
+                self.options,
+                self.record.unit_rows,
+                true,
+                control,
             )?;
-            let target = ReadBack { each_column: true, ..read }.run(control)?;
+            let read = ReadBack { each_column: true, ..read };
+            let target = again(retries, control, || read.run(control))?;
             verification.differing = source.differing(&target, &self.columns);
         }
         verification.into_result(&format!("table {}, {}", self.table, self.postgres.server))

@@ -36,7 +36,8 @@ pub fn verify(
     drop(connection);
     let read = |each_column| {
         let degree = options.degree;
-        ReadBack { server: &postgres.server, table: &table, columns: &planned, degree, each_column }.run(control)
+        ReadBack { server: &postgres.server, table: &table, columns: &planned, degree, each_column }
+            .run(control)
     };
     let encode =
         |each_column| encode_source(source, &planned, options, options.unit_rows, each_column, control);

@@ -69,7 +69,10 @@ impl Database {
 pub struct Raw(pub Vec<u8>);
 
 impl<'a> FromSql<'a> for Raw {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+    fn from_sql(
+        _: &Type,
+        raw: &'a [u8],
+    ) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
         Ok(Self(raw.to_vec()))
     }
 
@@ -80,7 +83,13 @@ impl<'a> FromSql<'a> for Raw {
 
 /// Small blocks, batches and units, so that little data has many of each.
 pub fn small() -> LoadOptions {
-    LoadOptions { batch_rows: 100, batch_bytes: 16 * 1024, unit_rows: 500, verify: true, ..LoadOptions::default() }
+    LoadOptions {
+        batch_rows: 100,
+        batch_bytes: 16 * 1024,
+        unit_rows: 500,
+        verify: true,
+        ..LoadOptions::default()
+    }
 }
 
 /// Runs a load without cancelling it.

@@ -9,6 +9,7 @@ use sawmill_profile::Profile;
 
 use crate::database::{Database, run, small};
 use crate::fixture::people;
+use crate::proxy::Proxy;
 
 struct People {
     _directory: tempfile::TempDir,
@@ -35,7 +36,10 @@ fn exactly_once(database: &Database, table: &str) {
     let sql = format!("SELECT count(*), count(DISTINCT id), sum(id)::bigint FROM {table}");
     let row = database.client().query_one(&sql, &[]).unwrap();
     let rows = ROWS as i64;
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (rows, rows, rows * (rows - 1) / 2));
+    assert_eq!(
+        (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)),
+        (rows, rows, rows * (rows - 1) / 2)
+    );
 }
 
 #[test]
@@ -70,8 +74,7 @@ fn a_load_goes_on_when_its_connections_are_killed_again_and_again() {
 fn a_load_goes_on_when_the_server_crashes_and_comes_back() {
     let mut server = LocalPg::start().unwrap();
     let people = many();
-    let target =
-        |url: String| sawmill_loader::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
+    let target = |url: String| sawmill_loader::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
     let url = server.url();
     let report = std::thread::scope(|scope| {
         let loading = scope.spawn(|| run(&people.source, &target(url.clone()), &options()));
@@ -85,6 +88,59 @@ fn a_load_goes_on_when_the_server_crashes_and_comes_back() {
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
     let row = client.query_one("SELECT count(*), count(DISTINCT id) FROM people", &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (ROWS as i64, ROWS as i64));
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_is_not_done_again() {
+    let database = Database::new();
+    let people = many();
+    let (before, after) = database.url.split_once("@127.0.0.1:").unwrap();
+    let (port, name) = after.split_once('/').unwrap();
+    let proxy = Proxy::start(port.parse().unwrap(), 3);
+    let url = format!("{before}@127.0.0.1:{}/{name}", proxy.port);
+    for (table, mode) in [("people", Mode::Create), ("others", Mode::Append)] {
+        database.client().batch_execute("CREATE TABLE others (id bigint, name text, amount float8)").ok();
+        proxy.cuts.store(3, Relaxed);
+        let target = sawmill_loader::Postgres::new(url.parse().unwrap(), table.parse().unwrap()).mode(mode);
+        let report = run(&people.source, &target, &options()).unwrap();
+        assert_eq!((report.retries, proxy.cuts.load(Relaxed)), (3, 0));
+        assert!(report.verified.unwrap().matches());
+        exactly_once(&database, table);
+    }
+}
+
+/// Not a test of its own: what [`a_loader_that_is_killed_is_finished_by_the_next_run`] runs and kills.
+#[test]
+fn as_a_child_process() {
+    let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {
+        return;
+    };
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let target = sawmill_loader::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
+    run(&source, &target, &options()).unwrap();
+}
+
+#[test]
+fn a_loader_that_is_killed_is_finished_by_the_next_run() {
+    let database = Database::new();
+    let people = many();
+    let mut killed = 0;
+    for round in 0..8 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "faults::as_a_child_process"])
+            .env("SAWMILL_TEST_URL", &database.url)
+            .env("SAWMILL_TEST_FILE", &people.path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(60 + 35 * round));
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+    }
+    let report = run(&people.source, &database.target("people"), &options()).unwrap();
+    println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
+    assert!(killed > 0);
+    exactly_once(&database, "people");
 }
 
 /// Cancels a load as soon as some rows were committed; returns how many, or `None` if it was too fast.

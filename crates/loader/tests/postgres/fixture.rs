@@ -11,8 +11,9 @@ use tempfile::TempDir;
 
 /// Writes a batch with so many rows a row group.
 pub fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
-    let properties =
-        WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).set_data_page_row_count_limit(200);
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_data_page_row_count_limit(200);
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).unwrap();
     // In pieces: the limits of pages are looked at between writes.
@@ -26,7 +27,11 @@ pub fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
 pub fn file_of(columns: Vec<(&str, ArrayRef)>, group_rows: usize) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data.parquet");
-    write(&path, &RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap(), group_rows);
+    write(
+        &path,
+        &RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap(),
+        group_rows,
+    );
     (directory, path)
 }
 

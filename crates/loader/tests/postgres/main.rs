@@ -6,6 +6,7 @@ mod faults;
 mod fixture;
 mod modes;
 mod nested;
+mod proxy;
 mod taxi;
 mod types;
 mod verification;

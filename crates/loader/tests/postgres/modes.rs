@@ -51,6 +51,18 @@ fn files_of_one_schema_load_together_in_any_order_of_columns() {
 }
 
 #[test]
+fn a_unix_socket_serves_as_well() {
+    let server = sawmill_localpg::LocalPg::start().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let target =
+        sawmill_loader::Postgres::new(server.socket_url().parse().unwrap(), "people".parse().unwrap());
+    let report = run(&ParquetFiles::open(&[&path]).unwrap(), &target, &small()).unwrap();
+    assert!(report.verified.unwrap().matches());
+}
+
+#[test]
 fn a_table_that_exists_is_refused_with_the_ways_out_and_how_it_differs() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
@@ -180,7 +192,8 @@ fn forgetting_a_load_leaves_no_trace_of_it() {
 #[test]
 fn an_empty_file_makes_an_empty_table() {
     let database = Database::new();
-    let (_directory, path) = file_of(vec![("id", Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef)], 10);
+    let (_directory, path) =
+        file_of(vec![("id", Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef)], 10);
     let report = run(&ParquetFiles::open(&[&path]).unwrap(), &database.target("t"), &small()).unwrap();
     assert_eq!((report.rows, report.units), (0, 0));
     assert_eq!(database.count("t"), 0);

@@ -19,14 +19,12 @@ use crate::fixture::{file_of, write};
 #[test]
 fn contacts_become_a_name_and_a_jsonb_array_of_phones() {
     let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
-    let fields = Fields::from(vec![
-        Field::new("number", DataType::Utf8, true),
-        Field::new("phone_type", kind, true),
-    ]);
-    let phone = StructBuilder::new(fields, vec![
-        Box::new(StringBuilder::new()),
-        Box::new(StringDictionaryBuilder::<Int8Type>::new()),
-    ]);
+    let fields =
+        Fields::from(vec![Field::new("number", DataType::Utf8, true), Field::new("phone_type", kind, true)]);
+    let phone = StructBuilder::new(
+        fields,
+        vec![Box::new(StringBuilder::new()), Box::new(StringDictionaryBuilder::<Int8Type>::new())],
+    );
     let mut phones = ListBuilder::new(phone);
     let mut add = |entries: Option<&[(Option<&str>, Option<&str>)]>| {
         for (number, kind) in entries.unwrap_or_default() {
@@ -43,13 +41,15 @@ fn contacts_become_a_name_and_a_jsonb_array_of_phones() {
     add(Some(&[]));
     add(Some(&[(None, Some("Work")), (Some("+91-0000000002"), None), (None, None)]));
     let phones: ArrayRef = Arc::new(phones.finish());
-    let names: ArrayRef = Arc::new(StringArray::from(vec![Some("Ann Lee"), Some("Bo Ra"), None, Some("Cy Ng")]));
+    let names: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("Ann Lee"), Some("Bo Ra"), None, Some("Cy Ng")]));
     let (_directory, path) = file_of(vec![("name", names), ("phones", phones)], 100);
 
     let database = Database::new();
     run(&ParquetFiles::open(&[path]).unwrap(), &database.target("contacts"), &small()).unwrap();
     let rows = database.client().query("SELECT name, phones::text FROM contacts", &[]).unwrap();
-    let texts: Vec<(Option<String>, Option<String>)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let texts: Vec<(Option<String>, Option<String>)> =
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let expected = [
         (Some("Ann Lee"), Some(r#"[{"number": "+91-0000000001", "phone_type": "Mobile"}]"#)),
         (Some("Bo Ra"), None),
@@ -84,7 +84,8 @@ fn maps_become_objects_or_pairs_and_a_doubled_key_is_refused() {
     pairs.values().append_null();
     pairs.append(true).unwrap();
     let database = Database::new();
-    let columns = vec![("object", map(&["bb", "a", "é", "ab"])), ("pairs", Arc::new(pairs.finish()) as ArrayRef)];
+    let columns =
+        vec![("object", map(&["bb", "a", "é", "ab"])), ("pairs", Arc::new(pairs.finish()) as ArrayRef)];
     let (_directory, path) = file_of(columns, 100);
     run(&ParquetFiles::open(&[path]).unwrap(), &database.target("t"), &small()).unwrap();
     let row = database.client().query_one("SELECT object::text, pairs::text FROM t", &[]).unwrap();
@@ -92,7 +93,8 @@ fn maps_become_objects_or_pairs_and_a_doubled_key_is_refused() {
     assert_eq!(row.get::<_, String>(1), r#"[{"key": 7, "value": null}]"#);
 
     let (_directory, path) = file_of(vec![("m", map(&["x", "x"]))], 100);
-    let error = run(&ParquetFiles::open(&[path]).unwrap(), &database.target("doubled"), &small()).unwrap_err();
+    let error =
+        run(&ParquetFiles::open(&[path]).unwrap(), &database.target("doubled"), &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Value);
     assert!(error.what().contains("twice") && error.place().contains("column \"m\""), "{error}");
 }
@@ -183,15 +185,13 @@ fn jsonb_values_are_equal_to_what_the_server_parses_from_the_same_text() {
     let database = Database::new();
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["\u{8}\u{c}\n\r\t\u{1}\"\\/é"; 3]));
     let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1e300, -0.0, 1e-7]));
-    let fields: Fields = vec![
-        Field::new("text", DataType::Utf8, true),
-        Field::new("n", DataType::Float64, true),
-    ]
-    .into();
+    let fields: Fields =
+        vec![Field::new("text", DataType::Utf8, true), Field::new("n", DataType::Float64, true)].into();
     let array: ArrayRef = Arc::new(StructArray::new(fields, vec![texts, numbers], None));
     let (_directory, path) = file_of(vec![("c", array)], 100);
     run(&ParquetFiles::open(&[path]).unwrap(), &database.target("t"), &small()).unwrap();
-    let equal = "SELECT bool_and(c::text = (c::text)::jsonb::text AND c = (c::text)::jsonb), min(c->>'text') FROM t";
+    let equal =
+        "SELECT bool_and(c::text = (c::text)::jsonb::text AND c = (c::text)::jsonb), min(c->>'text') FROM t";
     let row = database.client().query_one(equal, &[]).unwrap();
     assert!(row.get::<_, bool>(0));
     assert_eq!(row.get::<_, String>(1), "\u{8}\u{c}\n\r\t\u{1}\"\\/é");

@@ -44,15 +44,16 @@ fn integers_keep_their_ends() {
     check(UInt16Array::from(vec![Some(u16::MAX), None]), "integer", &[Some("65535"), None]);
     check(Int32Array::from(vec![Some(i32::MIN), None]), "integer", &[Some("-2147483648"), None]);
     check(UInt32Array::from(vec![Some(u32::MAX), None]), "bigint", &[Some("4294967295"), None]);
-    check(Int64Array::from(vec![Some(i64::MIN), Some(i64::MAX)]), "bigint", &[
-        Some("-9223372036854775808"),
-        Some("9223372036854775807"),
-    ]);
-    check(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)]), "numeric(20,0)", &[
-        Some("18446744073709551615"),
-        None,
-        Some("0"),
-    ]);
+    check(
+        Int64Array::from(vec![Some(i64::MIN), Some(i64::MAX)]),
+        "bigint",
+        &[Some("-9223372036854775808"), Some("9223372036854775807")],
+    );
+    check(
+        UInt64Array::from(vec![Some(u64::MAX), None, Some(0)]),
+        "numeric(20,0)",
+        &[Some("18446744073709551615"), None, Some("0")],
+    );
 }
 
 #[test]
@@ -62,45 +63,48 @@ fn floats_keep_infinities_nan_and_the_sign_of_zero() {
     check(Float16Array::from(halves.to_vec()), "real", &texts);
     check(Float32Array::from(vec![1.5, f32::INFINITY, f32::NAN, -0.0]), "real", &texts);
     check(Float64Array::from(vec![1.5, f64::INFINITY, f64::NAN, -0.0]), "double precision", &texts);
-    check(Float64Array::from(vec![Some(f64::MIN_POSITIVE), None, Some(f64::MAX)]), "double precision", &[
-        Some("2.2250738585072014e-308"),
-        None,
-        Some("1.7976931348623157e+308"),
-    ]);
+    check(
+        Float64Array::from(vec![Some(f64::MIN_POSITIVE), None, Some(f64::MAX)]),
+        "double precision",
+        &[Some("2.2250738585072014e-308"), None, Some("1.7976931348623157e+308")],
+    );
 }
 
 #[test]
 fn decimals_are_exact_at_any_width() {
     let decimal = Decimal32Array::from(vec![Some(-12_345), None, Some(0), Some(100)]);
-    check(decimal.with_precision_and_scale(7, 2).unwrap(), "numeric(7,2)", &[
-        Some("-123.45"),
-        None,
-        Some("0.00"),
-        Some("1.00"),
-    ]);
+    check(
+        decimal.with_precision_and_scale(7, 2).unwrap(),
+        "numeric(7,2)",
+        &[Some("-123.45"), None, Some("0.00"), Some("1.00")],
+    );
     let decimal = Decimal64Array::from(vec![Some(999_999_999_999_999_999), Some(1)]);
-    check(decimal.with_precision_and_scale(18, 18).unwrap(), "numeric(18,18)", &[
-        Some("0.999999999999999999"),
-        Some("0.000000000000000001"),
-    ]);
+    check(
+        decimal.with_precision_and_scale(18, 18).unwrap(),
+        "numeric(18,18)",
+        &[Some("0.999999999999999999"), Some("0.000000000000000001")],
+    );
     let largest = 99_999_999_999_999_999_999_999_999_999_999_999_999i128;
     let decimal = Decimal128Array::from(vec![Some(largest), Some(-largest), Some(50_000), None]);
-    check(decimal.with_precision_and_scale(38, 5).unwrap(), "numeric(38,5)", &[
-        Some("999999999999999999999999999999999.99999"),
-        Some("-999999999999999999999999999999999.99999"),
-        Some("0.50000"),
-        None,
-    ]);
+    check(
+        decimal.with_precision_and_scale(38, 5).unwrap(),
+        "numeric(38,5)",
+        &[
+            Some("999999999999999999999999999999999.99999"),
+            Some("-999999999999999999999999999999999.99999"),
+            Some("0.50000"),
+            None,
+        ],
+    );
     let nines = "9".repeat(76);
     let huge = i256::from_string(&nines).unwrap();
     let decimal = Decimal256Array::from(vec![Some(huge), Some(-huge), Some(i256::from_i128(7)), None]);
     let text = format!("{}.{}", &nines[..73], &nines[..3]);
-    check(decimal.with_precision_and_scale(76, 3).unwrap(), "numeric(76,3)", &[
-        Some(&text),
-        Some(&format!("-{text}")),
-        Some("0.007"),
-        None,
-    ]);
+    check(
+        decimal.with_precision_and_scale(76, 3).unwrap(),
+        "numeric(76,3)",
+        &[Some(&text), Some(&format!("-{text}")), Some("0.007"), None],
+    );
 }
 
 #[test]
@@ -115,9 +119,14 @@ fn text_and_bytes_of_every_layout_arrive() {
     check(BinaryArray::from(bytes.clone()), "bytea", &hex);
     check(LargeBinaryArray::from(bytes.clone()), "bytea", &hex);
     check(BinaryViewArray::from(bytes), "bytea", &hex);
-    let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(b"ab"), None].into_iter(), 2).unwrap();
+    let fixed =
+        FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(b"ab"), None].into_iter(), 2).unwrap();
     check(fixed, "bytea", &[Some("\\x6162"), None]);
-    check(BooleanArray::from(vec![Some(true), None, Some(false)]), "boolean", &[Some("true"), None, Some("false")]);
+    check(
+        BooleanArray::from(vec![Some(true), None, Some(false)]),
+        "boolean",
+        &[Some("true"), None, Some("false")],
+    );
     check(NullArray::new(2), "text", &[None, None]);
 }
 
@@ -133,60 +142,136 @@ fn dictionaries_of_any_value_become_their_values() {
 
 #[test]
 fn dates_and_times_arrive_to_the_microsecond() {
-    check(Date32Array::from(vec![Some(0), None, Some(-2_440_588), Some(2_145_042_905)]), "date", &[
-        Some("1970-01-01"),
-        None,
-        Some("4714-11-24 BC"),
-        Some("5874897-12-31"),
-    ]);
+    check(
+        Date32Array::from(vec![Some(0), None, Some(-2_440_588), Some(2_145_042_905)]),
+        "date",
+        &[Some("1970-01-01"), None, Some("4714-11-24 BC"), Some("5874897-12-31")],
+    );
     check(Date64Array::from(vec![Some(86_400_000), None]), "date", &[Some("1970-01-02"), None]);
     let time = "time without time zone";
     check(Time32SecondArray::from(vec![Some(86_399), None]), time, &[Some("23:59:59"), None]);
-    check(Time32MillisecondArray::from(vec![Some(1), Some(86_400_000)]), time, &[Some("00:00:00.001"), Some("24:00:00")]);
+    check(
+        Time32MillisecondArray::from(vec![Some(1), Some(86_400_000)]),
+        time,
+        &[Some("00:00:00.001"), Some("24:00:00")],
+    );
     check(Time64MicrosecondArray::from(vec![Some(1), None]), time, &[Some("00:00:00.000001"), None]);
     check(Time64NanosecondArray::from(vec![Some(1000), None]), time, &[Some("00:00:00.000001"), None]);
     let plain = "timestamp without time zone";
     check(TimestampSecondArray::from(vec![Some(-1), None]), plain, &[Some("1969-12-31 23:59:59"), None]);
-    check(TimestampMillisecondArray::from(vec![Some(1), None]), plain, &[Some("1970-01-01 00:00:00.001"), None]);
-    check(TimestampMicrosecondArray::from(vec![Some(-210_866_803_200_000_000), None]), plain, &[
-        Some("4714-11-24 00:00:00 BC"),
-        None,
-    ]);
-    check(TimestampNanosecondArray::from(vec![Some(-1000), None]), plain, &[Some("1969-12-31 23:59:59.999999"), None]);
+    check(
+        TimestampMillisecondArray::from(vec![Some(1), None]),
+        plain,
+        &[Some("1970-01-01 00:00:00.001"), None],
+    );
+    check(
+        TimestampMicrosecondArray::from(vec![Some(-210_866_803_200_000_000), None]),
+        plain,
+        &[Some("4714-11-24 00:00:00 BC"), None],
+    );
+    check(
+        TimestampNanosecondArray::from(vec![Some(-1000), None]),
+        plain,
+        &[Some("1969-12-31 23:59:59.999999"), None],
+    );
     let zoned = TimestampMicrosecondArray::from(vec![Some(0), None]).with_timezone("+02:00");
     check(zoned, "timestamp with time zone", &[Some("1970-01-01 00:00:00+00"), None]);
 }
 
 #[test]
 fn durations_become_intervals() {
-    check(DurationMillisecondArray::from(vec![Some(90_061_001), None]), "interval", &[Some("25:01:01.001"), None]);
+    check(
+        DurationMillisecondArray::from(vec![Some(90_061_001), None]),
+        "interval",
+        &[Some("25:01:01.001"), None],
+    );
+}
+
+#[test]
+fn intervals_arrive_where_the_file_says_which_parts_they_have() {
+    use arrow_buffer::IntervalDayTime;
+    check(IntervalYearMonthArray::from(vec![Some(14), None]), "interval", &[Some("1 year 2 mons"), None]);
+    check(
+        IntervalDayTimeArray::from(vec![Some(IntervalDayTime::new(3, 1500)), None]),
+        "interval",
+        &[Some("3 days 00:00:01.5"), None],
+    );
+}
+
+/// Writes one required column `c` of a Parquet type that Arrow does not write.
+fn raw_file<T: parquet::data_type::DataType>(
+    column: parquet::schema::types::Type,
+    values: &[T::T],
+) -> (tempfile::TempDir, std::path::PathBuf) {
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::types::Type as SchemaType;
+    let schema = SchemaType::group_type_builder("schema").with_fields(vec![Arc::new(column)]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("raw.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let schema = Arc::new(schema.build().unwrap());
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(WriterProperties::new())).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut pages = group.next_column().unwrap().unwrap();
+    pages.typed::<T>().write_batch(values, None, None).unwrap();
+    pages.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    (directory, path)
+}
+
+#[test]
+fn parquet_types_that_arrow_does_not_write_are_read_whole_or_refused() {
+    use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
+    use parquet::data_type::{
+        ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
+    };
+    use parquet::schema::types::Type as SchemaType;
+    let column =
+        |physical| SchemaType::primitive_type_builder("c", physical).with_repetition(Repetition::REQUIRED);
+    let database = Database::new();
+    let load = |path: &std::path::Path, table: &str| {
+        run(&ParquetFiles::open(&[path]).unwrap(), &database.target(table), &small()).unwrap();
+        let text = format!("SELECT c::text, pg_typeof(c)::text FROM {table}");
+        let row = database.client().query_one(&text, &[]).unwrap();
+        (row.get::<_, String>(0), row.get::<_, String>(1))
+    };
+    let pair = |value: &str, kind: &str| (value.to_owned(), kind.to_owned());
+
+    let words = column(Physical::BYTE_ARRAY).with_logical_type(Some(LogicalType::Enum)).build().unwrap();
+    let (_one, path) = raw_file::<ByteArrayType>(words, &[ByteArray::from("Mobile")]);
+    assert_eq!(load(&path, "words"), pair("Mobile", "text"));
+
+    // Day 2,500,000 is in 2132; 9999-12-31 is day 5,373,484, beyond 64 bits of nanoseconds.
+    let mut moment = Int96::new();
+    moment.set_data(1000, 0, 5_373_484);
+    let (_two, path) = raw_file::<Int96Type>(column(Physical::INT96).build().unwrap(), &[moment]);
+    assert_eq!(load(&path, "moments"), pair("9999-12-31 00:00:00.000001", "timestamp without time zone"));
+
+    let interval = column(Physical::FIXED_LEN_BYTE_ARRAY)
+        .with_length(12)
+        .with_converted_type(ConvertedType::INTERVAL)
+        .build()
+        .unwrap();
+    let (_three, path) =
+        raw_file::<FixedLenByteArrayType>(interval, &[FixedLenByteArray::from((0..12).collect::<Vec<u8>>())]);
+    let Err(error) = ParquetFiles::open(&[path]) else { panic!("months were dropped") };
+    assert_eq!(error.kind(), Kind::Schema);
+    assert!(error.what().contains("INTERVAL"), "{error}");
 }
 
 #[test]
 fn sixteen_bytes_marked_as_uuid_become_uuids() {
     use parquet::basic::{LogicalType, Repetition, Type as Physical};
     use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
-    use parquet::file::properties::WriterProperties;
-    use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::types::Type as SchemaType;
     let column = SchemaType::primitive_type_builder("c", Physical::FIXED_LEN_BYTE_ARRAY)
         .with_repetition(Repetition::REQUIRED)
         .with_length(16)
         .with_logical_type(Some(LogicalType::Uuid));
-    let schema = SchemaType::group_type_builder("schema").with_fields(vec![Arc::new(column.build().unwrap())]);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("uuid.parquet");
-    let file = std::fs::File::create(&path).unwrap();
-    let schema = Arc::new(schema.build().unwrap());
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(WriterProperties::new())).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    let mut pages = group.next_column().unwrap().unwrap();
     let value = FixedLenByteArray::from((0..16).collect::<Vec<u8>>());
-    pages.typed::<FixedLenByteArrayType>().write_batch(&[value], None, None).unwrap();
-    pages.close().unwrap();
-    group.close().unwrap();
-    writer.close().unwrap();
-
+    let (_directory, path) = raw_file::<FixedLenByteArrayType>(column.build().unwrap(), &[value]);
     let database = Database::new();
     run(&ParquetFiles::open(&[&path]).unwrap(), &database.target("t"), &small()).unwrap();
     let row = database.client().query_one("SELECT c::text, c FROM t", &[]).unwrap();

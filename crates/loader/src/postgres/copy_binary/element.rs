@@ -23,7 +23,10 @@ pub(crate) enum Element {
     Fixed(FixedWidth),
     Bytes,
     /// Scale of the values (0 for integers), and the display scale of the target.
-    Numeric { scale: u16, display: u16 },
+    Numeric {
+        scale: u16,
+        display: u16,
+    },
     Interval,
     Jsonb(jsonb::Node),
 }
@@ -95,7 +98,9 @@ impl BoundElement<'_> {
             Self::Null => return Ok(false),
             Self::Fixed(words, width, arrow) => {
                 let mut word = [0];
-                words.fill(row, &Valid::all(), &mut word).map_err(|fault| refused(fault, arrow).after(row))?;
+                words
+                    .fill(row, &Valid::all(), &mut word)
+                    .map_err(|fault| refused(fault, arrow).after(row))?;
                 out.extend_from_slice(&word[0].to_be_bytes()[8 - *width as usize..]);
             }
             Self::Bytes(values) => {
@@ -133,7 +138,10 @@ pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
         None => Ok(()),
         Some(at) => {
             let text = shown(&String::from_utf8_lossy(value));
-            Err(Fault::new(row, format!("the text {text} has a 0x00 at byte {at}, which PostgreSQL cannot store")))
+            Err(Fault::new(
+                row,
+                format!("the text {text} has a 0x00 at byte {at}, which PostgreSQL cannot store"),
+            ))
         }
     }
 }

@@ -155,16 +155,18 @@ impl<'a> Words<'a> {
             Self::Float64(values) => each!(values, |v| v.to_bits()),
             Self::Date32(values) => checked(&values[rows], valid, out, |v| date(*v)),
             Self::Date64(values) => checked(&values[rows], valid, out, |v| date64(*v)),
-            Self::Time32(values, unit) => {
-                checked(&values[rows], valid, out, |v| time(i64::from(*v), *unit))
-            }
+            Self::Time32(values, unit) => checked(&values[rows], valid, out, |v| time(i64::from(*v), *unit)),
             Self::Time64(values, unit) => checked(&values[rows], valid, out, |v| time(*v, *unit)),
             Self::Stamp(values, unit) => {
                 let values = &values[rows];
                 match unit {
                     TimeUnit::Second => checked(values, valid, out, |v| stamp(*v, TimeUnit::Second)),
-                    TimeUnit::Millisecond => checked(values, valid, out, |v| stamp(*v, TimeUnit::Millisecond)),
-                    TimeUnit::Microsecond => checked(values, valid, out, |v| stamp(*v, TimeUnit::Microsecond)),
+                    TimeUnit::Millisecond => {
+                        checked(values, valid, out, |v| stamp(*v, TimeUnit::Millisecond))
+                    }
+                    TimeUnit::Microsecond => {
+                        checked(values, valid, out, |v| stamp(*v, TimeUnit::Microsecond))
+                    }
                     TimeUnit::Nanosecond => checked(values, valid, out, |v| stamp(*v, TimeUnit::Nanosecond)),
                 }
             }

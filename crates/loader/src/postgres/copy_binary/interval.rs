@@ -50,7 +50,9 @@ impl Interval {
                 };
                 match micros(value, *unit) {
                     (micros, true) => Ok(Self { micros, days: 0, months: 0 }),
-                    _ => refused(format!("{value} {unit:?}"), "PostgreSQL keeps 64 bits of whole microseconds"),
+                    _ => {
+                        refused(format!("{value} {unit:?}"), "PostgreSQL keeps 64 bits of whole microseconds")
+                    }
                 }
             }
             _ => Err(wrong_type()),

@@ -109,7 +109,8 @@ impl ColumnLayout {
                     Err(fault) => {
                         // Only a value that a row has is at fault.
                         self.encoded.bytes.truncate(start);
-                        let row = (0..array.len()).find(|row| array.is_valid(*row) && keys.key(*row) == entry);
+                        let row =
+                            (0..array.len()).find(|row| array.is_valid(*row) && keys.key(*row) == entry);
                         refused = refused.or(row.map(|row| Fault { row, ..fault }));
                         true
                     }

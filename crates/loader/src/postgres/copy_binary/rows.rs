@@ -60,9 +60,9 @@ impl CopyEncoder {
                 }
                 BoundColumn::Fixed { words: values, width, array } => {
                     let words = &mut words[..rows];
-                    values.fill(first, valid, words).map_err(|fault| {
-                        (column, element::refused(fault, array.data_type()))
-                    })?;
+                    values
+                        .fill(first, valid, words)
+                        .map_err(|fault| (column, element::refused(fault, array.data_type())))?;
                     macro_rules! write {
                         ($t:ty) => {
                             for (row, (position, word)) in positions.iter_mut().zip(words).enumerate() {
@@ -98,8 +98,7 @@ impl CopyEncoder {
                 }
                 BoundColumn::Dictionary { keys, .. } => {
                     for (row, position) in positions.iter_mut().enumerate() {
-                        let value =
-                            valid.is_valid(row).then(|| layout.encoded.value(keys.key(first + row)));
+                        let value = valid.is_valid(row).then(|| layout.encoded.value(keys.key(first + row)));
                         *position = put_value(out, *position, value);
                     }
                 }

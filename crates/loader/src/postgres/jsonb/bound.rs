@@ -54,8 +54,17 @@ enum Values<'a> {
     Dictionary(Keys<'a>, Box<BoundNode<'a>>),
     List(Offsets<'a>, Box<BoundNode<'a>>),
     Struct(Vec<(&'a Member, BoundNode<'a>)>),
-    Object { offsets: &'a [i32], keys: ByteStrings<'a>, values: Box<BoundNode<'a>>, order: RefCell<Vec<usize>> },
-    Pairs { offsets: &'a [i32], keys: Box<BoundNode<'a>>, values: Box<BoundNode<'a>> },
+    Object {
+        offsets: &'a [i32],
+        keys: ByteStrings<'a>,
+        values: Box<BoundNode<'a>>,
+        order: RefCell<Vec<usize>>,
+    },
+    Pairs {
+        offsets: &'a [i32],
+        keys: Box<BoundNode<'a>>,
+        values: Box<BoundNode<'a>>,
+    },
 }
 
 enum Offsets<'a> {
@@ -139,8 +148,7 @@ impl Node {
     /// Binds an array of the planned type; an error names the type that came instead.
     pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<BoundNode<'a>, String> {
         let values = self.values(array)?;
-        let values =
-            values.ok_or_else(|| format!("an array of {} came unexpectedly", array.data_type()))?;
+        let values = values.ok_or_else(|| format!("an array of {} came unexpectedly", array.data_type()))?;
         Ok(BoundNode { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
     }
 
@@ -203,7 +211,11 @@ impl Node {
             Self::Pairs(key, value) => {
                 let map = some!(array.as_map_opt());
                 let keys = Box::new(key.bind(map.keys())?);
-                Values::Pairs { offsets: map.value_offsets(), keys, values: Box::new(value.bind(map.values())?) }
+                Values::Pairs {
+                    offsets: map.value_offsets(),
+                    keys,
+                    values: Box::new(value.bind(map.values())?),
+                }
             }
         }))
     }
@@ -297,15 +309,21 @@ impl BoundNode<'_> {
                 out.push(b'"');
             }
             Values::Date32(values) => moment::write_date(i64::from(values[row]), out),
-            Values::Date64(values) => moment::write_date(values[row].div_euclid(86_400_000), out),
+            Values::Date64(values) => {
+                let value = values[row];
+                if value.rem_euclid(86_400_000) != 0 {
+                    return Err(Fault::new(0, format!("the date {value} (Date64) is not a whole day")));
+                }
+                moment::write_date(value.div_euclid(86_400_000), out);
+            }
             Values::Time32(values, unit) => moment::write_time(i64::from(values[row]), *unit, out),
             Values::Time64(values, unit) => moment::write_time(values[row], *unit, out),
             Values::Stamp(values, unit, zone) => moment::write_timestamp(values[row], *unit, *zone, out),
             Values::Interval(array) => moment::write_interval(Interval::read(array, row)?, out),
             Values::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
-            Values::List(offsets, items) => write_array(offsets.range(row), out, |item, out| {
-                items.write(item, out)
-            })?,
+            Values::List(offsets, items) => {
+                write_array(offsets.range(row), out, |item, out| items.write(item, out))?
+            }
             Values::Struct(members) => {
                 out.push(b'{');
                 for (member, node) in members {
@@ -371,7 +389,10 @@ fn write_object(
         let name = || shown(&String::from_utf8_lossy(key));
         if i > 0 {
             if key == keys.value(order[i - 1]) {
-                return Err(Fault::new(0, format!("the map has the key {} twice, a jsonb object cannot", name())));
+                return Err(Fault::new(
+                    0,
+                    format!("the map has the key {} twice, a jsonb object cannot", name()),
+                ));
             }
             out.extend_from_slice(b", ");
         }

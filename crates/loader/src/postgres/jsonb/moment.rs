@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn intervals_are_iso_8601() {
-        let interval = |months, days, micros| text(|out| write_interval(Interval { micros, days, months }, out));
+        let interval =
+            |months, days, micros| text(|out| write_interval(Interval { micros, days, months }, out));
         assert_eq!(interval(14, 3, 14_706_700_000), "\"P1Y2M3DT4H5M6.7S\"");
         assert_eq!(interval(0, 0, 0), "\"PT0S\"");
         assert_eq!(interval(0, -1, -500_000), "\"P-1DT-0.5S\"");
