@@ -5,6 +5,7 @@
 //! [`checkpoint`]); a session decides what there is to do and puts the finished table in its place
 //! ([`session`]); the table is read back for proof ([`read_back`]).
 
+mod catalogue;
 mod checkpoint;
 mod columns;
 mod connection;
@@ -13,6 +14,7 @@ mod forget;
 pub(crate) mod jsonb;
 mod password_file;
 pub(crate) mod pg_type;
+mod prepare;
 mod read_back;
 mod server;
 mod server_error;

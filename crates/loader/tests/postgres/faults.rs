@@ -76,13 +76,19 @@ fn a_load_goes_on_when_the_server_crashes_and_comes_back() {
     let people = many();
     let target = |url: String| sawmill_loader::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
     let url = server.url();
+    let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
+    let target = target(url.clone());
+    let options = LoadOptions { unit_rows: 300, ..options() };
     let report = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| run(&people.source, &target(url.clone()), &options()));
-        std::thread::sleep(Duration::from_millis(250));
+        let loading = scope.spawn(|| load(&people.source, &target, &options, &Control::new(&cancel, &phase)));
+        while phase.rows() < 3000 && !loading.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         server.restart_immediate().unwrap();
         loading.join().unwrap()
     });
     let report = report.unwrap();
+    assert!(report.retries > 0, "the load was over before the server crashed");
     println!("{} retries", report.retries);
     assert!(report.verified.unwrap().matches());
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
@@ -117,15 +123,19 @@ fn as_a_child_process() {
     };
     let source = ParquetFiles::open(&[path]).unwrap();
     let target = sawmill_loader::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
-    run(&source, &target, &options()).unwrap();
+    run(&source, &target, &LoadOptions { unit_rows: 300, ..options() }).unwrap();
 }
 
 #[test]
 fn a_loader_that_is_killed_is_finished_by_the_next_run() {
     let database = Database::new();
     let people = many();
+    let committed = || {
+        if !database.has("_sawmill.units") { 0 } else { database.count("_sawmill.units") }
+    };
     let mut killed = 0;
     for round in 0..8 {
+        let before = committed();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "faults::as_a_child_process"])
             .env("SAWMILL_TEST_URL", &database.url)
@@ -133,13 +143,16 @@ fn a_loader_that_is_killed_is_finished_by_the_next_run() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(60 + 35 * round));
+        // In each round at another moment after the first commit.
+        while committed() < before + 1 + round && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         child.kill().unwrap();
         killed += u32::from(!child.wait().unwrap().success());
     }
     let report = run(&people.source, &database.target("people"), &options()).unwrap();
     println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
-    assert!(killed > 0);
+    assert!(killed >= 3, "only {killed} runs were killed before they ended");
     exactly_once(&database, "people");
 }
 
