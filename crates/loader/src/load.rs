@@ -217,6 +217,21 @@ fn run_workers(
     told.map_or(Ok(()), |error| Err(error.clone()))
 }
 
+/// Does `work` again when a connection was lost, after a pause each time.
+pub(crate) fn again<T>(
+    retries: u32,
+    control: &Control<'_>,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    for attempt in 0..retries {
+        match work() {
+            Err(error) if error.kind() == Kind::Connection => control.sleep(backoff(attempt))?,
+            other => return other,
+        }
+    }
+    work()
+}
+
 /// Waiting time before the n-th new attempt: 100 ms doubled each time, 5 s at most.
 pub(crate) fn backoff(attempt: u32) -> Duration {
     Duration::from_millis(100 << attempt.min(6)).min(Duration::from_secs(5))

@@ -5,7 +5,6 @@
 //! follows the batch and the page size, not the row group's.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,6 +12,7 @@ use std::time::SystemTime;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
+use sawmill_footer::Footer;
 
 use crate::error::{Error, Kind, Result};
 use crate::parquet_reader::ParquetReader;
@@ -151,37 +151,37 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
     let shown = path.display().to_string();
     let failed = |error: std::io::Error| unreadable(&error).at(&shown);
     let canonical = path.canonicalize().map_err(failed)?;
-    let mut file = File::open(&canonical).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(Error::new(Kind::Source, "is a directory").at(&shown).advise("name the files in it"));
+    let metadata = canonical.metadata().map_err(failed)?;
+    let refused = |error: sawmill_footer::Error| {
+        Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
+    };
+    let footer = Footer::open(&canonical).map_err(refused)?;
+    if footer.encryption_algorithm().map_err(refused)?.is_some() {
+        return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
-    let fingerprint = fingerprint(&mut file, metadata.len(), &shown)?;
+    let file = File::open(&canonical).map_err(failed)?;
     let not_readable = |error: parquet::errors::ParquetError| {
-        Error::new(Kind::Source, format!("the footer cannot be read: {error}"))
+        Error::new(Kind::Source, format!("the file cannot be read: {error}"))
             .at(&shown)
-            .advise("the file is corrupt: write or copy it again")
+            .advise("if it is corrupt, write or copy it again")
     };
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
     let derived = ArrowReaderMetadata::load(&file, options).map_err(not_readable)?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
-    let read = read_schema(derived.schema(), descriptor)
-        .map_err(|what| Error::new(Kind::Schema, what).at(&shown))?;
+    // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
+    let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
+    let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
+        Error::new(Kind::Schema, what)
+            .at(&shown)
+            .advise("leave the column out, or write it with another type")
+    })?;
     let options = ArrowReaderOptions::new().with_schema(read.hint);
     let reader =
         ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options).map_err(not_readable)?;
-    let row_groups: Vec<RowGroup> = derived
-        .metadata()
-        .row_groups()
-        .iter()
-        .map(|group| RowGroup {
-            rows: group.num_rows().max(0) as u64,
-            bytes: group.compressed_size().max(0) as u64,
-        })
-        .collect();
+    let row_groups = row_groups(&footer);
     let source = SourceFile {
         name: canonical.display().to_string(),
-        fingerprint,
+        fingerprint: fingerprint(&footer, metadata.len()),
         rows: row_groups.iter().map(|group| group.rows).sum(),
         bytes: metadata.len(),
     };
@@ -196,61 +196,28 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
     Ok((Opened { opened, schema: read.schema }, source))
 }
 
-/// Length and XXH3-128 of the footer. The footer holds sizes, offsets and statistics of every
-/// column chunk, so another content shows in it. Checks the magic bytes at both ends on the way
-/// (<https://parquet.apache.org/docs/file-format/>).
-fn fingerprint(file: &mut File, length: u64, shown: &str) -> Result<String> {
-    const MAGIC: &[u8; 4] = b"PAR1";
-    let failed = |error: std::io::Error| unreadable(&error).at(shown);
-    let mut head = [0; 4];
-    let mut tail = [0; 8];
-    if length < 12 {
-        return Err(not_parquet(shown));
-    }
-    file.read_exact(&mut head).map_err(failed)?;
-    file.seek(SeekFrom::End(-8)).map_err(failed)?;
-    file.read_exact(&mut tail).map_err(failed)?;
-    let [a, b, c, d, end @ ..] = tail;
-    match (&head == MAGIC, &end == MAGIC) {
-        (true, true) => {}
-        (true, false) => {
-            return Err(Error::new(Kind::Source, "the file is truncated: it ends without a Parquet footer")
-                .at(shown)
-                .advise("copy it again, or wait until its writer has closed it"));
-        }
-        (_, _) if &head == b"PARE" || &end == b"PARE" => {
-            return Err(Error::new(Kind::Source, "the file is encrypted")
-                .at(shown)
-                .advise("decrypt it first"));
-        }
-        _ => return Err(not_parquet(shown)),
-    }
-    let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
-    if footer + 12 > length {
-        return Err(Error::new(
-            Kind::Source,
-            format!("the footer claims {footer} bytes, more than the file has ({length})"),
-        )
-        .at(shown)
-        .advise("the file is corrupt: write or copy it again"));
-    }
-    file.seek(SeekFrom::Start(length - 8 - footer)).map_err(failed)?;
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    let mut rest = file.take(footer);
-    let mut chunk = vec![0; 64 * 1024];
-    loop {
-        match rest.read(&mut chunk).map_err(failed)? {
-            0 => break,
-            n => hash.update(&chunk[..n]),
-        }
-    }
-    Ok(format!("{length}:{:032x}", hash.digest128()))
+/// Rows and stored bytes of each row group: all that the plan needs of a footer.
+fn row_groups(footer: &Footer) -> Vec<RowGroup> {
+    let size = |group: &sawmill_footer::RowGroup<'_>| {
+        group.columns().map(|column| column.compressed_size().max(0) as u64).sum()
+    };
+    footer
+        .row_groups()
+        .map(|group| RowGroup { rows: group.num_rows().max(0) as u64, bytes: size(&group) })
+        .collect()
 }
 
-fn not_parquet(shown: &str) -> Error {
-    Error::new(Kind::Source, "not a Parquet file").at(shown).advise("it does not begin and end with PAR1")
+/// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
+/// every column chunk, so another content shows in it.
+fn fingerprint(footer: &Footer, length: u64) -> String {
+    format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
 }
 
 fn unreadable(error: &std::io::Error) -> Error {
-    Error::new(Kind::Source, format!("cannot be read: {error}"))
+    let advice = match error.kind() {
+        std::io::ErrorKind::NotFound => "check the name",
+        std::io::ErrorKind::PermissionDenied => "check who may read it",
+        _ => "",
+    };
+    Error::new(Kind::Source, format!("cannot be read: {error}")).advise(advice)
 }

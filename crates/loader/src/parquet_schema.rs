@@ -25,12 +25,16 @@ pub(crate) struct ReadSchema {
 /// - strings and bytes as views: their values stay in the decoded page, nothing is copied;
 /// - ENUM as text, where the `parquet` crate by itself reads bytes;
 /// - INT96 timestamps in microseconds: as nanoseconds, dates beyond 1677..2262 would wrap around;
-/// - INTERVAL only where the file says which of its three parts are used, since the reader
-///   delivers one unit and drops the rest.
-pub(crate) fn read_schema(arrow: &Schema, parquet: &SchemaDescriptor) -> Result<ReadSchema, String> {
-    let mut leaves = Leaves { parquet, next: 0 };
+/// - INTERVAL only where the file's own Arrow schema, `embedded` in its metadata, says which of the three
+///   parts are used, since the reader delivers one unit and drops the rest.
+pub(crate) fn read_schema(
+    arrow: &Schema,
+    parquet: &SchemaDescriptor,
+    embedded: bool,
+) -> Result<ReadSchema, String> {
+    let mut leaves = Leaves { parquet, next: 0, embedded };
     let hint = leaves.fields(arrow.fields(), false)?;
-    let mut leaves = Leaves { parquet, next: 0 };
+    let mut leaves = Leaves { parquet, next: 0, embedded };
     let named = leaves.fields(arrow.fields(), true)?;
     Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)) })
 }
@@ -39,6 +43,7 @@ pub(crate) fn read_schema(arrow: &Schema, parquet: &SchemaDescriptor) -> Result<
 struct Leaves<'a> {
     parquet: &'a SchemaDescriptor,
     next: usize,
+    embedded: bool,
 }
 
 impl Leaves<'_> {
@@ -66,7 +71,8 @@ impl Leaves<'_> {
         }
         let column = self.parquet.column(self.next);
         self.next += 1;
-        let mut read = field.as_ref().clone().with_data_type(leaf(field.data_type(), &column)?);
+        let mut read =
+            field.as_ref().clone().with_data_type(leaf(field.data_type(), &column, self.embedded)?);
         let uuid = matches!(column.logical_type_ref(), Some(LogicalType::Uuid));
         if extensions && uuid {
             let mut metadata: HashMap<String, String> = read.metadata().clone();
@@ -77,7 +83,7 @@ impl Leaves<'_> {
     }
 }
 
-fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> Result<DataType, String> {
+fn leaf(arrow: &DataType, column: &ColumnDescriptor, embedded: bool) -> Result<DataType, String> {
     let text = matches!(column.logical_type_ref(), Some(LogicalType::Enum))
         || column.converted_type() == ConvertedType::ENUM;
     let physical = column.physical_type();
@@ -90,7 +96,7 @@ fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> Result<DataType, String>
         DataType::Timestamp(TimeUnit::Nanosecond, zone) if physical == PhysicalType::INT96 => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
-        DataType::Interval(_) => {
+        DataType::Interval(_) if !embedded => {
             return Err(format!(
                 "column {:?} is a Parquet INTERVAL of months, days and milliseconds, which cannot be read whole",
                 column.path().string()

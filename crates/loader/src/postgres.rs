@@ -5,6 +5,7 @@
 //! [`checkpoint`]); a session decides what there is to do and puts the finished table in its place
 //! ([`session`]); the table is read back for proof ([`read_back`]).
 
+mod catalogue;
 mod checkpoint;
 mod columns;
 mod connection;
@@ -13,6 +14,7 @@ mod forget;
 pub(crate) mod jsonb;
 mod password_file;
 pub(crate) mod pg_type;
+mod prepare;
 mod read_back;
 mod server;
 mod server_error;
@@ -30,11 +32,12 @@ pub use server::Server;
 pub use table_name::TableName;
 pub use verify::verify;
 
+use crate::buffers::Buffers;
 use crate::control::Control;
 use crate::error::Result;
 use crate::load::LoadOptions;
 use crate::source::Source;
-use crate::target::{Session, Target};
+use crate::target::{BatchEncoder, Session, Target};
 
 /// What happens to the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -91,6 +94,16 @@ impl Postgres {
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
         let columns = columns::natural(source.schema(), &self.table)?;
         Ok(columns::create_table(&self.table, &columns, source.schema()))
+    }
+
+    /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for
+    /// measurements.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl).
+    pub fn encoder(&self, source: &dyn Source, block_bytes: usize) -> Result<Box<dyn BatchEncoder>> {
+        let columns = columns::natural(source.schema(), &self.table)?;
+        Ok(Box::new(copy_binary::CopyEncoder::new(columns, Buffers::new(block_bytes))))
     }
 }
 

@@ -4,5 +4,6 @@ mod broken;
 mod equality;
 mod files;
 mod handmade;
+mod methods;
 mod samples;
 mod selection;

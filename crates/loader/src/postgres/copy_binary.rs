@@ -8,7 +8,9 @@
 //! block share one copy of a template with their lengths filled in. Buffers are of the configured size,
 //! are used again, and nothing is allocated for a row.
 
+mod batch_encoder;
 pub(crate) mod byte_strings;
+pub(crate) mod dictionary;
 pub(crate) mod element;
 pub(crate) mod fault;
 pub(crate) mod fixed_width;

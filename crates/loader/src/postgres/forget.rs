@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
-use super::session::find;
 use super::{Mode, Postgres};
 use crate::control::Control;
 use crate::error::Result;
@@ -34,7 +34,7 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let schema = match (&table, &staging, postgres.table.schema()) {
         (Some(found), ..) | (None, Some(found), _) => Some(found.schema.clone()),
         (None, None, Some(schema)) => Some(schema.to_owned()),
-        (None, None, None) => super::session::current_schema(&connection, control).ok(),
+        (None, None, None) => super::catalogue::current_schema(&connection, control).ok(),
     };
     let mut forgotten = Forgotten::default();
     let Some(schema) = schema else { return Ok(forgotten) };

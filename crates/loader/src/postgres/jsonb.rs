@@ -26,11 +26,12 @@
 
 mod bound;
 mod moment;
+mod number;
 pub(crate) mod text;
 
 use arrow_schema::{DataType, Field};
 
-pub(crate) use bound::{BoundNode, Keys};
+pub(crate) use bound::BoundNode;
 
 use super::pg_type::is_uuid;
 use text::write_string;

@@ -1,7 +1,7 @@
 //! The comparison of any table with any source, whoever loaded it.
 
+use super::catalogue::find;
 use super::read_back::{ReadBack, encode_source};
-use super::session::find;
 use super::{Postgres, columns, connection::Connection};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};

@@ -98,3 +98,10 @@ pub fn run(source: &ParquetFiles, target: &Postgres, options: &LoadOptions) -> R
     let phase = Profile::new().phase("load");
     load(source, target, options, &Control::new(&cancel, &phase))
 }
+
+/// Calls with a control that nobody raises.
+pub fn with_control<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
+    let cancel = AtomicBool::new(false);
+    let phase = Profile::new().phase("test");
+    work(&Control::new(&cancel, &phase))
+}

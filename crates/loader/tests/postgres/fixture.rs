@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
-use sawmill_loader::ParquetFiles;
 use tempfile::TempDir;
 
 /// Writes a batch with so many rows a row group.
@@ -47,8 +46,4 @@ pub fn people(path: &Path, first: i64, rows: usize, group_rows: usize) {
     ];
     let columns = columns.into_iter().map(|(name, array)| (name, array, true));
     write(path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap(), group_rows);
-}
-
-pub fn open(paths: &[&Path]) -> ParquetFiles {
-    ParquetFiles::open(paths).unwrap()
 }

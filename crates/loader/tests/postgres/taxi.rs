@@ -46,6 +46,9 @@ fn every_row_of_the_taxi_file_arrives_exactly() {
     let options = LoadOptions { unit_rows: 16 * 1024, verify: true, ..LoadOptions::default() };
     let report = run(&source, &database.target("public.taxi"), &options).unwrap();
     assert_eq!((report.rows, report.rows_loaded, report.standing), (100_000, 100_000, Standing::New));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!((&json["rows"], &json["standing"]), (&100_000.into(), &"new".into()));
+    assert_eq!(json["content"]["content_sum"], report.content.content_sum.to_string());
     assert!(report.verified.unwrap().matches());
 
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();

@@ -34,6 +34,9 @@ pub(crate) enum Element {
 impl Element {
     pub(crate) fn choose(field: &Field, target: PgType) -> Result<Self, String> {
         let arrow = field.data_type();
+        if let DataType::Dictionary(_, value) = arrow {
+            return Self::choose(&field.clone().with_data_type(value.as_ref().clone()), target);
+        }
         if *arrow == DataType::Null {
             return Ok(Self::Null);
         }

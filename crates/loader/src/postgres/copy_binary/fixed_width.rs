@@ -42,8 +42,8 @@ pub(crate) struct FixedWidth {
 impl FixedWidth {
     /// For types that are of fixed width on the wire, `None` for all others.
     pub(crate) fn choose(arrow: &DataType, target: PgType) -> Option<Self> {
-        use DataType::{Decimal32, Decimal64, Decimal128, Decimal256, Dictionary};
-        if matches!(arrow, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) | Dictionary(..)) {
+        use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+        if matches!(arrow, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..)) {
             return None;
         }
         let width = match target {

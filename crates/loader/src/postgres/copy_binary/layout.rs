@@ -7,12 +7,12 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 use super::byte_strings::ByteStrings;
+use super::dictionary::Keys;
 use super::element::{BoundElement, Element, refuse_nul};
 use super::fault::Fault;
 use super::fixed_width::{BLOCK, Words};
 use super::valid::Valid;
 use super::{Column, CopyEncoder};
-use crate::postgres::jsonb::Keys;
 
 /// What a column keeps from layout to writing, and from block to block.
 #[derive(Default)]

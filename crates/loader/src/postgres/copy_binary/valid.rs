@@ -52,7 +52,14 @@ impl Valid {
     pub(crate) fn nulls_among(&self, rows: usize) -> usize {
         match self.nulls {
             0 => 0,
-            _ => (0..rows).filter(|row| !self.is_valid(*row)).count(),
+            _ => {
+                let words = self.bits.iter().enumerate().map(|(i, bits)| {
+                    let used = rows.saturating_sub(i * 64).min(64);
+                    let mask = if used == 64 { u64::MAX } else { (1 << used) - 1 };
+                    (!bits & mask).count_ones() as usize
+                });
+                words.sum()
+            }
         }
     }
 }
@@ -60,5 +67,25 @@ impl Valid {
 impl Default for Valid {
     fn default() -> Self {
         Self::all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_are_counted_among_the_rows_asked_for() {
+        let nulls: NullBuffer = (0..300).map(|row| row % 3 != 0).collect();
+        let valid = Valid::read(Some(&nulls), 30, 200);
+        assert_eq!(valid.nulls(), 67);
+        for rows in [0, 1, 63, 64, 65, 128, 200] {
+            let counted = (0..rows).filter(|row| !valid.is_valid(*row)).count();
+            assert_eq!(valid.nulls_among(rows), counted);
+        }
+        let mut cleared = Valid::all();
+        cleared.clear(5);
+        cleared.clear(5);
+        assert_eq!((cleared.nulls(), cleared.nulls_among(5), cleared.nulls_among(6)), (1, 0, 1));
     }
 }

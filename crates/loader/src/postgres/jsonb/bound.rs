@@ -10,9 +10,11 @@ use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
 use super::moment::{self, put};
+use super::number::write_float;
 use super::text::{write_hex, write_string};
 use super::{Member, Node};
 use crate::postgres::copy_binary::byte_strings::ByteStrings;
+use crate::postgres::copy_binary::dictionary::Keys;
 use crate::postgres::copy_binary::fault::{Fault, shown};
 use crate::postgres::copy_binary::interval::Interval;
 use crate::postgres::copy_binary::numeric;
@@ -79,57 +81,6 @@ impl Offsets<'_> {
             Self::Small(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
             Self::Large(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
             Self::Fixed(size) => row * size..(row + 1) * size,
-        }
-    }
-}
-
-/// The keys of a dictionary array.
-pub(crate) enum Keys<'a> {
-    Int8(&'a [i8]),
-    Int16(&'a [i16]),
-    Int32(&'a [i32]),
-    Int64(&'a [i64]),
-    UInt8(&'a [u8]),
-    UInt16(&'a [u16]),
-    UInt32(&'a [u32]),
-    UInt64(&'a [u64]),
-}
-
-impl<'a> Keys<'a> {
-    /// Keys and values of a dictionary array, `None` when it is another array.
-    pub(crate) fn bind(array: &'a ArrayRef) -> Option<(Self, &'a ArrayRef)> {
-        macro_rules! keys {
-            ($t:ty, $variant:ident) => {{
-                let dictionary = array.as_dictionary_opt::<$t>()?;
-                Some((Self::$variant(dictionary.keys().values()), dictionary.values()))
-            }};
-        }
-        let DataType::Dictionary(key, _) = array.data_type() else { return None };
-        match key.as_ref() {
-            DataType::Int8 => keys!(Int8Type, Int8),
-            DataType::Int16 => keys!(Int16Type, Int16),
-            DataType::Int32 => keys!(Int32Type, Int32),
-            DataType::Int64 => keys!(Int64Type, Int64),
-            DataType::UInt8 => keys!(UInt8Type, UInt8),
-            DataType::UInt16 => keys!(UInt16Type, UInt16),
-            DataType::UInt32 => keys!(UInt32Type, UInt32),
-            DataType::UInt64 => keys!(UInt64Type, UInt64),
-            _ => None,
-        }
-    }
-
-    /// The key of a row that is not NULL.
-    #[inline]
-    pub(crate) fn key(&self, row: usize) -> usize {
-        match self {
-            Self::Int8(keys) => keys[row] as usize,
-            Self::Int16(keys) => keys[row] as usize,
-            Self::Int32(keys) => keys[row] as usize,
-            Self::Int64(keys) => keys[row] as usize,
-            Self::UInt8(keys) => usize::from(keys[row]),
-            Self::UInt16(keys) => usize::from(keys[row]),
-            Self::UInt32(keys) => keys[row] as usize,
-            Self::UInt64(keys) => keys[row] as usize,
         }
     }
 }
@@ -309,7 +260,13 @@ impl BoundNode<'_> {
                 out.push(b'"');
             }
             Values::Date32(values) => moment::write_date(i64::from(values[row]), out),
-            Values::Date64(values) => moment::write_date(values[row].div_euclid(86_400_000), out),
+            Values::Date64(values) => {
+                let value = values[row];
+                if value.rem_euclid(86_400_000) != 0 {
+                    return Err(Fault::new(0, format!("the date {value} (Date64) is not a whole day")));
+                }
+                moment::write_date(value.div_euclid(86_400_000), out);
+            }
             Values::Time32(values, unit) => moment::write_time(i64::from(values[row]), *unit, out),
             Values::Time64(values, unit) => moment::write_time(values[row], *unit, out),
             Values::Stamp(values, unit, zone) => moment::write_timestamp(values[row], *unit, *zone, out),
@@ -396,50 +353,4 @@ fn write_object(
     }
     out.push(b'}');
     Ok(())
-}
-
-/// Shortest digits that read back the same, spelt out: Rust's `Display` for floats never uses an
-/// exponent.
-fn write_float<F: num_like::Float>(value: F, out: &mut Vec<u8>) {
-    match value.class() {
-        num_like::Class::NaN => out.extend_from_slice(b"\"NaN\""),
-        num_like::Class::Infinity => out.extend_from_slice(b"\"Infinity\""),
-        num_like::Class::NegativeInfinity => out.extend_from_slice(b"\"-Infinity\""),
-        // numeric has no negative zero.
-        num_like::Class::Zero => out.push(b'0'),
-        num_like::Class::Other => put!(out, "{value}"),
-    }
-}
-
-/// The little that both float types have in common here.
-mod num_like {
-    pub(super) enum Class {
-        NaN,
-        Infinity,
-        NegativeInfinity,
-        Zero,
-        Other,
-    }
-
-    pub(super) trait Float: std::fmt::Display {
-        fn class(&self) -> Class;
-    }
-
-    macro_rules! float {
-        ($t:ty) => {
-            impl Float for $t {
-                fn class(&self) -> Class {
-                    match *self {
-                        value if value.is_nan() => Class::NaN,
-                        <$t>::INFINITY => Class::Infinity,
-                        <$t>::NEG_INFINITY => Class::NegativeInfinity,
-                        value if value == 0.0 => Class::Zero,
-                        _ => Class::Other,
-                    }
-                }
-            }
-        };
-    }
-    float!(f32);
-    float!(f64);
 }
