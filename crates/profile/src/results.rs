@@ -214,8 +214,13 @@ impl Case {
 
     /// The name and the parameters in one text: `load batch_rows=1024 degree=4`.
     pub fn title(&self) -> String {
-        let parameters = self.parameters.iter().map(|(name, value)| format!(" {name}={value}"));
-        format!("{}{}", self.name, parameters.collect::<String>())
+        format!("{} {}", self.name, self.parameters_text()).trim_end().to_owned()
+    }
+
+    /// The parameters in one text: `batch_rows=1024 degree=4`.
+    pub fn parameters_text(&self) -> String {
+        let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        parameters.collect::<Vec<_>>().join(" ")
     }
 }
 
