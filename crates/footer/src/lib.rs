@@ -33,6 +33,7 @@ mod footer;
 mod format;
 mod glob;
 mod groups;
+mod huge;
 mod kernel;
 mod logical;
 mod options;
