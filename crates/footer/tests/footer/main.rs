@@ -5,5 +5,6 @@ mod equality;
 mod files;
 mod handmade;
 mod methods;
+mod page_indexes;
 mod samples;
 mod selection;
