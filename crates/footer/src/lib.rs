@@ -34,6 +34,12 @@ mod format;
 mod glob;
 mod groups;
 mod huge;
+#[cfg(feature = "parquet")]
+mod interop;
+#[cfg(feature = "parquet")]
+mod interop_arrow;
+#[cfg(feature = "parquet")]
+mod interop_schema;
 mod kernel;
 mod logical;
 mod options;
