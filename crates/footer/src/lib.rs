@@ -21,6 +21,7 @@
 mod avx512;
 mod boundary;
 mod buffer;
+mod check;
 mod chunk;
 mod decode;
 mod details;
@@ -59,6 +60,7 @@ mod thrift_writer;
 mod trace;
 
 pub use buffer::FooterBytes;
+pub use check::Finding;
 pub use chunk::ColumnChunk;
 pub use details::{ChunkDetails, ColumnCryptoMetaData};
 pub use dump::{DumpLine, DumpValue, Root, dump};

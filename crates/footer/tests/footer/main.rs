@@ -1,6 +1,7 @@
 //! Tests of the footer decoder from outside: against the `parquet` crate, and against broken bytes.
 
 mod broken;
+mod checks;
 mod equality;
 mod files;
 mod handmade;
