@@ -8,7 +8,7 @@
 use std::arch::x86_64::*;
 
 use crate::kernel::{Kernel, Task, Values};
-use crate::portable::{prefetch, skip_length};
+use crate::portable::prefetch;
 use crate::rows::{Packed, locator};
 use crate::shape::{Segment, Shape, WINDOW};
 
@@ -70,62 +70,108 @@ fn load(bytes: &[u8; 64]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// As [`Kernel::step`], none for no match.
+/// The parts of a segment that every lane needs.
+#[derive(Clone, Copy)]
+struct Loaded {
+    fixed: __m512i,
+    mask: __m512i,
+    constants: __m512i,
+}
+
+/// As [`Kernel::step`]. All lanes take a segment before any takes the next: none waits for another, and
+/// the segment's own bytes are loaded once.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &mut Values) -> Option<usize> {
-    let mut at = at;
-    let mut decoded = _mm512_setzero_si512();
+fn step<const VALUES: bool, const LANES: usize>(
+    bytes: &[u8],
+    starts: [usize; LANES],
+    shape: &Shape,
+    values: &mut [Values; LANES],
+) -> [usize; LANES] {
+    let mut at = starts;
+    let mut decoded = [_mm512_setzero_si512(); LANES];
     for segment in &shape.segments {
-        let window: &[u8; WINDOW] = bytes.get(at..)?.first_chunk()?;
-        let found = load(window);
-        // (found ^ fixed) & mask: fixed bytes are 0 where the mask is.
-        let differ = _mm512_ternarylogic_epi64::<0x28>(found, load(&segment.fixed), load(&segment.mask));
-        if _mm512_test_epi64_mask(differ, differ) != 0 {
-            return None;
-        }
-        if segment.tokens == 0 {
-            at += segment.fixed_len as usize;
-            continue;
-        }
-        // Bits of bytes with the continuation bit, and of those without from the first token on.
-        let continued = _mm512_movepi8_mask(found);
-        let first = 1_u64 << (segment.fixed_len & 63);
-        let ends = !continued & first.wrapping_neg();
-        let last = _pdep_u64(segment.last_token, ends);
-        if last == 0 {
-            return None;
-        }
-        let len = last.trailing_zeros() as usize + 1;
-        let starts = ends << 1 | first;
-        let firsts = _mm512_maskz_compress_epi8(starts, found);
-        if _mm512_mask_cmpneq_epi8_mask(segment.is_constant, firsts, load(&segment.constants)) != 0 {
-            return None;
-        }
-        // Eight continuation bits in a row make a varint of more than eight bytes, of which only the
-        // scalar walk knows whether it may be.
-        let within = continued & (last.wrapping_sub(1)) & first.wrapping_neg();
-        let two = within & within >> 1;
-        let four = two & two >> 2;
-        if four & four >> 4 != 0 {
-            return None;
-        }
-        if VALUES && segment.lanes != 0 {
-            decoded = _mm512_or_si512(decoded, decode(found, starts, ends, segment));
-        }
-        at += len;
-        if segment.skips {
-            // The last token starts behind the last end before it, or behind the masked bytes.
-            let before = ends & last.wrapping_sub(1) | first >> 1;
-            let start = 64 - before.leading_zeros() as usize;
-            at += skip_length(bytes, at, len - start)?;
+        let loaded = Loaded {
+            fixed: load(&segment.fixed),
+            mask: load(&segment.mask),
+            constants: load(&segment.constants),
+        };
+        for lane in 0..LANES {
+            at[lane] = matched::<VALUES>(bytes, at[lane], segment, loaded, &mut decoded[lane]);
         }
     }
-    if VALUES {
-        // SAFETY: `Values` is 64 writable bytes.
-        unsafe { _mm512_storeu_si512(values.0.as_mut_ptr().cast(), decoded) };
+    for lane in 0..LANES {
+        if VALUES {
+            // SAFETY: `Values` is 64 writable bytes.
+            unsafe { _mm512_storeu_si512(values[lane].0.as_mut_ptr().cast(), decoded[lane]) };
+        }
+        if at[lane] > bytes.len() {
+            at[lane] = 0;
+        }
     }
-    (at <= bytes.len()).then_some(at)
+    at
+}
+
+/// The place of a lane that does not match: beyond any bytes, so that it matches no other segment.
+const NOWHERE: usize = usize::MAX;
+
+/// Where the segment at `at` ends, or [`NOWHERE`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn matched<const VALUES: bool>(
+    bytes: &[u8],
+    at: usize,
+    segment: &Segment,
+    loaded: Loaded,
+    decoded: &mut __m512i,
+) -> usize {
+    let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
+        return NOWHERE;
+    };
+    let found = load(window);
+    // (found ^ fixed) & mask: fixed bytes are 0 where the mask is.
+    let differ = _mm512_ternarylogic_epi64::<0x28>(found, loaded.fixed, loaded.mask);
+    let differ = _mm512_test_epi64_mask(differ, differ);
+    if segment.tokens == 0 {
+        let end = at + segment.fixed_len as usize;
+        let skipped = if segment.skips { window[(segment.fixed_len as usize - 1) % WINDOW] } else { 0 };
+        return if differ == 0 { end + usize::from(skipped) } else { NOWHERE };
+    }
+    // Bits of bytes with the continuation bit, and of those without from the first token on.
+    let continued = _mm512_movepi8_mask(found);
+    let first = segment.first;
+    let tokens = first.wrapping_neg();
+    let ends = !continued & tokens;
+    let last = _pdep_u64(segment.last_token, ends);
+    let starts = ends << 1 | first;
+    let firsts = _mm512_maskz_compress_epi8(starts, found);
+    let other = _mm512_mask_cmpneq_epi8_mask(segment.is_constant, firsts, loaded.constants);
+    // Eight continuation bits in a row make a varint of more than eight bytes, of which only the scalar
+    // walk knows whether it may be.
+    let within = continued & last.wrapping_sub(1) & tokens;
+    let two = within & within >> 1;
+    let four = two & two >> 2;
+    let long = four & four >> 4;
+    if u64::from(differ) | other | long != 0 || last == 0 {
+        return NOWHERE;
+    }
+    if VALUES && segment.lanes != 0 {
+        *decoded = _mm512_or_si512(*decoded, decode(found, starts, ends, segment));
+    }
+    let len = last.trailing_zeros() as usize + 1;
+    let end = at + len;
+    if segment.skips {
+        // The last token starts behind the last end before it, or behind the masked bytes.
+        let before = ends & last.wrapping_sub(1) | first >> 1;
+        let start = 64 - before.leading_zeros() as usize;
+        let low = usize::from(window[(len - 1) % WINDOW]);
+        return match len - start {
+            1 => end + low,
+            2 => end + (low << 7 | usize::from(window[(len - 2) % WINDOW]) & 0x7f),
+            _ => NOWHERE,
+        };
+    }
+    end
 }
 
 /// Decodes the varints of a segment's lanes, none of which has more than eight bytes.
@@ -186,10 +232,18 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn step<const VALUES: bool>(self, bytes: &[u8], at: usize, shape: &Shape, values: &mut Values) -> usize {
-        prefetch(bytes, at);
+    fn step<const VALUES: bool, const LANES: usize>(
+        self,
+        bytes: &[u8],
+        starts: [usize; LANES],
+        shape: &Shape,
+        values: &mut [Values; LANES],
+    ) -> [usize; LANES] {
+        for start in starts {
+            prefetch(bytes, start);
+        }
         // SAFETY: a value of `Avx512` exists only where the features were found.
-        unsafe { matched::<VALUES>(bytes, at, shape, values) }.unwrap_or(0)
+        unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
     }
 
     #[inline(always)]

@@ -28,22 +28,22 @@ struct Seen {
 pub(crate) struct Engine {
     shapes: Vec<Shape>,
     seen: Vec<Seen>,
+    /// For every shape, the one that a chunk last had which was expected to have it.
+    instead: Vec<u16>,
     pub traits: TraitTable,
     /// Chunks too wide for a row, by row.
     pub wide: Vec<(u32, Chunk)>,
     /// Whether shapes are tried at all.
     matching: bool,
-    pub tally: Tally,
+    tally: Tally,
 }
 
 /// How often what happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub chunks: u64,
-    /// Chunks that the expected shape did not match.
-    pub missed: u64,
+struct Tally {
+    chunks: u64,
     /// Chunks that no shape matched.
-    pub walked: u64,
+    walked: u64,
 }
 
 /// Where a row group's chunks go.
@@ -63,6 +63,8 @@ pub(crate) const SKIPPED: u32 = u32::MAX;
 struct Resolved {
     end: usize,
     row: Option<Packed>,
+    /// The place of its shape.
+    place: u16,
 }
 
 impl Engine {
@@ -70,6 +72,7 @@ impl Engine {
     pub fn new(columns: usize, matching: bool) -> Self {
         Self {
             shapes: Vec::new(),
+            instead: Vec::new(),
             seen: vec![Seen { last: UNKNOWN, other: UNKNOWN }; if matching { columns } else { 0 }],
             traits: TraitTable::default(),
             wide: Vec::new(),
@@ -167,13 +170,11 @@ impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES
             let mut values = [Values::default(); LANES];
             let wanted = VALUES && slot != SKIPPED as usize;
             if let Some(shape) = engine.shapes.get(usize::from(expected)) {
-                for lane in 0..LANES {
-                    ends[lane] = if wanted {
-                        kernel.step::<true>(bytes, at[lane], shape, &mut values[lane])
-                    } else {
-                        kernel.step::<false>(bytes, at[lane], shape, &mut values[lane])
-                    };
-                }
+                ends = if wanted {
+                    kernel.step::<true, LANES>(bytes, at, shape, &mut values)
+                } else {
+                    kernel.step::<false, LANES>(bytes, at, shape, &mut values)
+                };
                 if wanted {
                     for lane in 0..LANES {
                         if ends[lane] != 0 {
@@ -185,20 +186,33 @@ impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES
                     }
                 }
             }
-            let tried = expected;
+            let mut missed_lanes = 0;
+            let mut found = UNKNOWN;
             for lane in 0..LANES {
                 if ends[lane] == 0 {
                     let row = wanted.then_some(lanes[lane].first_row + slot);
-                    let missed = Missed { engine: &mut *engine, bytes, at: at[lane], column, tried, row };
+                    let missed =
+                        Missed { engine: &mut *engine, bytes, at: at[lane], column, tried: expected, row };
                     let resolved = resolve(kernel, missed)?;
                     if let Some(row) = resolved.row {
                         lanes[lane].rows[slot] = row;
                     }
                     ends[lane] = resolved.end;
-                    expected = engine.seen[column].last;
-                } else if seen == UNKNOWN {
-                    engine.seen[column].last = expected;
+                    missed_lanes += 1;
+                    found = resolved.place;
                 }
+            }
+            if missed_lanes > 0 {
+                let seen = &mut engine.seen[column];
+                // One odd chunk among others is no reason to expect more of its kind.
+                if missed_lanes * 2 > LANES {
+                    *seen = Seen { last: found, other: expected };
+                    expected = found;
+                } else {
+                    seen.other = found;
+                }
+            } else if seen == UNKNOWN {
+                engine.seen[column].last = expected;
             }
             at = ends;
         }
@@ -232,24 +246,26 @@ impl Task for Missed<'_> {
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> Step<Resolved> {
         let Self { engine, bytes, at, column, tried, row } = self;
-        engine.tally.missed += 1;
         let seen = engine.seen[column];
         let others = 0..engine.shapes.len() as u16;
-        for place in [seen.last, seen.other].into_iter().chain(others) {
+        let instead = engine.instead.get(usize::from(tried)).copied().unwrap_or(UNKNOWN);
+        for place in [seen.other, instead].into_iter().chain(others) {
             let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != tried) else {
                 continue;
             };
-            let mut values = Values::default();
+            let mut values = [Values::default()];
             let (end, packed) = match row {
                 Some(_) => {
-                    let end = kernel.step::<true>(bytes, at, shape, &mut values);
-                    (end, if end == 0 { None } else { kernel.pack(&values, at, shape) })
+                    let [end] = kernel.step::<true, 1>(bytes, [at], shape, &mut values);
+                    (end, if end == 0 { None } else { kernel.pack(&values[0], at, shape) })
                 }
-                None => (kernel.step::<false>(bytes, at, shape, &mut values), None),
+                None => (kernel.step::<false, 1>(bytes, [at], shape, &mut values)[0], None),
             };
             if end != 0 && packed.is_some() == row.is_some() {
-                engine.seen[column] = Seen { last: place, other: seen.last };
-                return Ok(Resolved { end, row: packed });
+                if let Some(instead) = engine.instead.get_mut(usize::from(tried)) {
+                    *instead = place;
+                }
+                return Ok(Resolved { end, row: packed, place });
             }
         }
         engine.tally.walked += 1;
@@ -263,31 +279,30 @@ impl Task for Missed<'_> {
             }
         };
         let end = cursor.at;
-        if let Some(chunk) = &chunk {
-            engine.learn(kernel, bytes, chunk, end, column);
-        }
+        let place = chunk.and_then(|chunk| engine.learn(kernel, bytes, &chunk, end)).unwrap_or(UNKNOWN);
         let row = row.zip(chunk).map(|(row, chunk)| engine.pack(&chunk, row));
-        Ok(Resolved { end, row })
+        Ok(Resolved { end, row, place })
     }
 }
 
 impl Engine {
-    /// Learns the shape of a chunk of `column` that ends before `end`, if it has one.
+    /// Learns the shape of a chunk that ends before `end`, if it has one, and says its place.
     #[inline(always)]
-    fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize, column: usize) {
+    fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
         if self.shapes.len() >= MAX_SHAPES {
-            return;
+            return None;
         }
-        let Some(traits) = self.traits.place(chunk.traits) else { return };
-        let Some(shape) = Shape::learn(bytes, chunk, end, traits) else { return };
+        let traits = self.traits.place(chunk.traits)?;
+        let shape = Shape::learn(bytes, chunk, end, traits)?;
         // A shape that does not give back its own chunk is of no use, or wrong.
         let at = chunk.at as usize;
-        let mut values = Values::default();
-        let matched = kernel.step::<true>(bytes, at, &shape, &mut values);
-        let same = kernel.pack(&values, at, &shape) == rows::pack(chunk, Some(traits));
-        if matched == end && same {
-            self.seen[column] = Seen { last: self.shapes.len() as u16, other: self.seen[column].last };
+        let mut values = [Values::default()];
+        let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);
+        let same = kernel.pack(&values[0], at, &shape) == rows::pack(chunk, Some(traits));
+        (matched == end && same).then(|| {
             self.shapes.push(shape);
-        }
+            self.instead.push(UNKNOWN);
+            self.shapes.len() as u16 - 1
+        })
     }
 }

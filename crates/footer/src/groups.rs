@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::boundary::Opening;
 use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
+use crate::huge;
 use crate::kernel::Kernel;
 use crate::rows::{Packed, Rows};
 use crate::scan::{RowGroupFields, RowGroupWalk};
@@ -77,6 +78,7 @@ pub(crate) fn decode<K: Kernel>(kernel: K, cursor: &mut Cursor<'_>, wanted: &Wan
         size: 0,
     };
     let mut packed: Vec<Packed> = vec![[0; 4]; groups.len() * width];
+    huge::advise(&mut packed);
     let mut fields = Vec::new();
     let mut index = 0;
     while index < in_file {

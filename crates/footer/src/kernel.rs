@@ -26,9 +26,16 @@ pub(crate) trait Kernel: Copy {
     /// Runs `task` compiled for the kernel's processor.
     fn enter<T: Task>(self, task: T) -> T::Output;
 
-    /// Where the chunk at `at` ends, if it is of the shape, and its values if `VALUES`; 0 if it is not,
-    /// or if the kernel cannot tell (near the end of the bytes, say).
-    fn step<const VALUES: bool>(self, bytes: &[u8], at: usize, shape: &Shape, values: &mut Values) -> usize;
+    /// Where the chunks that start at `starts` end, those that are of the shape, and their values if
+    /// `VALUES`; 0 for chunks that are not, or if the kernel cannot tell (near the end of the bytes,
+    /// say), whose values mean nothing.
+    fn step<const VALUES: bool, const LANES: usize>(
+        self,
+        bytes: &[u8],
+        starts: [usize; LANES],
+        shape: &Shape,
+        values: &mut [Values; LANES],
+    ) -> [usize; LANES];
 
     /// The packed row of a match, as [`crate::rows::pack`] would have it; none for chunks too wide and
     /// for values that the scalar walk refuses.

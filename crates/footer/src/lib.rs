@@ -21,6 +21,7 @@
 mod avx512;
 mod boundary;
 mod buffer;
+mod check;
 mod chunk;
 mod decode;
 mod details;
@@ -33,9 +34,17 @@ mod footer;
 mod format;
 mod glob;
 mod groups;
+mod huge;
+#[cfg(feature = "parquet")]
+mod interop;
+#[cfg(feature = "parquet")]
+mod interop_arrow;
+#[cfg(feature = "parquet")]
+mod interop_schema;
 mod kernel;
 mod logical;
 mod options;
+mod page_index;
 mod portable;
 mod row_group;
 mod rows;
@@ -51,6 +60,7 @@ mod thrift_writer;
 mod trace;
 
 pub use buffer::FooterBytes;
+pub use check::Finding;
 pub use chunk::ColumnChunk;
 pub use details::{ChunkDetails, ColumnCryptoMetaData};
 pub use dump::{DumpLine, DumpValue, Root, dump};
@@ -64,6 +74,7 @@ pub use footer::Footer;
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
 pub use options::{DEFAULT_TAIL_HINT, Options};
+pub use page_index::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
 pub use row_group::RowGroup;
 pub use scan::SortingColumn;
 pub use schema::{Element, Schema};

@@ -31,7 +31,7 @@ fn compact(word: u64) -> u64 {
 /// The number of bytes to skip: the varint of the `len` bytes that end before `end`; none if it has
 /// more than two.
 #[inline(always)]
-pub(crate) fn skip_length(bytes: &[u8], end: usize, len: usize) -> Option<usize> {
+fn skip_length(bytes: &[u8], end: usize, len: usize) -> Option<usize> {
     let last = usize::from(*bytes.get(end.wrapping_sub(1))?);
     match len {
         1 => Some(last),
@@ -79,7 +79,8 @@ fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &
         let (here, rest) = ops.split_at_checked((segment.ops_end - done) as usize)?;
         (ops, done) = (rest, segment.ops_end);
         let mut place = fixed_len;
-        let mut varint_len = 0;
+        // Without tokens, the number of bytes to skip is the last masked byte.
+        let mut varint_len = 1;
         for op in here {
             if op.varint {
                 let found = word(window, place)?;
@@ -116,9 +117,19 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
-    fn step<const VALUES: bool>(self, bytes: &[u8], at: usize, shape: &Shape, values: &mut Values) -> usize {
-        prefetch(bytes, at);
-        matched::<VALUES>(bytes, at, shape, values).unwrap_or(0)
+    fn step<const VALUES: bool, const LANES: usize>(
+        self,
+        bytes: &[u8],
+        starts: [usize; LANES],
+        shape: &Shape,
+        values: &mut [Values; LANES],
+    ) -> [usize; LANES] {
+        let mut ends = [0; LANES];
+        for lane in 0..LANES {
+            prefetch(bytes, starts[lane]);
+            ends[lane] = matched::<VALUES>(bytes, starts[lane], shape, &mut values[lane]).unwrap_or(0);
+        }
+        ends
     }
 
     #[inline(always)]

@@ -103,11 +103,6 @@ impl TraitTable {
     pub fn get(&self, place: u16) -> Option<&Traits> {
         self.list.get(usize::from(place))
     }
-
-    /// All traits in the order of their places.
-    pub fn list(&self) -> &[Traits] {
-        &self.list
-    }
 }
 
 /// The rows of all decoded column chunks, row group by row group.

@@ -56,11 +56,14 @@ pub(crate) struct Segment {
     pub is_constant: u64,
     /// The bytes of the lanes that this segment decodes, as bits.
     pub lanes: u64,
+    /// The bit of the first byte behind the masked ones, 0 without tokens.
+    pub first: u64,
     /// The last token's bit, 0 without tokens.
     pub last_token: u64,
     pub fixed_len: u32,
     pub tokens: u32,
-    /// Whether the last varint is a number of bytes to skip.
+    /// Whether the last varint is a number of bytes to skip; without tokens, it is the last masked
+    /// byte, whose mask keeps it to one byte.
     pub skips: bool,
     /// Where the segment's ops end among the shape's.
     pub ops_end: u32,
@@ -115,6 +118,8 @@ struct Builder {
     /// The bytes that the open segment's tokens may take, with a margin for longer varints.
     token_bytes: usize,
     physical_type: i32,
+    /// The page encoding statistics at hand are those of a dictionary page.
+    dictionary_page: bool,
 }
 
 /// Done, or none if what was met cannot be part of a shape.
@@ -129,6 +134,7 @@ impl Builder {
             tokens: Vec::new(),
             token_bytes: 0,
             physical_type,
+            dictionary_page: false,
         }
     }
 
@@ -147,6 +153,7 @@ impl Builder {
             lane_tokens: [0; WINDOW],
             is_constant: 0,
             lanes: 0,
+            first: if tokens.is_empty() { 0 } else { 1 << fixed.len() },
             last_token: tokens.len().checked_sub(1).map_or(0, |last| 1 << last),
             fixed_len: fixed.len() as u32,
             tokens: tokens.len() as u32,
@@ -238,6 +245,12 @@ impl Builder {
 
     /// Bytes whose number is the varint before them, of one byte or two.
     fn skipped(&mut self, length: &[u8]) -> Option<()> {
+        self.room(1);
+        if self.tokens.is_empty() && length.len() == 1 {
+            self.fixed.push((0, 0x80));
+            self.flush(true);
+            return Some(());
+        }
         if length.len() > 2 {
             return None;
         }
@@ -307,10 +320,18 @@ impl Builder {
         let lane = match (within, id, wire) {
             // What the traits are made of, and what seldom changes.
             (Within::MetaData, 1 | 2 | 4, _) | (Within::EncodingStats, 1 | 2, _) => {
+                if within == Within::EncodingStats && id == 1 {
+                    self.dictionary_page = value == 2;
+                }
                 self.constants(bytes);
                 return Some(());
             }
-            (Within::Chunk, 2, _) if value == 0 => {
+            // What is mostly one number: no offset, no nulls, one page for the dictionary.
+            (Within::Chunk, 2, _) | (Within::Statistics, 3, _) if value == 0 => {
+                self.constants(bytes);
+                return Some(());
+            }
+            (Within::EncodingStats, 3, _) if value == 1 && self.dictionary_page => {
                 self.constants(bytes);
                 return Some(());
             }
