@@ -81,6 +81,7 @@ fn clean(name: &str) -> String {
 /// A function's name as a person would write it: without the hash that the compiler adds, without
 /// the crate's disambiguator, with `{closure}` once for closures in closures and without the types
 /// that a generic function was made for.
+#[cfg(any(test, all(unix, feature = "flamegraph")))]
 pub(crate) fn readable(name: &str) -> String {
     let mut name = name.trim().to_owned();
     // Legacy mangling ends in ::h and 16 hexadecimal digits.
@@ -119,6 +120,7 @@ pub(crate) fn readable(name: &str) -> String {
 }
 
 /// `fold<Range<u64>, u64>` is `fold`; the brackets of `<A as B>::next` are kept.
+#[cfg(any(test, all(unix, feature = "flamegraph")))]
 fn without_types(name: String) -> String {
     if !name.ends_with('>') || name.starts_with('<') || name.contains("operator") {
         return name;
