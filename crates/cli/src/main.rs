@@ -1,3 +1,107 @@
-//! The `sawmill` command.
+//! The `sawmill` command: arguments in, one sub-command run, results and errors out.
+//!
+//! It wires the libraries together and has no logic of its own. Each sub-command has a file:
+//! its arguments, what it calls, what it prints.
 
-fn main() {}
+mod console;
+mod demo;
+mod error;
+mod footer;
+mod r#gen;
+mod inputs;
+mod interrupt;
+mod load;
+mod phases;
+mod target;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::console::Console;
+use crate::error::{Error, Exit};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Parquet tooling: generate nested data, read footers, load databases.
+#[derive(Parser, Debug)]
+#[command(
+    name = "sawmill",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  sawmill demo                                   # generate, load into a PostgreSQL of its own, verify
+  sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
+  sawmill footer /tmp/contacts
+  sawmill load /tmp/contacts --to postgres://me@localhost/db --table contacts
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 4 the target differs from the source, 130 interrupted."
+)]
+struct Cli {
+    /// Print results as JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say how things are done, on standard error.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// No progress bars and steps.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Gen(r#gen::GenArgs),
+    Footer(footer::FooterArgs),
+    Load(load::LoadArgs),
+    Verify(verify::VerifyArgs),
+    /// Print the completion script of a shell.
+    #[command(after_help = "\
+Examples:
+  sawmill completions bash > ~/.local/share/bash-completion/completions/sawmill
+  sawmill completions zsh > ~/.zfunc/_sawmill")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let console = Console { json: cli.json, quiet: cli.quiet, verbose: cli.verbose };
+    match run(&cli.command, console) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if error.exit() != Exit::BrokenPipe {
+                eprintln!("error: {error}");
+            }
+            ExitCode::from(error.exit() as u8)
+        }
+    }
+}
+
+fn run(command: &Command, console: Console) -> Result<(), Error> {
+    let cancel = interrupt::on_signal()
+        .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
+    match command {
+        Command::Demo(args) => demo::run(args, console, &cancel),
+        Command::Gen(args) => r#gen::run(args, console, &cancel),
+        Command::Footer(args) => footer::run(args, console),
+        Command::Load(args) => load::run(args, console, &cancel),
+        Command::Verify(args) => verify::run(args, console, &cancel),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);
+            let script = String::from_utf8_lossy(&script).into_owned();
+            Console { json: false, ..console }.result(&script, || script.clone())
+        }
+    }
+}

@@ -1,1 +1,84 @@
 //! Parquet footers, decoded into flat metadata.
+//!
+//! ```text
+//! file ──tail──▶ footer's bytes ──walk──▶ Footer { bytes, Schema (one arena), Rows (32 bytes a chunk) }
+//!                                            │
+//!                                            └──▶ RowGroup ──▶ ColumnChunk ──on demand──▶ statistics, ...
+//! ```
+//!
+//! A [`Footer`] owns the footer's bytes. Decoding walks them once and keeps of every column chunk what
+//! plans are made from, plus the place of its struct; everything else is decoded from there when asked
+//! for, as slices of the bytes. [`Options`] say which columns and row groups to keep.
+//!
+//! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a
+//! small multiple of its own length. An [`Error`] names the byte offset, the Thrift path and what was
+//! expected there.
+//!
+//! The format: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift)
+//! in the Thrift compact protocol.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod boundary;
+mod buffer;
+mod check;
+mod chunk;
+mod decode;
+mod details;
+mod dump;
+mod encryption;
+mod engine;
+mod enums;
+mod error;
+mod footer;
+mod format;
+mod glob;
+mod groups;
+mod huge;
+#[cfg(feature = "parquet")]
+mod interop;
+#[cfg(feature = "parquet")]
+mod interop_arrow;
+#[cfg(feature = "parquet")]
+mod interop_schema;
+mod kernel;
+mod logical;
+mod options;
+mod page_index;
+mod portable;
+mod row_group;
+mod rows;
+mod scan;
+mod schema;
+mod shape;
+mod source;
+mod statistics;
+mod synthetic;
+mod tail;
+mod thrift;
+mod thrift_writer;
+mod trace;
+
+pub use buffer::FooterBytes;
+pub use check::Finding;
+pub use chunk::ColumnChunk;
+pub use details::{ChunkDetails, ColumnCryptoMetaData};
+pub use dump::{DumpLine, DumpValue, Root, dump};
+pub use encryption::{AesParameters, EncryptionAlgorithm};
+pub use enums::{
+    BoundaryOrder, Codec, ColumnOrder, ConvertedType, EdgeInterpolationAlgorithm, Encoding, EncodingSet,
+    PageType, PhysicalType, Repetition,
+};
+pub use error::Error;
+pub use footer::Footer;
+pub use kernel::Method;
+pub use logical::{LogicalType, TimeUnit};
+pub use options::{DEFAULT_TAIL_HINT, Options};
+pub use page_index::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
+pub use row_group::RowGroup;
+pub use scan::SortingColumn;
+pub use schema::{Element, Schema};
+pub use source::RangeReader;
+pub use statistics::{BoundingBox, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics};
+pub use synthetic::{SyntheticColumns, SyntheticFooter};
+pub use thrift_writer::ThriftWriter;

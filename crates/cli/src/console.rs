@@ -1,0 +1,96 @@
+//! What a person sees: results on standard output, everything else on standard error.
+//!
+//! Progress bars and notes appear only where standard error is a terminal; in a pipe a command is
+//! quiet but for its result and its errors.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use sawmill_profile::Phase;
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// How the user wants to be talked to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Console {
+    /// Results as JSON.
+    pub json: bool,
+    /// No progress, no steps.
+    pub quiet: bool,
+    /// How many `-v` were given.
+    pub verbose: u8,
+}
+
+/// How often a progress bar looks at its phase.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Console {
+    /// Whether bars and steps are shown.
+    fn live(self) -> bool {
+        !self.quiet && std::io::stderr().is_terminal()
+    }
+
+    /// Prints a result: `text` for people, or `value` with `--json`.
+    pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
+        if !self.json {
+            return print(&text());
+        }
+        let json = serde_json::to_string_pretty(value);
+        print(&(json.map_err(|e| Error::failure(e.to_string(), "the result", ""))? + "\n"))
+    }
+
+    /// Prints the first part of a result that has more to come; `--json` prints all at the end.
+    pub(crate) fn text(self, text: &str) -> Result<(), Error> {
+        if self.json { Ok(()) } else { print(text) }
+    }
+
+    /// Says what happens next, on a terminal or with `-v`.
+    pub(crate) fn step(self, text: &str) {
+        if self.live() || self.verbose > 0 {
+            // Nobody is left to hear that standard error is closed.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Says how it happens, with `-v`.
+    pub(crate) fn detail(self, text: impl FnOnce() -> String) {
+        if self.verbose > 0 {
+            let _ = writeln!(std::io::stderr(), "  {}", text());
+        }
+    }
+
+    /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted.
+    pub(crate) fn with_bar<T>(self, title: &str, rows: u64, phase: &Phase, work: impl FnOnce() -> T) -> T {
+        if !self.live() {
+            return work();
+        }
+        let style =
+            "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} rows, {per_sec}, {eta} left";
+        let bar = ProgressBar::new(rows).with_prefix(title.to_owned());
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let ticker = scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    bar.set_position(phase.rows());
+                    std::thread::park_timeout(TICK);
+                }
+            });
+            let result = work();
+            done.store(true, Relaxed);
+            ticker.thread().unpark();
+            bar.finish_and_clear();
+            result
+        })
+    }
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Error::output(&e))
+}

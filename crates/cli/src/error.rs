@@ -1,0 +1,128 @@
+//! The one error type at the command's edge: `error: what - where - what to do`, and an exit code.
+
+use std::fmt;
+
+/// Why a command ended without success.
+#[derive(Debug)]
+pub(crate) struct Error {
+    what: String,
+    place: String,
+    advice: String,
+    exit: Exit,
+    made_table: Option<bool>,
+}
+
+/// Exit codes. 2 is clap's, for a command line that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The command could not do its work.
+    Failure = 1,
+    /// The arguments contradict each other or the input.
+    Usage = 2,
+    /// What is in the target is not what is in the source.
+    Mismatch = 4,
+    /// Stopped by Ctrl-C (128 + SIGINT) or another signal.
+    Interrupted = 130,
+    /// The reader of our output went away (128 + SIGPIPE): nothing to say, and nobody to say it to.
+    BrokenPipe = 141,
+}
+
+impl Error {
+    pub(crate) fn new(
+        exit: Exit,
+        what: impl Into<String>,
+        place: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Error { what: what.into(), place: place.into(), advice: advice.into(), exit, made_table: None }
+    }
+
+    pub(crate) fn usage(
+        what: impl Into<String>,
+        place: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self::new(Exit::Usage, what, place, advice)
+    }
+
+    pub(crate) fn failure(
+        what: impl Into<String>,
+        place: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self::new(Exit::Failure, what, place, advice)
+    }
+
+    /// Standard output could not be written.
+    pub(crate) fn output(error: &std::io::Error) -> Self {
+        let exit = match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
+            _ => Exit::Failure,
+        };
+        Self::new(exit, format!("writing failed: {error}"), "standard output", "make room or write elsewhere")
+    }
+
+    /// The same, said of something that happened when the table was in its place already.
+    pub(crate) fn after_loading(self) -> Self {
+        Error { made_table: Some(true), ..self }
+    }
+
+    /// What a load that ended with this error may have left: nothing (`None`), an unfinished load
+    /// (`false`), or a table in its place (`true`).
+    pub(crate) fn made_table(&self) -> Option<bool> {
+        self.made_table
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [&self.what, &self.place, &self.advice];
+        let parts: Vec<&str> = parts.into_iter().map(|p| p.as_str()).filter(|p| !p.is_empty()).collect();
+        f.write_str(&parts.join(" - "))
+    }
+}
+
+impl From<sawmill_generator::Error> for Error {
+    fn from(error: sawmill_generator::Error) -> Self {
+        use sawmill_generator::ErrorKind;
+        let exit = match error.kind() {
+            ErrorKind::Spec => Exit::Usage,
+            ErrorKind::Io => Exit::Failure,
+            ErrorKind::Cancelled => Exit::Interrupted,
+        };
+        Self::new(exit, error.what(), error.place(), error.advice())
+    }
+}
+
+impl From<sawmill_localpg::Error> for Error {
+    fn from(error: sawmill_localpg::Error) -> Self {
+        Self::failure(error.what(), error.place(), error.advice())
+    }
+}
+
+impl From<sawmill_footer::Error> for Error {
+    fn from(error: sawmill_footer::Error) -> Self {
+        Self::failure(error.what(), error.place(), error.advice())
+    }
+}
+
+impl From<sawmill_loader::Error> for Error {
+    fn from(error: sawmill_loader::Error) -> Self {
+        use sawmill_loader::Kind;
+        let exit = match error.kind() {
+            Kind::Cancelled => Exit::Interrupted,
+            Kind::Config => Exit::Usage,
+            Kind::Mismatch => Exit::Mismatch,
+            _ => Exit::Failure,
+        };
+        let made_table = match error.kind() {
+            Kind::Config | Kind::Exists | Kind::Busy | Kind::Schema => None,
+            _ => Some(false),
+        };
+        Error { made_table, ..Self::new(exit, error.what(), error.place(), error.advice()) }
+    }
+}

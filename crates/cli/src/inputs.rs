@@ -1,0 +1,46 @@
+//! The Parquet files that a user means by the paths of a command line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// The files that `paths` name: files as they are, directories searched for `.parquet` files, in
+/// the order of their names.
+pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let before = files.len();
+            search(path, &mut files)?;
+            if files.len() == before {
+                let advice = "name the files themselves if they end otherwise";
+                return Err(Error::failure("no .parquet files", path.display().to_string(), advice));
+            }
+        } else {
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
+}
+
+fn search(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let failed = |error: std::io::Error| {
+        let place = directory.display().to_string();
+        Error::failure(format!("reading the directory failed: {error}"), place, "check its permissions")
+    };
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        entries.push((entry.path(), entry.file_type().map_err(failed)?));
+    }
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, kind) in entries {
+        if kind.is_dir() {
+            search(&path, files)?;
+        } else if path.extension().is_some_and(|e| e == "parquet") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

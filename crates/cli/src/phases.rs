@@ -1,0 +1,76 @@
+//! Phases as people read them, and the figures and tables that other results are shown with.
+
+use std::time::Duration;
+
+use sawmill_profile::{
+    Align, PhaseReport, Table, format_byte_rate, format_bytes, format_decimal_bytes, format_duration,
+    format_grouped, format_rate, parse_count,
+};
+
+/// A count of rows as a user writes it: `1000`, `10k`, `1M`, `1.5B`.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    parse_count(text).map_err(|error| error.to_string())
+}
+
+/// Bytes of files and of what goes over a wire.
+pub(crate) fn bytes(bytes: u64) -> String {
+    format_decimal_bytes(bytes)
+}
+
+/// A count with its thousands set apart.
+pub(crate) fn thousands(count: u64) -> String {
+    format_grouped(count)
+}
+
+/// A time.
+pub(crate) fn seconds(time: Duration) -> String {
+    format_duration(time)
+}
+
+/// A phase in one line.
+pub(crate) fn summary(phase: &PhaseReport) -> String {
+    let memory =
+        phase.peak_memory.map_or_else(String::new, |peak| format!(", peak memory {}", format_bytes(peak)));
+    format!(
+        "{} rows, {} in {} ({}, {}), CPU {}{memory}",
+        thousands(phase.rows),
+        bytes(phase.bytes),
+        seconds(phase.wall),
+        format_rate(phase.rows_per_second(), "rows"),
+        format_byte_rate(phase.bytes_per_second()),
+        seconds(phase.cpu),
+    )
+}
+
+/// The phases of a run as a table.
+pub(crate) fn table_of(phases: &[PhaseReport]) -> String {
+    let mut rows = vec![["phase", "seconds", "rows/s", "MB/s", "CPU s", "peak memory"].map(str::to_owned)];
+    for phase in phases {
+        // A phase that moves no rows or bytes has no rate of them.
+        let per_second = |n: u64, rate: f64, unit: f64| match n {
+            0 => "-".to_owned(),
+            _ => format_grouped((rate / unit).round() as u64),
+        };
+        rows.push([
+            phase.name.clone(),
+            format!("{:.3}", phase.wall.as_secs_f64()),
+            per_second(phase.rows, phase.rows_per_second(), 1.0),
+            per_second(phase.bytes, phase.bytes_per_second(), 1e6),
+            format!("{:.3}", phase.cpu.as_secs_f64()),
+            phase.peak_memory.map_or_else(|| "-".to_owned(), format_bytes),
+        ]);
+    }
+    table(&rows)
+}
+
+/// Rows of equal length as aligned columns under the first one: its first column to the left, the
+/// others to the right.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let Some((head, rows)) = rows.split_first() else { return String::new() };
+    let align = |i| if i == 0 { Align::Left } else { Align::Right };
+    let mut table = Table::new(head.iter().enumerate().map(|(i, name)| (name.clone(), align(i))));
+    for row in rows {
+        table.row(row.iter().cloned());
+    }
+    table.to_string()
+}

@@ -1,0 +1,96 @@
+//! Runs the `sawmill` binary as a user would, and keeps what it said.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A run that ended.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+/// The command, not started, with nothing on its standard input.
+pub fn command<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sawmill"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs `sawmill` with these arguments to its end.
+pub fn sawmill<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
+    Ran::from(command(args).output().expect("the sawmill binary starts"))
+}
+
+/// Starts `sawmill` in the background, its output kept for [`wait`].
+pub fn start<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Child {
+    command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the sawmill binary starts")
+}
+
+/// Waits for a background run.
+pub fn wait(child: Child) -> Ran {
+    Ran::from(child.wait_with_output().expect("the output of sawmill"))
+}
+
+/// Sends a signal, like `INT`, to a background run.
+pub fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// Waits until `condition` holds, for at most a minute.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what} did not happen within a minute");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).expect("text on standard output"),
+            err: String::from_utf8(output.stderr).expect("text on standard error"),
+        }
+    }
+}
+
+impl Ran {
+    /// The run, which must have ended well.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.out, self.err);
+        self
+    }
+
+    /// What it said on standard error; it must have ended with this exit code and exactly one line
+    /// of error.
+    #[track_caller]
+    pub fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
+        let errors = self.err.lines().filter(|line| line.starts_with("error: ")).count();
+        assert_eq!(errors, 1, "one line of error: {}", self.err);
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+        self.err
+    }
+
+    /// The result it printed with `--json`.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}", self.out))
+    }
+}
+
+/// The names in a directory, sorted.
+pub fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("the directory is there");
+    let mut names: Vec<String> =
+        entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,9 @@
+//! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
+
+mod demo;
+mod footer;
+mod r#gen;
+mod harness;
+mod load;
+mod readme;
+mod screen;

@@ -1,0 +1,43 @@
+//! What every sub-command shares: help, completions, pipes.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::harness::{command, sawmill};
+
+#[test]
+fn every_sub_command_has_help_with_examples() {
+    for sub in ["demo", "gen", "footer", "load", "verify", "completions"] {
+        let help = sawmill([sub, "--help"]).ok().out;
+        assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+    }
+    assert!(sawmill(["--version"]).ok().out.starts_with("sawmill 0."));
+    assert_eq!(sawmill(["no-such-command"]).code, Some(2));
+}
+
+#[test]
+fn completions_name_the_sub_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = sawmill(["completions", shell]).ok().out;
+        assert!(script.contains("footer") && script.contains("demo"), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = command(["completions", "zsh"]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let mut error = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert_eq!(error, "");
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(["completions", "bash"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"));
+}

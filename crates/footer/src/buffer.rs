@@ -1,0 +1,101 @@
+//! The bytes of a footer: shared, immutable, owned by whoever gave them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes that a [`Footer`](crate::Footer) keeps and hands out slices of.
+///
+/// Cloning shares them. They come from a `Vec`, an `Arc`, a static slice or any other owner
+/// ([`FooterBytes::from_owner`]), none of which is copied; a borrowed slice is.
+#[derive(Clone)]
+pub struct FooterBytes {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    range: Range<usize>,
+}
+
+impl FooterBytes {
+    /// Shares the bytes of `owner`, which must give the same slice every time (a changing one is
+    /// answered with errors or an empty slice, never with a panic).
+    pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        let range = 0..owner.as_ref().len();
+        Self { owner: Arc::new(owner), range }
+    }
+
+    /// The part of the bytes at `range`, without a copy; none where it reaches beyond the end.
+    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
+        if range.start > range.end || range.end > self.range.len() {
+            return None;
+        }
+        let start = self.range.start;
+        Some(Self { owner: Arc::clone(&self.owner), range: start + range.start..start + range.end })
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        (*self.owner).as_ref().get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+}
+
+impl AsRef<[u8]> for FooterBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl From<Vec<u8>> for FooterBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::from_owner(bytes)
+    }
+}
+
+impl From<Arc<[u8]>> for FooterBytes {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self::from_owner(bytes)
+    }
+}
+
+impl From<Arc<Vec<u8>>> for FooterBytes {
+    fn from(bytes: Arc<Vec<u8>>) -> Self {
+        Self { range: 0..bytes.len(), owner: Arc::new(SharedVec(bytes)) }
+    }
+}
+
+/// A borrowed slice is copied.
+impl From<&[u8]> for FooterBytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self::from_owner(bytes.to_vec())
+    }
+}
+
+/// A borrowed vector is copied.
+impl From<&Vec<u8>> for FooterBytes {
+    fn from(bytes: &Vec<u8>) -> Self {
+        Self::from_owner(bytes.clone())
+    }
+}
+
+struct SharedVec(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for SharedVec {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for FooterBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FooterBytes({} bytes)", self.len())
+    }
+}

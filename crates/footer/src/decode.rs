@@ -1,0 +1,368 @@
+//! The walk over `FileMetaData`: from the footer's bytes to the parts a [`Footer`](crate::Footer) is
+//! made of.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use crate::details::{self, Want};
+use crate::enums::ColumnOrder;
+use crate::error::{Error, Fault, FaultKind};
+use crate::format::FILE_META_DATA;
+use crate::groups::{self, GroupFields, Groups, Wanted};
+use crate::kernel::{self, Kernel, Method};
+use crate::options::Options;
+use crate::rows::{Chunk, HAS_DICTIONARY, Rows};
+use crate::scan;
+use crate::schema::Schema;
+use crate::thrift::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
+use crate::trace;
+
+/// Everything decoded from the bytes of a footer.
+#[derive(Debug, Clone)]
+pub(crate) struct Decoded {
+    pub version: i32,
+    pub num_rows: i64,
+    pub schema: Arc<Schema>,
+    /// The decoded columns in ascending order; none for all.
+    pub columns: Option<Vec<u32>>,
+    pub row_groups: Vec<GroupFields>,
+    pub rows: Rows,
+    pub row_groups_in_file: usize,
+    /// What follows the row groups; unset as long as the walk has stopped before, and none if it was
+    /// found to be malformed.
+    pub tail: OnceLock<Option<Tail>>,
+    /// Where the list of row groups stands.
+    groups_at: usize,
+}
+
+/// Keys and values as ranges of the footer.
+type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
+
+/// What follows the row groups. Text is kept as ranges of the footer that were found to be UTF-8.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail {
+    pub key_values: Option<KeyValueRanges>,
+    pub created_by: Option<Range<u32>>,
+    pub column_orders: Option<Vec<ColumnOrder>>,
+    /// Where the `EncryptionAlgorithm` union starts.
+    pub encryption_algorithm: Option<u32>,
+    pub footer_signing_key_metadata: Option<Range<u32>>,
+    /// Where the footer's struct ends.
+    pub end: usize,
+}
+
+/// Why decoding stopped: a fault in the bytes, or an error that has nothing to do with them.
+pub(crate) enum Stop {
+    Fault(Fault),
+    Error(Error),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Decodes `FileMetaData`, of which `bytes` may hold more than the struct (a signature, say).
+pub(crate) fn file_meta_data(bytes: &[u8], options: &Options) -> Result<Decoded, Error> {
+    if u32::try_from(bytes.len()).is_err() {
+        let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
+        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
+    }
+    walk(bytes, options).map_err(|stop| match stop {
+        Stop::Fault(fault) => explain(bytes, fault),
+        Stop::Error(error) => error,
+    })
+}
+
+/// The error for a fault in `FileMetaData`.
+fn explain(bytes: &[u8], fault: Fault) -> Error {
+    let path = trace::path_of(bytes, 0, &FILE_META_DATA, fault.at);
+    Error::new(fault.kind.to_string())
+        .at_path(path)
+        .at_offset(fault.at as u64)
+        .with_advice("the footer is cut off or damaged: write the file again, or take a copy of it")
+}
+
+fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
+    let cursor = &mut Cursor::new(bytes, 0);
+    let (mut version, mut num_rows) = (None, None);
+    let mut schema = options.schema.clone();
+    let mut groups_at = None;
+    let mut decoded = None;
+    let mut tail = Tail::default();
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, I32) => version = Some(cursor.i32()?),
+            (2, LIST) if options.schema.is_some() => cursor.skip(LIST)?,
+            (2, LIST) => schema = Some(Arc::new(Schema::read(cursor)?)),
+            (3, I64) => num_rows = Some(cursor.size()?),
+            (4, LIST) => {
+                groups_at = Some(cursor.at);
+                match &schema {
+                    Some(schema) => {
+                        // With all else known, there may be no need to go through to the end.
+                        let known = version.zip(num_rows);
+                        let found = row_groups(cursor, schema, options, known.is_some())?;
+                        if let (Some((version, num_rows)), false) = (known, found.finished) {
+                            let schema = Arc::clone(schema);
+                            return Ok(found.decoded(version, num_rows, schema, OnceLock::new()));
+                        }
+                        decoded = Some(found);
+                    }
+                    // The schema stands further on: come back for the row groups.
+                    None => cursor.skip(LIST)?,
+                }
+            }
+            (1, found) => return Err(wire(cursor, found, "an i32").into()),
+            (2, found) => return Err(wire(cursor, found, "a list of schema elements").into()),
+            (3, found) => return Err(wire(cursor, found, "an i64").into()),
+            (4, found) => return Err(wire(cursor, found, "a list of row groups").into()),
+            (id, wire) => tail.field(cursor, id, wire)?,
+        }
+    }
+    tail.end = cursor.at;
+    let missing = |field| Fault::new(0, FaultKind::Missing { field });
+    let version = version.ok_or(missing("version"))?;
+    let schema = schema.ok_or(missing("schema"))?;
+    let num_rows = num_rows.ok_or(missing("num_rows"))?;
+    let groups_at = groups_at.ok_or(missing("row_groups"))?;
+    let found = match decoded {
+        Some(decoded) => decoded,
+        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false)?,
+    };
+    Ok(found.decoded(version, num_rows, schema, OnceLock::from(Some(tail))))
+}
+
+/// Walks from the list of row groups to the end, for what follows it.
+pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Tail, Error> {
+    let walk = || -> Step<Tail> {
+        let cursor = &mut Cursor::new(bytes, decoded.groups_at);
+        let wanted = Wanted {
+            columns: decoded.schema.num_leaves(),
+            selected: None,
+            groups: 0..0,
+            stop_early: false,
+            matching: method != Method::Scalar,
+        };
+        skip_groups(cursor, &wanted, method)?;
+        let mut tail = Tail::default();
+        let mut last = 4;
+        loop {
+            let field = cursor.field(&mut last)?;
+            match (field.id, field.wire) {
+                (_, STOP) => break,
+                // The fields before the row groups cannot come again: they would change what is known.
+                (id @ 1..=4, _) => {
+                    let kind =
+                        FaultKind::Range { value: id.into(), expected: "fields 1 to 4 before, not here" };
+                    return Err(Fault::new(cursor.at, kind));
+                }
+                (id, wire) => tail.field(cursor, id, wire)?,
+            }
+        }
+        tail.end = cursor.at;
+        Ok(tail)
+    };
+    walk().map_err(|fault| explain(bytes, fault))
+}
+
+fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> Step<()> {
+    struct Skip<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
+    impl kernel::Choose for Skip<'_, '_> {
+        type Output = Step<()>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<()> {
+            groups::decode(kernel, self.0, self.1).map(drop)
+        }
+    }
+    method.choose(Skip(cursor, wanted))
+}
+
+fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
+    Fault::new(cursor.at, FaultKind::Wire { found, expected })
+}
+
+struct Found {
+    columns: Option<Vec<u32>>,
+    groups: Groups,
+    groups_at: usize,
+    finished: bool,
+}
+
+impl Found {
+    fn decoded(
+        self,
+        version: i32,
+        num_rows: i64,
+        schema: Arc<Schema>,
+        tail: OnceLock<Option<Tail>>,
+    ) -> Decoded {
+        let Self { columns, groups, groups_at, .. } = self;
+        let Groups { fields: row_groups, rows, in_file: row_groups_in_file, .. } = groups;
+        Decoded { version, num_rows, schema, columns, row_groups, rows, row_groups_in_file, tail, groups_at }
+    }
+}
+
+fn row_groups(
+    cursor: &mut Cursor<'_>,
+    schema: &Schema,
+    options: &Options,
+    may_stop: bool,
+) -> Result<Found, Stop> {
+    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
+    impl kernel::Choose for Decode<'_, '_> {
+        type Output = Step<Groups>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<Groups> {
+            groups::decode(kernel, self.0, self.1)
+        }
+    }
+    let groups_at = cursor.at;
+    let columns = options.wanted_columns(schema)?;
+    let range = options.range();
+    let wanted = Wanted {
+        columns: schema.num_leaves(),
+        selected: columns.as_deref(),
+        groups: range.clone().unwrap_or(0..usize::MAX),
+        stop_early: may_stop && range.is_some(),
+        matching: options.method != Method::Scalar,
+    };
+    let mut groups = options.method.choose(Decode(cursor, &wanted))?;
+    if options.looks_inside() {
+        keep_wanted(cursor.bytes, &mut groups, &wanted, options)?;
+    }
+    if options.statistics {
+        for row in 0..groups.rows.packed.len() {
+            let mut cursor = Cursor::new(cursor.bytes, groups.rows.get(row).at as usize);
+            details::column_chunk(&mut cursor, Want::Statistics)?;
+        }
+    }
+    let finished = groups.finished;
+    Ok(Found { columns, groups, groups_at, finished })
+}
+
+/// Drops the row groups that the options do not want, now that they are known.
+fn keep_wanted(bytes: &[u8], groups: &mut Groups, wanted: &Wanted<'_>, options: &Options) -> Step<()> {
+    let mut keep = Vec::with_capacity(groups.fields.len());
+    for group in &groups.fields {
+        let first_byte = if wanted.columns == 0 {
+            0
+        } else {
+            first_byte_of(&scan::column_chunk(&mut Cursor::new(bytes, group.first_chunk as usize))?)
+        };
+        keep.push(options.wants(&group.fields, first_byte));
+    }
+    let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
+    groups.rows.retain_groups(width, &keep);
+    let mut keep = keep.into_iter();
+    groups.fields.retain(|_| keep.next().unwrap_or(false));
+    Ok(())
+}
+
+/// Where the data of a column chunk starts: at its dictionary page, if it has one.
+///
+/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values.
+pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
+    let dictionary = chunk.dictionary_page_offset;
+    let data = chunk.data_page_offset;
+    let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && dictionary < data;
+    // Neither is negative: the scan refuses negative data page offsets.
+    (if has_dictionary { dictionary } else { data }) as u64
+}
+
+impl Tail {
+    fn field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
+        match (id, wire) {
+            (5, LIST) => self.key_values = key_values(cursor)?,
+            (6, BINARY) => self.created_by = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (7, LIST) => self.column_orders = column_orders(cursor)?,
+            (8, STRUCT) => {
+                self.encryption_algorithm = Some(cursor.at as u32);
+                cursor.skip(STRUCT)?;
+            }
+            (9, BINARY) => {
+                let range = range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?;
+                self.footer_signing_key_metadata = Some(range);
+            }
+            (_, wire) => cursor.skip(wire)?,
+        }
+        Ok(())
+    }
+}
+
+/// The range of the bytes that `take` takes, whose length it returns.
+fn range_of(cursor: &mut Cursor<'_>, take: impl FnOnce(&mut Cursor<'_>) -> Step<usize>) -> Step<Range<u32>> {
+    let len = take(cursor)?;
+    // The footer's length has 32 bits.
+    Ok((cursor.at - len) as u32..cursor.at as u32)
+}
+
+fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
+    let start = *cursor;
+    let (wire, count) = cursor.list()?;
+    if wire != STRUCT && count > 0 {
+        *cursor = start;
+        cursor.skip(LIST)?;
+        return Ok(None);
+    }
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        pairs.push(key_value(cursor)?);
+    }
+    Ok(Some(pairs))
+}
+
+fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> {
+    let start = cursor.at;
+    let (mut key, mut value, mut last) = (None, None, 0);
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, BINARY) => key = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (2, BINARY) => value = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+    Ok((key.ok_or(Fault::new(start, FaultKind::Missing { field: "key" }))?, value))
+}
+
+fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
+    let start = *cursor;
+    let (wire, count) = cursor.list()?;
+    if wire != STRUCT && count > 0 {
+        *cursor = start;
+        cursor.skip(LIST)?;
+        return Ok(None);
+    }
+    let mut orders = Vec::new();
+    for _ in 0..count {
+        orders.push(column_order(cursor)?);
+    }
+    Ok(Some(orders))
+}
+
+fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
+    let (mut order, mut last) = (ColumnOrder::Unknown(0), 0);
+    loop {
+        let field = cursor.field(&mut last)?;
+        if field.wire == STOP {
+            return Ok(order);
+        }
+        cursor.skip(field.wire)?;
+        order = match field.id {
+            1 => ColumnOrder::TypeOrder,
+            2 => ColumnOrder::Ieee754TotalOrder,
+            3 => ColumnOrder::Int96TimestampOrder,
+            id => ColumnOrder::Unknown(id),
+        };
+    }
+}

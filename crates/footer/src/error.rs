@@ -1,0 +1,199 @@
+//! What can go wrong, where, and what to do about it.
+//!
+//! The walk over the bytes reports a [`Fault`]: an offset and what was expected there, small enough
+//! to cost nothing on the way up. At the edge of the crate a fault becomes an [`Error`], which names
+//! the Thrift path of the offset (found by a second, unhurried walk) and the file.
+
+use std::fmt;
+use std::path::Path;
+
+/// An error of this crate: what was wrong, where, and what to do.
+#[derive(Clone)]
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Clone, Default)]
+struct Inner {
+    what: String,
+    file: Option<String>,
+    offset: Option<u64>,
+    /// Where the footer's metadata starts in the file, when both are known.
+    footer_start: Option<u64>,
+    path: String,
+    advice: String,
+}
+
+impl Error {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { inner: Box::new(Inner { what: what.into(), ..Inner::default() }) }
+    }
+
+    pub(crate) fn with_advice(mut self, advice: impl Into<String>) -> Self {
+        self.inner.advice = advice.into();
+        self
+    }
+
+    /// The same error, naming the file it was met in unless it names one already.
+    pub fn in_file(mut self, name: impl Into<String>) -> Self {
+        self.inner.file.get_or_insert_with(|| name.into());
+        self
+    }
+
+    pub(crate) fn in_path(self, path: &Path) -> Self {
+        self.in_file(path.display().to_string())
+    }
+
+    pub(crate) fn at_offset(mut self, offset: u64) -> Self {
+        self.inner.offset = Some(offset);
+        self
+    }
+
+    /// Says where in its file the footer starts, so that the offset can be given there, too.
+    pub(crate) fn in_footer_at(mut self, footer_start: Option<u64>) -> Self {
+        self.inner.footer_start = self.inner.footer_start.or(footer_start);
+        self
+    }
+
+    pub(crate) fn at_path(mut self, path: String) -> Self {
+        self.inner.path = path;
+        self
+    }
+
+    pub(crate) fn io(doing: &str, error: &std::io::Error) -> Self {
+        let advice = match error.kind() {
+            std::io::ErrorKind::NotFound => "check the name of the file",
+            std::io::ErrorKind::PermissionDenied => "check the file's permissions",
+            _ => "",
+        };
+        Self::new(format!("{doing} failed: {error}")).with_advice(advice)
+    }
+
+    /// What was wrong: what was expected and what stood there instead.
+    pub fn what(&self) -> String {
+        self.inner.what.clone()
+    }
+
+    /// Where: the file, the Thrift path, such as `row_groups[3].columns[17].meta_data.statistics`, and
+    /// the byte offset within the footer's metadata and, if known, within the file.
+    pub fn place(&self) -> String {
+        let Inner { file, offset, footer_start, path, .. } = &*self.inner;
+        let mut parts = Vec::new();
+        if let Some(file) = file {
+            parts.push(file.clone());
+        }
+        if !path.is_empty() {
+            parts.push(path.clone());
+        }
+        if let Some(offset) = offset {
+            parts.push(format!("byte {offset} of the footer"));
+            if let Some(start) = footer_start {
+                parts.push(format!("byte {} of the file", start.saturating_add(*offset)));
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// What to do about it; empty where nothing useful can be said.
+    pub fn advice(&self) -> String {
+        self.inner.advice.clone()
+    }
+
+    /// The byte offset of the fault in the footer's metadata, where one is known.
+    pub fn offset(&self) -> Option<u64> {
+        self.inner.offset
+    }
+
+    /// The Thrift path of the fault; empty where there is none.
+    pub fn path(&self) -> &str {
+        &self.inner.path
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [self.what(), self.place(), self.advice()];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        f.write_str(&parts.join(" - "))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self})")
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A fault in the bytes, as the walk meets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Offset of the first byte of the value that could not be taken.
+    pub at: usize,
+    pub kind: FaultKind,
+}
+
+/// What a [`Fault`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// The bytes end inside a value that needs `needed` of them.
+    End { needed: u64, left: u64 },
+    /// A list, set or map claims more elements than there are bytes.
+    Count { count: u64, left: u64 },
+    /// A varint of more than ten bytes or 64 bits.
+    Varint,
+    /// An integer outside the range of its field.
+    Range { value: i64, expected: &'static str },
+    /// A value of another wire type than the format gives the field.
+    Wire { found: u8, expected: &'static str },
+    /// A wire type that the compact protocol does not know.
+    UnknownWire { found: u8 },
+    /// A required field that is not there.
+    Missing { field: &'static str },
+    /// Text that is not UTF-8.
+    Utf8,
+    /// Values nested deeper than the walk follows.
+    Depth { limit: u32 },
+    /// Two counts that must be the same.
+    Mismatch { what: &'static str, expected: u64, found: u64 },
+    /// A schema that does not form one tree.
+    Tree { what: &'static str, expected: u64, found: u64 },
+}
+
+impl Fault {
+    pub fn new(at: usize, kind: FaultKind) -> Self {
+        Self { at, kind }
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::End { needed, left } => write!(f, "expected {needed} more bytes, found {left}"),
+            Self::Count { count, left } => {
+                write!(
+                    f,
+                    "expected a list that fits into the {left} bytes left, found one of {count} elements"
+                )
+            }
+            Self::Varint => {
+                f.write_str("expected a varint of at most 10 bytes and 64 bits, found a longer one")
+            }
+            Self::Range { value, expected } => write!(f, "expected {expected}, found {value}"),
+            Self::Wire { found, expected } => {
+                write!(f, "expected {expected}, found {}", crate::thrift::wire_name(found))
+            }
+            Self::UnknownWire { found } => {
+                write!(f, "expected a wire type of the compact protocol (0 to 13), found {found}")
+            }
+            Self::Missing { field } => write!(f, "expected the required field `{field}`, found none"),
+            Self::Utf8 => f.write_str("expected text in UTF-8, found other bytes"),
+            Self::Depth { limit } => write!(f, "expected at most {limit} levels of nesting, found more"),
+            Self::Mismatch { what, expected, found } => {
+                write!(f, "expected {expected} {what}, found {found}")
+            }
+            Self::Tree { what, expected, found } => write!(f, "expected {expected} {what}, found {found}"),
+        }
+    }
+}

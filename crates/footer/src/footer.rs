@@ -1,0 +1,333 @@
+//! A decoded footer.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::buffer::FooterBytes;
+use crate::chunk::ColumnChunk;
+use crate::decode::{self, Decoded, Tail};
+use crate::encryption::EncryptionAlgorithm;
+use crate::enums::ColumnOrder;
+use crate::error::{Error, Fault};
+use crate::kernel::Method;
+use crate::options::Options;
+use crate::row_group::RowGroup;
+use crate::schema::Schema;
+use crate::tail;
+use crate::trace;
+
+/// The metadata of a Parquet file, flat: the footer's bytes, one arena for the schema, 32 bytes a column
+/// chunk. What is not in those 32 bytes is decoded from the footer's bytes when asked for.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use sawmill_footer::{Footer, Options};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("example.parquet");
+/// # let schema = arrow_schema::Schema::new(vec![arrow_schema::Field::new("id", arrow_schema::DataType::Int64, false)]);
+/// # let column = std::sync::Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3]));
+/// # let batch = arrow_array::RecordBatch::try_new(schema.into(), vec![column])?;
+/// # let mut writer = parquet::arrow::ArrowWriter::try_new(std::fs::File::create(&path)?, batch.schema(), None)?;
+/// # writer.write(&batch)?;
+/// # writer.close()?;
+/// let footer = Footer::open(&path)?;
+/// assert_eq!(footer.num_rows(), 3);
+/// for row_group in footer.row_groups() {
+///     for chunk in row_group.columns() {
+///         println!("{} {} {} bytes", chunk.path(), chunk.codec(), chunk.compressed_size());
+///         if let Some(statistics) = chunk.statistics()? {
+///             println!("{:?} to {:?}", statistics.min_value, statistics.max_value);
+///         }
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Footer {
+    pub(crate) bytes: FooterBytes,
+    pub(crate) decoded: Decoded,
+    name: Option<Arc<str>>,
+    file_len: Option<u64>,
+    method: Method,
+}
+
+impl Footer {
+    /// Decodes the metadata of a footer: the bytes before the eight of length and magic.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no `FileMetaData`; the error names the offset, the Thrift path and what was
+    /// expected. Or an option names a column that the schema does not have.
+    pub fn decode(bytes: impl Into<FooterBytes>, options: &Options) -> Result<Self, Error> {
+        Self::decode_in_file(bytes.into(), options, None, None)
+    }
+
+    /// Decodes the footer of a whole file in memory, of which the footer's bytes are copied.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::decode`]; and the bytes do not end as a Parquet file does.
+    pub fn from_file_bytes(file: &[u8], options: &Options) -> Result<Self, Error> {
+        let range = metadata_range(file)?;
+        let bytes = FooterBytes::from(&file[range]);
+        Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
+    }
+
+    /// Decodes the footer of a whole file in memory, of which the footer keeps a share.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::from_file_bytes`].
+    pub fn from_shared_file(file: &FooterBytes, options: &Options) -> Result<Self, Error> {
+        let range = metadata_range(file.as_slice())?;
+        let bytes = file.slice(range).ok_or_else(|| Error::new("expected bytes that stay the same"))?;
+        Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
+    }
+
+    pub(crate) fn decode_in_file(
+        bytes: FooterBytes,
+        options: &Options,
+        name: Option<&str>,
+        file_len: Option<u64>,
+    ) -> Result<Self, Error> {
+        let decoded = decode::file_meta_data(bytes.as_slice(), options);
+        Ok(Self {
+            name: name.map(Arc::from),
+            file_len,
+            decoded: match decoded {
+                Ok(decoded) => decoded,
+                Err(error) => {
+                    let start = footer_start(file_len, bytes.len());
+                    let error = error.in_footer_at(start);
+                    return Err(match name {
+                        Some(name) => error.in_file(name),
+                        None => error,
+                    });
+                }
+            },
+            method: options.method,
+            bytes,
+        })
+    }
+
+    /// What follows the row groups, walked to if it has not been.
+    fn tail(&self) -> Option<&Tail> {
+        let walk = || decode::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
+        self.decoded.tail.get_or_init(walk).as_ref()
+    }
+
+    /// Walks through to the end of the footer, if decoding has stopped behind the last wanted row group
+    /// (see [`Options::row_groups`]). Without this, what follows the row groups is walked to when asked
+    /// for, and is as if it were not there if it is malformed.
+    ///
+    /// # Errors
+    ///
+    /// The rest of the footer is malformed.
+    pub fn complete(&self) -> Result<(), Error> {
+        match self.tail() {
+            Some(_) => Ok(()),
+            None => {
+                decode::tail(self.bytes.as_slice(), &self.decoded, self.method).map(drop).map_err(|error| {
+                    self.name_error(error.in_footer_at(footer_start(self.file_len, self.bytes.len())))
+                })
+            }
+        }
+    }
+
+    /// The version of the format that the writer states: 1 or 2.
+    pub fn version(&self) -> i32 {
+        self.decoded.version
+    }
+
+    /// The number of rows in the file.
+    pub fn num_rows(&self) -> i64 {
+        self.decoded.num_rows
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Schema {
+        &self.decoded.schema
+    }
+
+    /// The schema, shared, for [`Options::schema`] of the next file.
+    pub fn shared_schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.decoded.schema)
+    }
+
+    /// Who wrote the file, as it states.
+    pub fn created_by(&self) -> Option<&str> {
+        self.tail()?.created_by.as_ref().map(|range| self.text(range))
+    }
+
+    /// The file's pairs of keys and values.
+    pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (&str, Option<&str>)> {
+        let pairs = self.tail().and_then(|tail| tail.key_values.as_deref()).unwrap_or_default();
+        pairs.iter().map(|(key, value)| (self.text(key), value.as_ref().map(|value| self.text(value))))
+    }
+
+    /// Whether the file has a list of keys and values, if only an empty one.
+    pub fn has_key_value_metadata(&self) -> bool {
+        self.tail().is_some_and(|tail| tail.key_values.is_some())
+    }
+
+    /// The order of each column's bounds; none where the file does not say.
+    pub fn column_orders(&self) -> Option<&[ColumnOrder]> {
+        self.tail()?.column_orders.as_deref()
+    }
+
+    /// How the file is encrypted, if it is and its footer is not.
+    ///
+    /// # Errors
+    ///
+    /// The struct is malformed.
+    pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
+        let Some(at) = self.tail().and_then(|tail| tail.encryption_algorithm) else { return Ok(None) };
+        let mut cursor = crate::thrift::Cursor::new(self.bytes.as_slice(), at as usize);
+        crate::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
+            self.explain(
+                fault,
+                trace::path_of(self.bytes.as_slice(), 0, &crate::format::FILE_META_DATA, fault.at),
+            )
+        })
+    }
+
+    /// What a key service needs to find the key that a plaintext footer was signed with.
+    pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
+        let range = self.tail()?.footer_signing_key_metadata.as_ref()?;
+        Some(self.range(range))
+    }
+
+    /// The footer's length in bytes, without the eight of length and magic.
+    pub fn footer_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The footer's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    /// The bytes behind the metadata: in a signed plaintext footer the nonce and the signature.
+    pub fn trailing_bytes(&self) -> &[u8] {
+        self.tail().and_then(|tail| self.bytes.as_slice().get(tail.end..)).unwrap_or_default()
+    }
+
+    /// The file's name, if the footer was read from one.
+    pub fn file_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The file's length, if it is known.
+    pub fn file_len(&self) -> Option<u64> {
+        self.file_len
+    }
+
+    /// The number of decoded row groups.
+    pub fn num_row_groups(&self) -> usize {
+        self.decoded.row_groups.len()
+    }
+
+    /// The number of row groups in the file, wanted or not.
+    pub fn num_row_groups_in_file(&self) -> usize {
+        self.decoded.row_groups_in_file
+    }
+
+    /// The number of decoded columns in every row group.
+    pub fn num_columns(&self) -> usize {
+        self.decoded.columns.as_ref().map_or(self.schema().num_leaves(), Vec::len)
+    }
+
+    /// The schema's leaf of the `position`-th decoded column.
+    pub fn leaf_of(&self, position: usize) -> Option<usize> {
+        match &self.decoded.columns {
+            Some(columns) => columns.get(position).map(|&leaf| leaf as usize),
+            None => (position < self.schema().num_leaves()).then_some(position),
+        }
+    }
+
+    /// The position of a leaf of the schema among the decoded columns.
+    pub fn position_of(&self, leaf: usize) -> Option<usize> {
+        match &self.decoded.columns {
+            Some(columns) => columns.binary_search(&u32::try_from(leaf).ok()?).ok(),
+            None => (leaf < self.schema().num_leaves()).then_some(leaf),
+        }
+    }
+
+    /// The `position`-th decoded row group.
+    pub fn row_group(&self, position: usize) -> Option<RowGroup<'_>> {
+        (position < self.num_row_groups()).then_some(RowGroup { footer: self, position })
+    }
+
+    /// All decoded row groups.
+    pub fn row_groups(&self) -> impl ExactSizeIterator<Item = RowGroup<'_>> {
+        (0..self.num_row_groups()).map(|position| RowGroup { footer: self, position })
+    }
+
+    /// The chunk of the `column`-th decoded column in the `row_group`-th decoded row group.
+    pub fn column_chunk(&self, row_group: usize, column: usize) -> Option<ColumnChunk<'_>> {
+        self.row_group(row_group)?.column(column)
+    }
+
+    /// Bytes that the decoded footer holds on the heap besides the footer's own.
+    pub fn heap_bytes(&self) -> usize {
+        self.decoded.rows.heap_bytes()
+            + self.decoded.row_groups.capacity() * size_of::<crate::groups::GroupFields>()
+            + self.schema().heap_bytes()
+    }
+
+    /// The error for a fault in a column chunk of this footer.
+    pub(crate) fn chunk_error(&self, fault: Fault, chunk: &ColumnChunk<'_>) -> Error {
+        let (group, leaf) = (chunk.row_group().index(), chunk.leaf());
+        let start = chunk.chunk.at as usize;
+        self.explain(fault, trace::path_in_chunk(self.bytes.as_slice(), start, group, leaf, fault.at))
+    }
+
+    fn explain(&self, fault: Fault, path: String) -> Error {
+        let error = Error::new(fault.kind.to_string())
+            .at_path(path)
+            .at_offset(fault.at as u64)
+            .in_footer_at(footer_start(self.file_len, self.bytes.len()))
+            .with_advice("the footer is damaged: write the file again, or take a copy of it");
+        self.name_error(error)
+    }
+
+    pub(crate) fn name_error(&self, error: Error) -> Error {
+        match &self.name {
+            Some(name) => error.in_file(name.as_ref()),
+            None => error,
+        }
+    }
+
+    fn range(&self, range: &Range<u32>) -> &[u8] {
+        self.bytes.as_slice().get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+
+    fn text(&self, range: &Range<u32>) -> &str {
+        // The walk has found these bytes to be UTF-8.
+        std::str::from_utf8(self.range(range)).unwrap_or_default()
+    }
+}
+
+fn footer_start(file_len: Option<u64>, footer_len: usize) -> Option<u64> {
+    file_len?.checked_sub(tail::TAIL_LEN)?.checked_sub(footer_len as u64)
+}
+
+fn metadata_range(file: &[u8]) -> Result<Range<usize>, Error> {
+    let len = tail::metadata_len(file, file.len() as u64)? as usize;
+    let end = file.len() - tail::TAIL_LEN as usize;
+    Ok(end - len..end)
+}
+
+impl fmt::Debug for Footer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Footer")
+            .field("file", &self.name)
+            .field("bytes", &self.bytes.len())
+            .field("num_rows", &self.num_rows())
+            .field("row_groups", &self.num_row_groups())
+            .field("columns", &self.num_columns())
+            .finish()
+    }
+}

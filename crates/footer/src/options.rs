@@ -1,0 +1,231 @@
+//! What to decode: which columns, which row groups, how much of them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::glob;
+use crate::kernel::Method;
+use crate::scan::RowGroupFields;
+use crate::schema::Schema;
+
+/// The bytes read from the end of a file at first: enough for the footers of most files, and no more
+/// than what a disk or an object store gives in one go.
+pub const DEFAULT_TAIL_HINT: usize = 64 * 1024;
+
+/// What [`Footer`](crate::Footer) is to decode. Everything, unless said otherwise.
+///
+/// ```
+/// # use sawmill_footer::Options;
+/// let options = Options::new().column_paths(["address.city"]).row_groups(0..4);
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) columns: Option<Vec<Selector>>,
+    pub(crate) row_groups: RowGroups,
+    pub(crate) statistics: bool,
+    pub(crate) schema: Option<Arc<Schema>>,
+    pub(crate) tail_hint: usize,
+    pub(crate) method: Method,
+}
+
+/// One way to name columns.
+#[derive(Debug, Clone)]
+pub(crate) enum Selector {
+    Index(usize),
+    Path(String),
+    Root(String),
+    Glob(String),
+}
+
+/// Which row groups are wanted.
+#[derive(Clone)]
+pub(crate) enum RowGroups {
+    All,
+    Range(Range<usize>),
+    Bytes(Range<u64>),
+    Where(Arc<dyn Fn(i64) -> bool + Send + Sync>),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            columns: None,
+            row_groups: RowGroups::All,
+            statistics: false,
+            schema: None,
+            tail_hint: DEFAULT_TAIL_HINT,
+            method: Method::Fastest,
+        }
+    }
+}
+
+impl Options {
+    /// Decode everything; statistics and other rare values when they are asked for.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn select(mut self, selectors: impl Iterator<Item = Selector>) -> Self {
+        self.columns.get_or_insert_default().extend(selectors);
+        self
+    }
+
+    /// Decode the columns of these indices, among those that other calls name.
+    pub fn columns(self, indices: impl IntoIterator<Item = usize>) -> Self {
+        self.select(indices.into_iter().map(Selector::Index))
+    }
+
+    /// Decode the columns at or below these paths (names joined by dots).
+    pub fn column_paths<S: Into<String>>(self, paths: impl IntoIterator<Item = S>) -> Self {
+        self.select(paths.into_iter().map(|path| Selector::Path(path.into())))
+    }
+
+    /// Decode all columns below these top-level fields.
+    pub fn column_roots<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
+        self.select(names.into_iter().map(|name| Selector::Root(name.into())))
+    }
+
+    /// Decode the columns whose paths match these patterns: `*` stands for any characters but dots,
+    /// `**` for any, `?` for one that is no dot.
+    pub fn column_globs<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
+        self.select(patterns.into_iter().map(|pattern| Selector::Glob(pattern.into())))
+    }
+
+    /// Decode the row groups of these indices; those beyond the last are not missed.
+    ///
+    /// The walk stops behind the last of them. What follows the row groups in the footer (key-value
+    /// metadata, the writer's name, column orders) is walked to when somebody asks for it.
+    pub fn row_groups(mut self, range: Range<usize>) -> Self {
+        self.row_groups = RowGroups::Range(range);
+        self
+    }
+
+    /// Decode the row groups whose first byte of data lies in this range of the file, as planners do
+    /// that split a file by bytes: ranges that cover a file without overlap share its row groups out.
+    pub fn row_groups_in_bytes(mut self, range: Range<u64>) -> Self {
+        self.row_groups = RowGroups::Bytes(range);
+        self
+    }
+
+    /// Decode the row groups for whose number of rows `wanted` is true.
+    pub fn row_groups_where(mut self, wanted: impl Fn(i64) -> bool + Send + Sync + 'static) -> Self {
+        self.row_groups = RowGroups::Where(Arc::new(wanted));
+        self
+    }
+
+    /// Whether to decode the statistics of every wanted chunk at once, so that malformed ones are an
+    /// error of the decoding. Without it they are decoded when asked for.
+    pub fn statistics(mut self, check: bool) -> Self {
+        self.statistics = check;
+        self
+    }
+
+    /// Take this schema instead of decoding the footer's, as for many files of one table. The number
+    /// of columns must be the file's.
+    pub fn schema(mut self, schema: Arc<Schema>) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// The bytes to read from the end of a file at first; a longer footer costs a second read.
+    pub fn tail_hint(mut self, bytes: usize) -> Self {
+        self.tail_hint = bytes;
+        self
+    }
+
+    /// Decode in this way; for comparisons.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// The wanted columns in ascending order; none for all.
+    pub(crate) fn wanted_columns(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
+        let Some(selectors) = &self.columns else { return Ok(None) };
+        let mut wanted = Vec::new();
+        for selector in selectors {
+            let before = wanted.len();
+            match selector {
+                Selector::Index(index) => wanted.extend(schema.leaf(*index).and_then(|leaf| leaf.column())),
+                Selector::Path(path) => {
+                    wanted.extend(schema.find(path).into_iter().flat_map(|at| at.columns()))
+                }
+                Selector::Root(name) => {
+                    let mut tops = schema.root().children();
+                    wanted.extend(
+                        tops.find(|top| top.name() == name).into_iter().flat_map(|top| top.columns()),
+                    );
+                }
+                Selector::Glob(pattern) => {
+                    let matching = schema.leaves().filter(|leaf| glob::matches(pattern, &leaf.path()));
+                    wanted.extend(matching.filter_map(|leaf| leaf.column()));
+                }
+            }
+            if wanted.len() == before {
+                return Err(no_such_column(selector, schema));
+            }
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        // Columns are schema elements, of which a footer has fewer than 2^32.
+        Ok(Some(wanted.into_iter().map(|column| column as u32).collect()))
+    }
+
+    /// The wanted row groups, if indices say which.
+    pub(crate) fn range(&self) -> Option<Range<usize>> {
+        match &self.row_groups {
+            RowGroups::Range(range) => Some(range.start..range.end.max(range.start)),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes a row group's fields to know whether it is wanted.
+    pub(crate) fn looks_inside(&self) -> bool {
+        matches!(self.row_groups, RowGroups::Bytes(_) | RowGroups::Where(_))
+    }
+
+    /// Whether a row group is wanted whose fields are known; `first_byte` is where its data starts.
+    pub(crate) fn wants(&self, fields: &RowGroupFields, first_byte: u64) -> bool {
+        match &self.row_groups {
+            RowGroups::Bytes(range) => range.contains(&first_byte),
+            RowGroups::Where(wanted) => wanted(fields.num_rows),
+            RowGroups::All | RowGroups::Range(_) => true,
+        }
+    }
+}
+
+fn no_such_column(selector: &Selector, schema: &Schema) -> Error {
+    let what = match selector {
+        Selector::Index(index) => {
+            format!("expected a column index below {}, found {index}", schema.num_leaves())
+        }
+        Selector::Path(path) => format!("expected a column or group at the path `{path}`, found none"),
+        Selector::Root(name) => format!("expected a top-level field `{name}`, found none"),
+        Selector::Glob(pattern) => format!("expected columns that match `{pattern}`, found none"),
+    };
+    let mut names: Vec<&str> = schema.root().children().take(9).map(|top| top.name()).collect();
+    if names.len() == 9 {
+        names[8] = "...";
+    }
+    Error::new(what).with_advice(format!("the file's fields are {}", names.join(", ")))
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row_groups = match &self.row_groups {
+            RowGroups::All => "all".to_string(),
+            RowGroups::Range(range) => format!("{range:?}"),
+            RowGroups::Bytes(range) => format!("bytes {range:?}"),
+            RowGroups::Where(_) => "a predicate".to_string(),
+        };
+        f.debug_struct("Options")
+            .field("columns", &self.columns)
+            .field("row_groups", &row_groups)
+            .field("statistics", &self.statistics)
+            .field("schema_given", &self.schema.is_some())
+            .field("tail_hint", &self.tail_hint)
+            .finish()
+    }
+}

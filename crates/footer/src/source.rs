@@ -1,0 +1,147 @@
+//! Where footers are read from: files, and anything else that gives ranges of bytes.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::options::Options;
+use crate::tail;
+
+/// Something of a known length whose bytes can be read in any order: a file, an object in a store.
+pub trait RangeReader {
+    /// The number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// The length cannot be told.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Fills `buffer` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// The bytes cannot be read, or there are fewer.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Whether there are no bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`RangeReader::len`].
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+impl RangeReader for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = self;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
+    }
+}
+
+impl RangeReader for [u8] {
+    fn len(&self) -> io::Result<u64> {
+        Ok(<[u8]>::len(self) as u64)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).ok();
+        match start.and_then(|start| self.get(start..)).and_then(|rest| rest.get(..buffer.len())) {
+            Some(found) => {
+                buffer.copy_from_slice(found);
+                Ok(())
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Footer {
+    /// Reads the footer of a file: its last [`DEFAULT_TAIL_HINT`](crate::DEFAULT_TAIL_HINT) bytes, and
+    /// the rest in a second read if it is longer.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is no regular file or does not end as a Parquet file does; or its
+    /// footer is malformed. Every error names the file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, &Options::new())
+    }
+
+    /// As [`Footer::open`], decoding what `options` ask for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::open`]; and an option names a column that the schema does not have.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let file = open_regular(path)?;
+        Self::read(&file, &path.display().to_string(), options)
+    }
+
+    /// Reads the footer from `reader`, which errors call `name`: one read of the last bytes, as many as
+    /// the options' tail hint says, and a second one only if the footer is longer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::open_with`].
+    pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
+        let (bytes, len) = read_metadata(reader, options.tail_hint).map_err(|error| error.in_file(name))?;
+        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))
+    }
+}
+
+/// Opens a regular file. Others are refused before they are opened: a FIFO would block.
+pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
+    let found = std::fs::metadata(path).map_err(|error| Error::io("reading", &error).in_path(path))?;
+    if found.is_dir() {
+        return Err(Error::new("expected a Parquet file, found a directory")
+            .in_path(path)
+            .with_advice("name the files in it"));
+    }
+    if !found.is_file() {
+        return Err(Error::new("expected a Parquet file, found a pipe, socket or device")
+            .in_path(path)
+            .with_advice("a footer stands at the end of a file: copy the data to one"));
+    }
+    File::open(path).map_err(|error| Error::io("opening", &error).in_path(path))
+}
+
+fn read_metadata<R: RangeReader + ?Sized>(reader: &R, tail_hint: usize) -> Result<(Vec<u8>, u64), Error> {
+    let reading = |error: io::Error| Error::io("reading the footer", &error);
+    let file_len = reader.len().map_err(reading)?;
+    let tail_len = tail::TAIL_LEN as usize;
+    // The tail is no longer than the file, which bounds what is allocated.
+    let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(tail_hint.max(tail_len));
+    let mut suffix = vec![0; hint];
+    reader.read_exact_at(file_len - hint as u64, &mut suffix).map_err(reading)?;
+    let len = tail::metadata_len(&suffix, file_len)?;
+    let too_long = |_| Error::new("expected a footer that fits into memory");
+    let len = usize::try_from(len).map_err(too_long)?;
+    suffix.truncate(hint - tail_len);
+    if len <= suffix.len() {
+        suffix.drain(..suffix.len() - len);
+        return Ok((suffix, file_len));
+    }
+    let mut bytes = vec![0; len];
+    let (missing, there) = bytes.split_at_mut(len - suffix.len());
+    there.copy_from_slice(&suffix);
+    let start = file_len - tail::TAIL_LEN - len as u64;
+    reader.read_exact_at(start, missing).map_err(reading)?;
+    Ok((bytes, file_len))
+}

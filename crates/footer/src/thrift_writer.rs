@@ -1,0 +1,149 @@
+//! The Thrift compact protocol, written: for footers made by code, in tests and benchmarks.
+
+/// Writes structs in the Thrift compact protocol, as well-formed or as broken as its caller wants.
+///
+/// ```
+/// let mut writer = sawmill_footer::ThriftWriter::new();
+/// writer.i32(1, 2);
+/// writer.list(2, 12, 0);
+/// writer.stop();
+/// assert_eq!(writer.into_bytes(), [0x15, 0x04, 0x19, 0x0c, 0x00]);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ThriftWriter {
+    bytes: Vec<u8>,
+    /// The id of the last field of every open struct.
+    last: Vec<i16>,
+}
+
+impl ThriftWriter {
+    /// A writer within the fields of one open struct.
+    pub fn new() -> Self {
+        Self { bytes: Vec::new(), last: vec![0] }
+    }
+
+    /// What was written.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// What was written so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Appends bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// An unsigned varint.
+    pub fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    /// A signed integer, as an element of a list has it.
+    pub fn integer(&mut self, value: i64) {
+        self.varint(((value << 1) ^ (value >> 63)) as u64);
+    }
+
+    /// Bytes with their length, as an element of a list has them.
+    pub fn bytes_value(&mut self, value: &[u8]) {
+        self.varint(value.len() as u64);
+        self.raw(value);
+    }
+
+    /// The header of a field of a wire type.
+    pub fn field(&mut self, id: i16, wire: u8) {
+        let last = self.last.last_mut();
+        let before = last.as_ref().map_or(0, |last| **last);
+        match id.checked_sub(before) {
+            Some(delta @ 1..=15) => self.bytes.push((delta as u8) << 4 | wire),
+            _ => {
+                self.bytes.push(wire);
+                self.integer(id.into());
+            }
+        }
+        if let Some(last) = self.last.last_mut() {
+            *last = id;
+        }
+    }
+
+    /// A bool field.
+    pub fn bool(&mut self, id: i16, value: bool) {
+        self.field(id, if value { 1 } else { 2 });
+    }
+
+    /// An i8 field.
+    pub fn i8(&mut self, id: i16, value: i8) {
+        self.field(id, 3);
+        self.bytes.push(value as u8);
+    }
+
+    /// An i16 field.
+    pub fn i16(&mut self, id: i16, value: i16) {
+        self.field(id, 4);
+        self.integer(value.into());
+    }
+
+    /// An i32 field.
+    pub fn i32(&mut self, id: i16, value: i32) {
+        self.field(id, 5);
+        self.integer(value.into());
+    }
+
+    /// An i64 field.
+    pub fn i64(&mut self, id: i16, value: i64) {
+        self.field(id, 6);
+        self.integer(value);
+    }
+
+    /// A double field.
+    pub fn double(&mut self, id: i16, value: f64) {
+        self.field(id, 7);
+        self.raw(&value.to_le_bytes());
+    }
+
+    /// A field of bytes or text.
+    pub fn binary(&mut self, id: i16, value: &[u8]) {
+        self.field(id, 8);
+        self.bytes_value(value);
+    }
+
+    /// A list field of `count` elements of a wire type; the caller writes the elements.
+    pub fn list(&mut self, id: i16, element: u8, count: u64) {
+        self.field(id, 9);
+        self.list_header(element, count);
+    }
+
+    /// A list's header, as a list within a list has it.
+    pub fn list_header(&mut self, element: u8, count: u64) {
+        if count < 15 {
+            self.bytes.push((count as u8) << 4 | element);
+        } else {
+            self.bytes.push(0xf0 | element);
+            self.varint(count);
+        }
+    }
+
+    /// Opens a struct field; [`ThriftWriter::stop`] ends it.
+    pub fn begin(&mut self, id: i16) {
+        self.field(id, 12);
+        self.begin_element();
+    }
+
+    /// Opens a struct that is an element of a list; [`ThriftWriter::stop`] ends it.
+    pub fn begin_element(&mut self) {
+        self.last.push(0);
+    }
+
+    /// Ends the innermost open struct.
+    pub fn stop(&mut self) {
+        self.bytes.push(0);
+        self.last.pop();
+    }
+}

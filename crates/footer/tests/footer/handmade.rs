@@ -1,0 +1,524 @@
+//! Footers made by hand: what stops other readers, and what must stop this one, each with the place.
+
+use sawmill_footer::{Codec, Encoding, Footer, Options, PhysicalType, ThriftWriter};
+
+pub const I32: u8 = 5;
+pub const I64: u8 = 6;
+pub const BINARY: u8 = 8;
+pub const STRUCT: u8 = 12;
+
+/// A schema of `columns` required INT64 leaves below a root.
+pub fn schema(writer: &mut ThriftWriter, columns: usize) {
+    writer.list(2, STRUCT, columns as u64 + 1);
+    writer.begin_element();
+    writer.binary(4, b"root");
+    writer.i32(5, columns as i32);
+    writer.stop();
+    for column in 0..columns {
+        writer.begin_element();
+        writer.i32(1, 2);
+        writer.i32(3, 0);
+        writer.binary(4, format!("c{column}").as_bytes());
+        writer.stop();
+    }
+}
+
+/// The required fields of a column chunk's metadata; `more` adds others behind them.
+pub fn chunk(writer: &mut ThriftWriter, more: impl FnOnce(&mut ThriftWriter)) {
+    writer.begin_element();
+    writer.i64(2, 0);
+    writer.begin(3);
+    writer.i32(1, 2);
+    writer.list(2, I32, 1);
+    writer.integer(0);
+    writer.list(3, BINARY, 1);
+    writer.bytes_value(b"c");
+    writer.i32(4, 6);
+    writer.i64(5, 10);
+    writer.i64(6, 200);
+    writer.i64(7, 100);
+    writer.i64(9, 4);
+    more(writer);
+    writer.stop();
+    writer.stop();
+}
+
+pub fn row_group(writer: &mut ThriftWriter, columns: usize, mut each: impl FnMut(&mut ThriftWriter, usize)) {
+    writer.begin_element();
+    writer.list(1, STRUCT, columns as u64);
+    for column in 0..columns {
+        each(writer, column);
+    }
+    writer.i64(2, 200);
+    writer.i64(3, 10);
+    writer.stop();
+}
+
+/// A footer of one row group whose chunks `each` writes.
+pub fn footer(columns: usize, each: impl FnMut(&mut ThriftWriter, usize)) -> Vec<u8> {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, columns);
+    writer.i64(3, 10);
+    writer.list(4, STRUCT, 1);
+    row_group(&mut writer, columns, each);
+    writer.binary(6, b"by hand");
+    writer.stop();
+    writer.into_bytes()
+}
+
+fn decode(bytes: &[u8]) -> Result<Footer, sawmill_footer::Error> {
+    Footer::decode(bytes, &Options::new())
+}
+
+fn assert_error(bytes: &[u8], path: &str, what: &str) {
+    let error = decode(bytes).unwrap_err();
+    assert_eq!(error.path(), path, "{error}");
+    assert!(error.what().contains(what), "{error}");
+    assert!(error.offset().is_some_and(|offset| offset <= bytes.len() as u64));
+}
+
+#[test]
+fn a_footer_made_by_hand_decodes() {
+    let footer = decode(&footer(2, |writer, _| chunk(writer, |_| {}))).unwrap();
+    assert_eq!(footer.created_by(), Some("by hand"));
+    let chunk = footer.column_chunk(0, 1).unwrap();
+    assert_eq!(chunk.physical_type(), PhysicalType::Int64);
+    assert_eq!(chunk.codec(), Codec::Zstd);
+    assert!(chunk.encodings().contains(Encoding::Plain));
+    assert_eq!((chunk.num_values(), chunk.uncompressed_size(), chunk.compressed_size()), (10, 200, 100));
+    assert_eq!(chunk.byte_range(), 4..104);
+    assert_eq!(chunk.dictionary_page_offset(), None);
+    chunk.readable().unwrap();
+}
+
+#[test]
+fn a_claim_of_two_thousand_million_children_is_an_error_at_once() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, STRUCT, 2);
+    writer.begin_element();
+    writer.binary(4, b"root");
+    writer.i32(5, i32::MAX);
+    writer.stop();
+    writer.begin_element();
+    writer.i32(1, 2);
+    writer.i32(3, 0);
+    writer.binary(4, b"c");
+    writer.stop();
+    writer.i64(3, 0);
+    writer.list(4, STRUCT, 0);
+    writer.stop();
+    assert_error(&writer.into_bytes(), "schema", "expected 2147483647 children of a group, found 1");
+}
+
+#[test]
+fn negative_children_and_elements_beyond_the_root_are_errors() {
+    for (children, path, what) in
+        [(-1, "schema[0].num_children", "not negative"), (0, "schema", "below one root")]
+    {
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        writer.list(2, STRUCT, 2);
+        writer.begin_element();
+        writer.binary(4, b"root");
+        writer.i32(5, children);
+        writer.stop();
+        writer.begin_element();
+        writer.i32(1, 2);
+        writer.i32(3, 0);
+        writer.binary(4, b"c");
+        writer.stop();
+        writer.stop();
+        assert_error(&writer.into_bytes(), path, what);
+    }
+}
+
+#[test]
+fn a_schema_may_be_100_000_deep() {
+    let depth = 100_000;
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, STRUCT, depth + 1);
+    for _ in 0..depth {
+        writer.begin_element();
+        writer.i32(3, 1);
+        writer.binary(4, b"g");
+        writer.i32(5, 1);
+        writer.stop();
+    }
+    writer.begin_element();
+    writer.i32(1, 2);
+    writer.i32(3, 2);
+    writer.binary(4, b"leaf");
+    writer.stop();
+    writer.i64(3, 0);
+    writer.list(4, STRUCT, 1);
+    row_group(&mut writer, 1, |writer, _| chunk(writer, |_| {}));
+    writer.stop();
+    let footer = decode(&writer.into_bytes()).unwrap();
+    let leaf = footer.schema().leaf(0).unwrap();
+    assert_eq!((leaf.max_def(), leaf.max_rep()), (depth as u32, 1));
+    assert_eq!(leaf.path_names().len(), depth as usize);
+    assert_eq!(footer.schema().find(&leaf.path()).unwrap().index(), leaf.index());
+    assert_eq!(leaf.top().index(), 1);
+}
+
+#[test]
+fn lists_longer_than_the_bytes_left_are_errors_at_once() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, STRUCT, 2_000_000_000);
+    assert_error(writer.bytes(), "schema", "found one of 2000000000 elements");
+
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, 1);
+    writer.i64(3, 0);
+    writer.list(4, STRUCT, 2_000_000_000);
+    assert_error(writer.bytes(), "row_groups", "found one of 2000000000 elements");
+
+    // Unknown fields, too: a list of bools, a list of structs, a map.
+    for wire in [1, STRUCT] {
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        writer.list(99, wire, 2_000_000_000);
+        writer.raw(&[0; 100]);
+        assert_error(writer.bytes(), "field 99", "found one of 2000000000 elements");
+    }
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.field(99, 11);
+    writer.varint(2_000_000_000);
+    writer.raw(&[0; 100]);
+    assert_error(writer.bytes(), "field 99", "found one of 2000000000 elements");
+}
+
+/// A value of every type, as a field of id `id`.
+fn any_field(writer: &mut ThriftWriter, id: i16, wire: u8) {
+    match wire {
+        1 | 2 => writer.bool(id, wire == 1),
+        3 => writer.i8(id, -3),
+        4 => writer.i16(id, 400),
+        5 => writer.i32(id, -70_000),
+        6 => writer.i64(id, 1 << 40),
+        7 => writer.double(id, 0.5),
+        8 => writer.binary(id, b"some bytes"),
+        9 => {
+            // Bools of both spellings, each in a byte of its own.
+            writer.list(id, 1, 20);
+            writer.raw(&[1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1]);
+        }
+        10 => {
+            writer.field(id, 10);
+            writer.list_header(9, 2);
+            for _ in 0..2 {
+                writer.list_header(7, 1);
+                writer.raw(&[0; 8]);
+            }
+        }
+        11 => {
+            writer.field(id, 11);
+            writer.varint(2);
+            writer.raw(&[0x81]);
+            for _ in 0..2 {
+                writer.bytes_value(b"key");
+                writer.raw(&[1]);
+            }
+        }
+        12 => {
+            writer.begin(id);
+            writer.bool(1, true);
+            writer.begin(2);
+            writer.stop();
+            writer.stop();
+        }
+        _ => {
+            writer.field(id, 13);
+            writer.raw(&[7; 16]);
+        }
+    }
+}
+
+#[test]
+fn unknown_fields_of_every_type_are_skipped_everywhere() {
+    let plain = decode(&footer(2, |writer, _| chunk(writer, |_| {}))).unwrap();
+    for wire in 1..=13 {
+        let mut writer = ThriftWriter::new();
+        any_field(&mut writer, 77, wire);
+        writer.i32(1, 1);
+        schema(&mut writer, 2);
+        writer.i64(3, 10);
+        any_field(&mut writer, 78, wire);
+        writer.list(4, STRUCT, 1);
+        row_group(&mut writer, 2, |writer, _| {
+            chunk(writer, |writer| {
+                any_field(writer, 79, wire);
+                any_field(writer, 18, wire);
+            });
+        });
+        any_field(&mut writer, 20, wire);
+        writer.binary(6, b"by hand");
+        writer.stop();
+        let footer = decode(writer.bytes()).unwrap();
+        assert_eq!(footer.created_by(), Some("by hand"));
+        for (ours, plain) in footer.row_group(0).unwrap().columns().zip(plain.row_group(0).unwrap().columns())
+        {
+            assert_eq!(format!("{ours:?}"), format!("{plain:?}"));
+            assert_eq!(ours.details().unwrap(), plain.details().unwrap());
+        }
+    }
+}
+
+#[test]
+fn optional_fields_of_another_type_are_skipped_as_unknown_ones() {
+    let optional = [(8, 9), (10, 6), (11, 6), (12, 12), (13, 9), (14, 6), (15, 5), (16, 12), (17, 12)];
+    for (id, right) in optional {
+        for wire in (1..=13).filter(|&wire| wire != right) {
+            let bytes = footer(1, |writer, _| chunk(writer, |writer| any_field(writer, id, wire)));
+            let footer = decode(&bytes).unwrap();
+            let chunk = footer.column_chunk(0, 0).unwrap();
+            assert_eq!((chunk.num_values(), chunk.dictionary_page_offset()), (10, None));
+            assert_eq!(chunk.details().unwrap().statistics, None);
+        }
+    }
+}
+
+#[test]
+fn required_fields_of_another_type_are_errors_with_their_place() {
+    let mut writer = ThriftWriter::new();
+    writer.binary(1, b"one");
+    assert_error(writer.bytes(), "version", "expected an i32, found binary");
+    let bytes = footer(3, |writer, column| {
+        if column == 2 {
+            writer.begin_element();
+            writer.begin(3);
+            writer.binary(5, b"ten");
+        } else {
+            chunk(writer, |_| {});
+        }
+    });
+    assert_error(&bytes, "row_groups[0].columns[2].meta_data.num_values", "expected an i64, found binary");
+}
+
+#[test]
+fn missing_fields_are_named_with_the_struct_that_lacks_them() {
+    assert_error(&[0], "", "the required field `version`");
+    let bytes = footer(1, |writer, _| {
+        writer.begin_element();
+        writer.i64(2, 0);
+        writer.stop();
+    });
+    assert_error(&bytes, "row_groups[0].columns[0]", "the required field `meta_data`");
+    let bytes = footer(1, |writer, _| {
+        writer.begin_element();
+        writer.begin(3);
+        writer.i32(1, 0);
+        writer.stop();
+        writer.stop();
+    });
+    assert_error(&bytes, "row_groups[0].columns[0].meta_data", "the required field `encodings`");
+}
+
+#[test]
+fn negative_sizes_and_numbers_out_of_range_are_errors() {
+    for (id, name) in [
+        (5, "num_values"),
+        (6, "total_uncompressed_size"),
+        (7, "total_compressed_size"),
+        (9, "data_page_offset"),
+    ] {
+        let bytes = footer(1, |writer, _| chunk(writer, |writer| writer.i64(id, -1)));
+        let path = format!("row_groups[0].columns[0].meta_data.{name}");
+        assert_error(&bytes, &path, "expected a value that is not negative, found -1");
+    }
+    let mut writer = ThriftWriter::new();
+    writer.field(1, I32);
+    writer.integer(1 << 40);
+    assert_error(writer.bytes(), "version", "expected an integer of 32 bits, found 1099511627776");
+}
+
+#[test]
+fn varints_of_eleven_bytes_are_errors_and_of_ten_are_not() {
+    let wide = |last: &[u8]| {
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        schema(&mut writer, 0);
+        writer.field(3, I64);
+        writer.raw(&[0xfe]);
+        writer.raw(&[0xff; 8]);
+        writer.raw(last);
+        writer.list(4, STRUCT, 0);
+        writer.stop();
+        writer.into_bytes()
+    };
+    assert_eq!(decode(&wide(&[0x01])).unwrap().num_rows(), i64::MAX);
+    assert_error(&wide(&[0x81, 0x00]), "num_rows", "a varint of at most 10 bytes");
+    assert_error(&wide(&[0x02]), "num_rows", "a varint of at most 10 bytes");
+}
+
+#[test]
+fn nesting_without_end_is_an_error_and_no_overflow_of_the_stack() {
+    for (opening, wire) in [(0x1c, STRUCT), (0x19, 9), (0x1a, 10)] {
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        writer.field(99, wire);
+        writer.raw(&vec![opening; 1_000_000]);
+        assert_error(writer.bytes(), "field 99", "levels of nesting");
+    }
+}
+
+#[test]
+fn a_column_with_an_unknown_codec_or_encoding_is_unreadable_and_the_file_is_not() {
+    let bytes = footer(4, |writer, column| {
+        chunk(writer, |writer| match column {
+            1 => writer.i32(4, 99),
+            2 => {
+                writer.list(2, I32, 2);
+                writer.integer(0);
+                writer.integer(if column == 2 { 1000 } else { 0 });
+            }
+            3 => writer.i32(1, 42),
+            _ => {}
+        });
+    });
+    let footer = decode(&bytes).unwrap();
+    let group = footer.row_group(0).unwrap();
+    let errors: Vec<Option<String>> =
+        group.columns().map(|chunk| chunk.readable().err().map(|error| error.to_string())).collect();
+    assert_eq!(errors[0], None);
+    for (column, what) in [(1, "unknown (99)"), (2, "PLAIN, unknown"), (3, "unknown (42)")] {
+        let error = errors[column].as_ref().unwrap();
+        assert!(error.contains(what) && error.contains(&format!("columns[{column}]")), "{error}");
+    }
+    assert_eq!(group.column(1).unwrap().codec(), Codec::Unknown(99));
+    assert_eq!(group.columns().map(|chunk| chunk.num_values()).sum::<i64>(), 40);
+}
+
+#[test]
+fn fields_may_stand_in_any_order() {
+    let mut writer = ThriftWriter::new();
+    writer.binary(6, b"by hand");
+    writer.list(4, STRUCT, 1);
+    writer.begin_element();
+    writer.i64(3, 10);
+    writer.list(1, STRUCT, 1);
+    writer.begin_element();
+    writer.begin(3);
+    for (id, value) in [(11, 4), (9, 30), (7, 100), (6, 200), (5, 10)] {
+        writer.i64(id, value);
+    }
+    writer.i32(4, 0);
+    writer.list(2, I32, 0);
+    writer.i32(1, 2);
+    writer.stop();
+    writer.i64(2, 0);
+    writer.stop();
+    writer.i64(2, 200);
+    writer.stop();
+    writer.i64(3, 10);
+    schema(&mut writer, 1);
+    writer.i32(1, 1);
+    writer.stop();
+    let footer = decode(writer.bytes()).unwrap();
+    let chunk = footer.column_chunk(0, 0).unwrap();
+    assert_eq!((chunk.num_values(), chunk.byte_range()), (10, 4..104));
+    assert_eq!(footer.created_by(), Some("by hand"));
+}
+
+#[test]
+fn a_dictionary_page_offset_of_zero_is_none() {
+    let bytes = footer(1, |writer, _| chunk(writer, |writer| writer.i64(11, 0)));
+    let footer = decode(&bytes).unwrap();
+    let chunk = footer.column_chunk(0, 0).unwrap();
+    assert_eq!(chunk.dictionary_page_offset(), Some(0));
+    assert_eq!(chunk.byte_range(), 4..104);
+}
+
+#[test]
+fn numbers_beyond_32_bits_are_kept() {
+    let big = 5 << 40;
+    let bytes = footer(6, |writer, column| {
+        chunk(writer, |writer| match column {
+            1 => writer.i64(5, big),
+            2 => writer.i64(6, big),
+            3 => writer.i64(7, big),
+            4 => writer.i64(9, big),
+            5 => {
+                writer.i64(9, big);
+                writer.i64(11, 4);
+            }
+            _ => {}
+        });
+    });
+    let footer = decode(&bytes).unwrap();
+    let chunk = |column| footer.column_chunk(0, column).unwrap();
+    assert_eq!(chunk(1).num_values(), big);
+    assert_eq!(chunk(2).uncompressed_size(), big);
+    assert_eq!(chunk(3).compressed_size(), big);
+    assert_eq!(chunk(4).data_page_offset(), big);
+    assert_eq!((chunk(5).data_page_offset(), chunk(5).dictionary_page_offset()), (big, Some(4)));
+    assert!((0..6).all(|column| chunk(column).codec() == Codec::Zstd));
+}
+
+#[test]
+fn a_column_with_a_key_of_its_own_has_no_metadata_and_the_file_can_be_read() {
+    let bytes = footer(2, |writer, column| {
+        if column == 1 {
+            writer.begin_element();
+            writer.i64(2, 0);
+            writer.begin(8);
+            writer.begin(2);
+            writer.list(1, BINARY, 1);
+            writer.bytes_value(b"c1");
+            writer.binary(2, b"key");
+            writer.stop();
+            writer.stop();
+            writer.binary(9, b"secret");
+            writer.stop();
+        } else {
+            chunk(writer, |_| {});
+        }
+    });
+    let footer = decode(&bytes).unwrap();
+    let chunk = footer.column_chunk(0, 1).unwrap();
+    assert!(!chunk.has_metadata() && chunk.is_encrypted());
+    assert_eq!(chunk.details().unwrap().encrypted_column_metadata, Some(&b"secret"[..]));
+    assert!(chunk.readable().unwrap_err().what().contains("encrypted column"));
+    footer.column_chunk(0, 0).unwrap().readable().unwrap();
+}
+
+#[test]
+fn malformed_statistics_are_an_error_when_asked_for_with_their_place() {
+    let bytes = footer(2, |writer, column| {
+        chunk(writer, |writer| {
+            if column == 1 {
+                writer.begin(16);
+                writer.list(2, I32, 1);
+                writer.integer(5);
+                writer.stop();
+            }
+        });
+    });
+    let footer = decode(&bytes).unwrap();
+    assert_eq!(footer.column_chunk(0, 1).unwrap().statistics().unwrap(), None);
+    let error = footer.column_chunk(0, 1).unwrap().details().unwrap_err();
+    let path = "row_groups[0].columns[1].meta_data.size_statistics.repetition_level_histogram";
+    assert_eq!(error.path(), path, "{error}");
+}
+
+#[test]
+fn a_row_group_of_another_number_of_columns_is_an_error() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, 3);
+    writer.i64(3, 10);
+    writer.list(4, STRUCT, 1);
+    row_group(&mut writer, 2, |writer, _| chunk(writer, |_| {}));
+    writer.stop();
+    assert_error(
+        writer.bytes(),
+        "row_groups[0].columns",
+        "expected 3 column chunks, as the schema has leaves, found 2",
+    );
+}

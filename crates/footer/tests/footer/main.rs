@@ -1,0 +1,13 @@
+//! Tests of the footer decoder from outside: against the `parquet` crate, and against broken bytes.
+
+mod broken;
+mod checks;
+mod equality;
+mod files;
+mod handmade;
+#[cfg(feature = "parquet")]
+mod interop;
+mod methods;
+mod page_indexes;
+mod samples;
+mod selection;

@@ -1,0 +1,98 @@
+//! Decoding some columns and row groups gives what decoding all gives of them.
+
+use sawmill_footer::{ColumnChunk, Footer, Options};
+
+use crate::samples;
+
+fn same(ours: &ColumnChunk<'_>, whole: &ColumnChunk<'_>) {
+    assert_eq!(format!("{ours:?}"), format!("{whole:?}"));
+    assert_eq!(ours.details().unwrap(), whole.details().unwrap());
+    assert_eq!((ours.leaf(), ours.row_group().index()), (whole.leaf(), whole.row_group().index()));
+}
+
+fn assert_part(bytes: &[u8], options: &Options, columns: &[usize], groups: &[usize]) {
+    let whole = Footer::decode(bytes, &Options::new()).unwrap();
+    let part = Footer::decode(bytes, options).unwrap();
+    assert_eq!(part.num_columns(), columns.len());
+    assert_eq!(part.row_groups().map(|group| group.index()).collect::<Vec<_>>(), groups);
+    assert_eq!(part.num_row_groups_in_file(), whole.num_row_groups());
+    for (group, &index) in part.row_groups().zip(groups) {
+        let whole = whole.row_group(index).unwrap();
+        assert_eq!(group.num_rows(), whole.num_rows());
+        assert_eq!(group.columns().map(|chunk| chunk.leaf()).collect::<Vec<_>>(), columns);
+        for (position, &leaf) in columns.iter().enumerate() {
+            same(&group.column(position).unwrap(), &whole.column(leaf).unwrap());
+            same(&group.column_of_leaf(leaf).unwrap(), &whole.column(leaf).unwrap());
+        }
+        assert!(group.column(columns.len()).is_none());
+    }
+    assert_eq!(part.created_by(), whole.created_by());
+    assert_eq!(part.num_rows(), whole.num_rows());
+}
+
+#[test]
+fn columns_are_chosen_by_index_path_root_and_pattern() {
+    let (_, properties) = samples::settings().remove(0);
+    let file = samples::write(&samples::nested(1000), properties);
+    let bytes = samples::metadata(&file);
+    let all = [0, 1, 2, 3];
+    let options = Options::new();
+    assert_part(bytes, &options, &[0, 1, 2, 3, 4], &all);
+    assert_part(bytes, &options.clone().columns([4, 1, 1]), &[1, 4], &all);
+    assert_part(bytes, &options.clone().column_paths(["person.dotted.name"]), &[1], &all);
+    assert_part(
+        bytes,
+        &options.clone().column_paths(["person.dotted.name.list.item", "counts"]),
+        &[1, 3, 4],
+        &all,
+    );
+    assert_part(bytes, &options.clone().column_roots(["person"]), &[0, 1], &all);
+    assert_part(bytes, &options.clone().column_globs(["*.city", "grid**"]), &[0, 2], &all);
+    assert_part(bytes, &options.clone().columns([2]).column_roots(["counts"]), &[2, 3, 4], &all);
+    for nothing in [
+        options.clone().columns([5]),
+        options.clone().column_paths(["person.town"]),
+        options.clone().column_roots(["city"]),
+        options.clone().column_globs(["c?"]),
+    ] {
+        let error = Footer::decode(bytes, &nothing).unwrap_err();
+        assert!(error.advice().contains("person, grid, counts"), "{error}");
+    }
+}
+
+#[test]
+fn row_groups_are_chosen_by_index_bytes_and_rows() {
+    let (_, properties) = samples::settings().remove(0);
+    let file = samples::write(&samples::flat(1000), properties);
+    let bytes = samples::metadata(&file);
+    let columns: Vec<usize> = (0..17).collect();
+    let options = Options::new();
+    assert_part(bytes, &options.clone().row_groups(1..3), &columns, &[1, 2]);
+    assert_part(bytes, &options.clone().row_groups(3..99), &columns, &[3]);
+    assert_part(bytes, &options.clone().row_groups(7..9), &columns, &[]);
+    assert_part(bytes, &options.clone().row_groups_where(|rows| rows < 300), &columns, &[3]);
+    assert_part(bytes, &options.clone().row_groups(1..2).columns([3]), &[3], &[1]);
+    // Whatever the split, every row group falls into exactly one part.
+    let len = file.len() as u64;
+    for split in [0, 4, 5, len / 3, len / 2, len - 1, len] {
+        let first = Footer::decode(bytes, &options.clone().row_groups_in_bytes(0..split)).unwrap();
+        let second = Footer::decode(bytes, &options.clone().row_groups_in_bytes(split..len)).unwrap();
+        let all: Vec<usize> =
+            first.row_groups().chain(second.row_groups()).map(|group| group.index()).collect();
+        assert_eq!(all, [0, 1, 2, 3]);
+    }
+}
+
+#[test]
+fn a_schema_can_be_given() {
+    let (_, properties) = samples::settings().remove(0);
+    let file = samples::write(&samples::flat(1000), properties);
+    let bytes = samples::metadata(&file);
+    let whole = Footer::decode(bytes, &Options::new()).unwrap();
+    let columns: Vec<usize> = (0..17).collect();
+    assert_part(bytes, &Options::new().schema(whole.shared_schema()), &columns, &[0, 1, 2, 3]);
+    let other = samples::write(&samples::nested(10), samples::settings().remove(0).1);
+    let other = Footer::from_file_bytes(&other, &Options::new()).unwrap();
+    let error = Footer::decode(bytes, &Options::new().schema(other.shared_schema())).unwrap_err();
+    assert_eq!(error.path(), "row_groups[0].columns");
+}

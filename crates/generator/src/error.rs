@@ -1,0 +1,99 @@
+//! What can go wrong in the generator, said in three parts: what, where, and what to do.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// An error of the generator.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    what: String,
+    place: String,
+    advice: String,
+}
+
+/// The kinds of errors that a caller may want to tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The dataset spec is wrong, or the layout asked for is impossible.
+    Spec,
+    /// A file could not be written.
+    Io,
+    /// The caller's cancel flag was set.
+    Cancelled,
+}
+
+impl Error {
+    pub(crate) fn spec(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
+        Error { kind: ErrorKind::Spec, what: what.into(), place: place.into(), advice: advice.into() }
+    }
+
+    /// `doing` reads like "writing" or "creating"; `need` is how many bytes were still to be
+    /// written, where that is known.
+    pub(crate) fn io(error: &io::Error, doing: &str, path: &Path, need: Option<u64>) -> Self {
+        let advice = match (error.kind(), need) {
+            (
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge,
+                need,
+            ) => {
+                let room = need.map_or_else(String::new, |n| {
+                    format!(" ({n} bytes of this row group were still to be written)")
+                });
+                format!("make room or write somewhere else{room}, then run the same command again")
+            }
+            (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
+                "choose a directory that you may write to".to_owned()
+            }
+            (io::ErrorKind::NotFound, _) => "check that the directory exists".to_owned(),
+            (io::ErrorKind::BrokenPipe, _) => "the reader of the output went away".to_owned(),
+            _ => "mend the cause, then run the same command again".to_owned(),
+        };
+        Error {
+            kind: ErrorKind::Io,
+            what: format!("{doing} failed: {error}"),
+            place: path.display().to_string(),
+            advice,
+        }
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Error {
+            kind: ErrorKind::Cancelled,
+            what: "interrupted".to_owned(),
+            place: String::new(),
+            advice: "files that were not finished are removed; run the same command again to make them"
+                .to_owned(),
+        }
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was wrong.
+    pub fn what(&self) -> String {
+        self.what.clone()
+    }
+
+    /// Where: a file, or the path of a field in the dataset spec.
+    pub fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> String {
+        self.advice.clone()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [&self.what, &self.place, &self.advice];
+        let parts: Vec<&str> = parts.into_iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+        f.write_str(&parts.join(" - "))
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,118 @@
+//! Names of people, "First Last", drawn from two word lists.
+//!
+//! A name is kept as one code, the rank of its first word above the rank of its last word in
+//! 16 bits each. The lists are sorted, and a space sorts before every letter, so codes sort as
+//! the names do: the smallest code of a page is its smallest name.
+
+use std::sync::LazyLock;
+
+use crate::rng::{Stream, scale32};
+
+/// A word, padded so that copying it is a copy of fixed size.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    bytes: [u8; WORD],
+    len: u8,
+}
+
+/// Longest word, with the space behind a first name.
+const WORD: usize = 16;
+
+#[derive(Debug)]
+struct Lists {
+    first: Vec<Word>,
+    last: Vec<Word>,
+}
+
+static LISTS: LazyLock<Lists> = LazyLock::new(|| {
+    let words = |text: &str, end: &str| {
+        text.lines()
+            .map(|line| {
+                let mut bytes = [0; WORD];
+                let len = line.len() + end.len();
+                bytes[..line.len()].copy_from_slice(line.as_bytes());
+                bytes[line.len()..len].copy_from_slice(end.as_bytes());
+                Word { bytes, len: len as u8 }
+            })
+            .collect::<Vec<_>>()
+    };
+    Lists {
+        first: words(include_str!("../datasets/first_names.txt"), " "),
+        last: words(include_str!("../datasets/last_names.txt"), ""),
+    }
+});
+
+/// Fills `codes` with names, every first and every last word alike often.
+pub(crate) fn draw(stream: Stream, codes: &mut [u32]) {
+    let (first, last) = (LISTS.first.len() as u32, LISTS.last.len() as u32);
+    for (i, code) in codes.iter_mut().enumerate() {
+        let draw = stream.draw(i as u64);
+        *code = scale32(draw as u32, first).0 << 16 | scale32((draw >> 32) as u32, last).0;
+    }
+}
+
+/// Appends the name of `code`.
+pub(crate) fn render(code: u32, out: &mut Vec<u8>) {
+    let lists = &*LISTS;
+    let (first, last) = (&lists.first[(code >> 16) as usize], &lists.last[(code & 0xFFFF) as usize]);
+    out.extend_from_slice(&first.bytes[..first.len.into()]);
+    out.extend_from_slice(&last.bytes[..last.len.into()]);
+}
+
+/// Appends the names of `codes`, each behind its length as PLAIN encoding has it, and returns the
+/// bytes of the names alone.
+pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
+    let lists = &*LISTS;
+    let before = out.len();
+    out.resize(before + codes.len() * (4 + 2 * WORD), 0);
+    let mut at = before;
+    for &code in codes {
+        let (first, last) = (&lists.first[(code >> 16) as usize], &lists.last[(code & 0xFFFF) as usize]);
+        let (first_len, last_len) = (usize::from(first.len), usize::from(last.len));
+        // Both words are copied at full width; what follows overwrites the padding.
+        let record = &mut out[at..at + 4 + 2 * WORD];
+        record[..4].copy_from_slice(&((first_len + last_len) as u32).to_le_bytes());
+        record[4..4 + WORD].copy_from_slice(&first.bytes);
+        record[4 + first_len..4 + first_len + WORD].copy_from_slice(&last.bytes);
+        at += 4 + first_len + last_len;
+    }
+    out.truncate(at);
+    at - before - 4 * codes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted_and_their_words_fit() {
+        for text in [include_str!("../datasets/first_names.txt"), include_str!("../datasets/last_names.txt")]
+        {
+            let words: Vec<&str> = text.lines().collect();
+            assert!(words.is_sorted() && words.len() > 190);
+            assert!(words.iter().all(|w| w.len() < WORD && w.bytes().all(|b| b.is_ascii_alphabetic())));
+        }
+    }
+
+    #[test]
+    fn codes_sort_as_names_and_render_alike_one_by_one_and_together() {
+        let mut codes = vec![0; 1000];
+        draw(Stream::new(1, 2, 3), &mut codes);
+        codes.sort_unstable();
+        let names: Vec<Vec<u8>> = codes
+            .iter()
+            .map(|&code| {
+                let mut name = Vec::new();
+                render(code, &mut name);
+                name
+            })
+            .collect();
+        assert!(names.is_sorted());
+        let mut plain = Vec::new();
+        let bytes = render_plain(&codes, &mut plain);
+        assert_eq!(bytes, names.iter().map(Vec::len).sum::<usize>());
+        let each: Vec<u8> =
+            names.iter().flat_map(|n| (n.len() as u32).to_le_bytes().into_iter().chain(n.clone())).collect();
+        assert_eq!(plain, each);
+    }
+}

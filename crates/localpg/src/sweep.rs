@@ -1,0 +1,156 @@
+//! Servers whose owner was killed: found by their directories, ended and removed.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::Error;
+use crate::account::Account;
+use crate::home::{self, KEPT, OWNER, PREFIX};
+
+/// A directory without an owner file is one that is being made, unless it is older than this.
+const TIME_TO_CLAIM: Duration = Duration::from_secs(600);
+
+/// A server's directory that was left behind and is now removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Swept {
+    /// The directory.
+    pub directory: PathBuf,
+    /// The processes that still ran in it and were ended; empty when the server was gone already.
+    pub processes: Vec<u32>,
+}
+
+/// Ends servers and removes directories that were left behind by processes that were killed before
+/// they could. Looks in the temporary directory, `/tmp` and `/var/tmp`. [`start`] calls it.
+///
+/// Servers whose owner lives, servers that were told to stay ([`keep`]) and those of other users are
+/// left alone. A process is ended only when it is a PostgreSQL of the directory's own user that works
+/// in the directory.
+///
+/// # Errors
+///
+/// The first abandoned server that could not be ended or removed, after all were tried.
+///
+/// [`start`]: crate::LocalPg::start
+/// [`keep`]: crate::LocalPg::keep
+pub fn sweep_abandoned() -> Result<Vec<Swept>, Error> {
+    sweep(&home::default_bases(), &Account::for_server()?)
+}
+
+/// [`sweep_abandoned`] in one directory, such as one given to [`parent_dir`](crate::Builder::parent_dir).
+///
+/// # Errors
+///
+/// The first abandoned server that could not be ended or removed, after all were tried.
+pub fn sweep_abandoned_in(directory: impl AsRef<Path>) -> Result<Vec<Swept>, Error> {
+    let directory = directory.as_ref();
+    let directory = directory
+        .canonicalize()
+        .map_err(|cause| Error::io("cannot look for abandoned servers", cause).at_path(directory))?;
+    sweep(&[directory], &Account::for_server()?)
+}
+
+pub(crate) fn sweep(bases: &[PathBuf], account: &Account) -> Result<Vec<Swept>, Error> {
+    let mut swept = Vec::new();
+    let mut first_error = None;
+    for entry in bases.iter().filter_map(|base| fs::read_dir(base).ok()).flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let directory = entry.path();
+        // The claim's lock is held while the directory goes: of two sweepers one gets it.
+        let Some(_claim) = claim_abandoned(&directory, account) else { continue };
+        match home::clear(&directory) {
+            Ok(processes) => swept.push(Swept { directory, processes }),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match first_error {
+        None => Ok(swept),
+        Some(error) => Err(error),
+    }
+}
+
+/// The right to remove a directory, if nobody owns it any more.
+fn claim_abandoned(directory: &Path, account: &Account) -> Option<Option<File>> {
+    // Not through a link, which could lead anywhere.
+    let metadata = fs::symlink_metadata(directory).ok()?;
+    if !metadata.is_dir() || !account.owns(metadata.uid()) {
+        return None;
+    }
+    // The directory may belong to a less trusted account than ours: no links, no pipes to hang on.
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(directory.join(OWNER));
+    match opened {
+        Ok(file) => match file.try_lock() {
+            // It may have been renamed to `kept` between the opening and the locking.
+            Ok(()) => directory.join(OWNER).exists().then_some(Some(file)),
+            // Without locks nobody knows whether the owner lives; leave it alone.
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let old = metadata.modified().ok()?.elapsed().ok()? > TIME_TO_CLAIM;
+            (old && !directory.join(KEPT).exists()).then_some(None)
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+
+    fn shared_base() -> tempfile::TempDir {
+        let base = tempfile::tempdir().unwrap();
+        fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        base
+    }
+
+    #[test]
+    fn what_a_living_process_owns_is_left_alone() {
+        let base = shared_base();
+        let home = Home::create(base.path(), &Account::for_server().unwrap()).unwrap();
+        assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
+        assert!(home.path().exists());
+    }
+
+    #[test]
+    fn what_nobody_holds_any_more_is_removed() {
+        let base = shared_base();
+        let abandoned = base.path().join("sawmill-pg-abandoned");
+        fs::create_dir_all(abandoned.join("data")).unwrap();
+        fs::write(abandoned.join(OWNER), "pid 1\n").unwrap();
+        let swept = sweep_abandoned_in(base.path()).unwrap();
+        assert_eq!(swept.len(), 1);
+        assert!(swept[0].processes.is_empty());
+        assert!(!abandoned.exists());
+    }
+
+    #[test]
+    fn what_was_told_to_stay_stays() {
+        let base = shared_base();
+        let mut home = Home::create(base.path(), &Account::for_server().unwrap()).unwrap();
+        home.keep().unwrap();
+        let path = home.path().to_owned();
+        drop(home);
+        assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn what_is_only_just_being_made_or_is_named_otherwise_is_left_alone() {
+        let base = shared_base();
+        fs::create_dir(base.path().join("sawmill-pg-new")).unwrap();
+        fs::create_dir(base.path().join("other")).unwrap();
+        std::os::unix::fs::symlink("/etc", base.path().join("sawmill-pg-link")).unwrap();
+        assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 3);
+    }
+}
