@@ -26,6 +26,8 @@ fn counted(body: impl FnOnce() -> Result<(), Error>) -> Result<Run, Error> {
 }
 
 fn main() -> Result<(), Error> {
+    // CPU time of the sampler's own thread, and the time it ran.
+    let own = std::cell::Cell::new((0.0, 0.0));
     let plain = Side::new("plain", |_| {
         counted(|| {
             work();
@@ -36,7 +38,10 @@ fn main() -> Result<(), Error> {
         counted(|| {
             let sampler = Sampler::start(SamplerOptions::new())?;
             work();
-            drop(sampler.stop());
+            let timeline = sampler.stop();
+            let busy = timeline.thread_totals().into_iter().find(|(name, _)| *name == "sampler");
+            let time = timeline.samples.last().map_or(0.0, |sample| sample.at.as_secs_f64());
+            own.set((own.get().0 + busy.map_or(0.0, |(_, cpu)| cpu), own.get().1 + time));
             Ok(())
         })
     });
@@ -55,6 +60,8 @@ fn main() -> Result<(), Error> {
     }
     let plan = RunPlan { warmup: 2, runs: 41 };
     let runs = run_interleaved(&mut sides, plan, &AtomicBool::new(false))?;
+    let (busy, time) = own.get();
+    println!("the sampler's own thread: {:.3} % of one processor", 100.0 * busy / time);
     let walls = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.wall.as_secs_f64()).collect() };
     let plain = walls(&runs[0]);
     for (side, runs) in sides.iter().zip(&runs).skip(1) {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::captured_output::CapturedOutput;
 use crate::error::{Error, Result};
-use crate::output_tail::CapturedOutput;
 use crate::run::Run;
 
 /// What becomes of a program's output.

@@ -62,6 +62,7 @@ impl HardwareCounts {
         share(self.branch_misses, self.branches)
     }
 
+    #[cfg(target_os = "linux")]
     fn fields(values: [Option<u64>; EVENTS]) -> Self {
         let [cycles, instructions, cache_references, cache_misses, branches, branch_misses] = values;
         Self { cycles, instructions, cache_references, cache_misses, branches, branch_misses }

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use crate::captured_output::CapturedOutput;
 use crate::command_run::{CommandLine, CommandRun, Ending, Output};
 use crate::error::{Error, Result};
-use crate::output_tail::{CapturedOutput, OutputReader};
+use crate::output_reader::OutputReader;
 use crate::peak_memory::PeakMemory;
 use crate::process;
 

@@ -19,10 +19,11 @@ use crate::byte_sizes::format_bytes;
 use crate::counts::format_rate;
 use crate::durations::format_duration;
 use crate::error::{Error, Result};
-use crate::results::{Case, ResultFile, write_whole};
+use crate::results::{Case, ResultFile};
 use crate::seconds;
 use crate::statistics::Statistics;
 use crate::svg::escape;
+use crate::whole_file::write_whole;
 
 const STYLE: &str = include_str!("report/style.css");
 

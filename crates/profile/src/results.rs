@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::bottleneck::{Bottleneck, bottleneck};
+use crate::commit::Commit;
 use crate::comparison::Comparison;
 use crate::error::{Error, Result};
 use crate::machine::{Filesystem, Machine};
@@ -16,6 +17,7 @@ use crate::phase::PhaseReport;
 use crate::run::Run;
 use crate::statistics::Statistics;
 use crate::timeline::Timeline;
+use crate::whole_file::write_whole;
 
 /// What stands in [`ResultFile::format`].
 pub const RESULT_FORMAT: &str = "sawmill-bench";
@@ -49,18 +51,6 @@ pub struct ResultFile {
     pub commit: Option<Commit>,
     /// What was measured, one entry for each combination of parameters.
     pub cases: Vec<Case>,
-}
-
-/// A commit of a git repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commit {
-    /// Its whole hash.
-    pub hash: String,
-    /// The first line of its message.
-    #[serde(default)]
-    pub title: String,
-    /// Whether files that git follows were changed since.
-    pub changed: bool,
 }
 
 /// One combination of parameters, with all sides that ran it.
@@ -300,45 +290,6 @@ impl ResultFile {
     }
 }
 
-impl Commit {
-    /// The commit that is checked out in a folder; `None` where there is no git or no repository.
-    pub fn of(folder: &Path) -> Option<Self> {
-        let git = |arguments: &[&str]| {
-            let output = std::process::Command::new("git").arg("-C").arg(folder).args(arguments).output();
-            let output = output.ok().filter(|output| output.status.success())?;
-            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        };
-        Some(Self {
-            hash: git(&["rev-parse", "HEAD"])?,
-            title: git(&["log", "-1", "--format=%s"]).unwrap_or_default(),
-            changed: !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty(),
-        })
-    }
-}
-
-/// Writes a file so that a reader sees all of it or what was there before.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        Error::new(
-            format!("the file cannot be written: {error}"),
-            path.display().to_string(),
-            "check that its folder is there, can be written and is not full",
-        )
-    };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let beside = path.with_file_name(name);
-    // Pipes and devices are written to as they are: no other file can take their place.
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return std::fs::write(path, bytes).map_err(failed);
-    }
-    std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
-        // What was begun is of no use to anybody.
-        let _ = std::fs::remove_file(&beside);
-        failed(error)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,11 +346,5 @@ mod tests {
             assert!(error.what().starts_with(what), "{error}");
             assert_eq!(error.place(), "a.json");
         }
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_leaves_nothing_behind() {
-        let error = write_whole(Path::new("/no/such/folder/a.json"), b"x").unwrap_err();
-        assert_eq!(error.place(), "/no/such/folder/a.json");
     }
 }

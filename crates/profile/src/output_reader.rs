@@ -6,31 +6,10 @@ use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::captured_output::CapturedOutput;
+
 /// How much is kept of each stream.
 const KEPT: usize = 64 << 10;
-
-/// What a program wrote to one stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CapturedOutput {
-    /// The last 64 KiB.
-    pub end: Vec<u8>,
-    /// All bytes that were written, kept or not.
-    pub bytes: u64,
-}
-
-impl CapturedOutput {
-    /// The kept bytes as text; what is no UTF-8 is replaced.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.end).into_owned()
-    }
-
-    /// The last lines as text.
-    pub fn last_lines(&self, most: usize) -> String {
-        let text = self.text();
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        lines.get(lines.len().saturating_sub(most)..).unwrap_or_default().join("\n")
-    }
-}
 
 /// A stream that is read by a thread of its own, so that the program never waits for us.
 #[derive(Debug)]
@@ -98,11 +77,5 @@ mod tests {
         let output = reader.finish(Duration::from_secs(5));
         assert_eq!(output.bytes, 200_000);
         assert_eq!(output.end, text[text.len() - KEPT..]);
-    }
-
-    #[test]
-    fn the_last_lines_leave_out_blank_ones() {
-        let output = CapturedOutput { end: b"a\nb\n\nc\n".to_vec(), bytes: 7 };
-        assert_eq!(output.last_lines(2), "b\nc");
     }
 }

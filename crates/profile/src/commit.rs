@@ -1,0 +1,44 @@
+//! The commit of the code that was measured.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A commit of a git repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// Its whole hash.
+    pub hash: String,
+    /// The first line of its message.
+    #[serde(default)]
+    pub title: String,
+    /// Whether files that git follows were changed since.
+    pub changed: bool,
+}
+
+impl Commit {
+    /// The commit that is checked out in a folder; `None` where there is no git or no repository.
+    pub fn of(folder: &Path) -> Option<Self> {
+        let git = |arguments: &[&str]| {
+            let output = std::process::Command::new("git").arg("-C").arg(folder).args(arguments).output();
+            let output = output.ok().filter(|output| output.status.success())?;
+            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        Some(Self {
+            hash: git(&["rev-parse", "HEAD"])?,
+            title: git(&["log", "-1", "--format=%s"]).unwrap_or_default(),
+            changed: !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_of_a_repository_there_is_no_commit() {
+        assert_eq!(Commit::of(Path::new("/")), None);
+        assert_eq!(Commit::of(Path::new("/no/such/folder")), None);
+    }
+}
