@@ -153,6 +153,7 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             groups: 0..0,
             stop_early: false,
             matching: method != Method::Scalar,
+            threads: 1,
         };
         skip_groups(cursor, &wanted, method)?;
         let mut tail = Tail::default();
@@ -234,6 +235,7 @@ fn row_groups(
         groups: range.clone().unwrap_or(0..usize::MAX),
         stop_early: may_stop && range.is_some(),
         matching: options.method != Method::Scalar,
+        threads: options.threads,
     };
     let mut groups = options.method.choose(Decode(cursor, &wanted))?;
     if options.looks_inside() {

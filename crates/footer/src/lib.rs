@@ -43,6 +43,8 @@ mod interop_arrow;
 mod interop_schema;
 mod kernel;
 mod logical;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod mapped;
 mod options;
 mod page_index;
 mod portable;
