@@ -5,6 +5,8 @@
 //! than bare bytes do.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use libfuzzer_sys::fuzz_target;
 use sawmill_footer::{
     ColumnIndex, Footer, Method, OffsetIndex, Options, Root, SyntheticColumns, SyntheticFooter, dump,
@@ -43,6 +45,12 @@ fn agree(bytes: &[u8], options: &Options) {
     }
 }
 
+/// Footers to break, made once.
+static MADE: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
+    [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed]
+        .map(|kind| SyntheticFooter { columns: 18, row_groups: 7, kind, seed: 5 }.bytes())
+});
+
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let options = options(choice);
@@ -51,9 +59,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = OffsetIndex::decode(bytes);
     let _ = ColumnIndex::decode(bytes);
     if let [kind, low, high, patch @ ..] = bytes {
-        let kinds = [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed];
-        let kind = kinds[usize::from(*kind) % 3];
-        let mut made = SyntheticFooter { columns: 18, row_groups: 7, kind, seed: 5 }.bytes();
+        let mut made = MADE[usize::from(*kind) % 3].clone();
         let at = usize::from(u16::from_le_bytes([*low, *high])) % made.len();
         let end = (at + patch.len()).min(made.len());
         made[at..end].copy_from_slice(&patch[..end - at]);

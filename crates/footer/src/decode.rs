@@ -188,6 +188,23 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
     method.choose(Skip(cursor, wanted))
 }
 
+/// Where the schema's list stands in a footer that was decoded.
+pub(crate) fn schema_list(bytes: &[u8]) -> Option<Range<usize>> {
+    let cursor = &mut Cursor::new(bytes, 0);
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last).ok()?;
+        let start = cursor.at;
+        if field.wire == STOP {
+            return None;
+        }
+        cursor.skip(field.wire).ok()?;
+        if (field.id, field.wire) == (2, LIST) {
+            return Some(start..cursor.at);
+        }
+    }
+}
+
 fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
     Fault::new(cursor.at, FaultKind::Wire { found, expected })
 }

@@ -35,6 +35,7 @@ mod format;
 mod glob;
 mod groups;
 mod huge;
+mod index;
 #[cfg(feature = "parquet")]
 mod interop;
 #[cfg(feature = "parquet")]
@@ -73,6 +74,7 @@ pub use enums::{
 };
 pub use error::Error;
 pub use footer::Footer;
+pub use index::{FooterIndex, IndexedChunk};
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
 pub use options::{DEFAULT_TAIL_HINT, Options};
