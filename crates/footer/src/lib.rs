@@ -35,6 +35,7 @@ mod format;
 mod glob;
 mod groups;
 mod huge;
+mod index;
 #[cfg(feature = "parquet")]
 mod interop;
 #[cfg(feature = "parquet")]
@@ -43,6 +44,8 @@ mod interop_arrow;
 mod interop_schema;
 mod kernel;
 mod logical;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod mapped;
 mod options;
 mod page_index;
 mod portable;
@@ -71,6 +74,7 @@ pub use enums::{
 };
 pub use error::Error;
 pub use footer::Footer;
+pub use index::{FooterIndex, IndexedChunk};
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
 pub use options::{DEFAULT_TAIL_HINT, Options};

@@ -5,6 +5,7 @@ mod checks;
 mod equality;
 mod files;
 mod handmade;
+mod indexes;
 #[cfg(feature = "parquet")]
 mod interop;
 mod methods;
