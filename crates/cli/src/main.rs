@@ -86,7 +86,7 @@ fn run(command: &Command, console: Console) -> Result<(), Error> {
         .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
     match command {
         Command::Gen(args) => r#gen::run(args, console, &cancel),
-        Command::Footer(args) => footer::run(args, console),
+        Command::Footer(args) => footer::run(args, console, &cancel),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);
