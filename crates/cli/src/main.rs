@@ -7,6 +7,7 @@ mod console;
 mod error;
 mod footer;
 mod r#gen;
+mod globs;
 mod inputs;
 mod interrupt;
 mod phases;

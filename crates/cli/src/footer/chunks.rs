@@ -68,7 +68,9 @@ pub(crate) fn csv(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
         row.shown(bounds.and_then(|bounds| bounds.null_count));
         row.shown(bounds.and_then(|bounds| bounds.distinct_count));
         row.shown(bounds.and_then(|bounds| bounds.nan_count));
-        let text = |value: &Option<_>| value.as_ref().map(|value: &crate::footer::values::Value<'_>| value.to_string());
+        let text = |value: &Option<_>| {
+            value.as_ref().map(|value: &crate::footer::values::Value<'_>| value.to_string())
+        };
         row.text(bounds.and_then(|bounds| text(&bounds.min)).as_deref());
         row.text(bounds.and_then(|bounds| text(&bounds.max)).as_deref());
         row.shown(bounds.and_then(|bounds| bounds.is_min_exact));

@@ -169,7 +169,12 @@ impl Dataset {
             None if self.variants.len() < SCHEMAS => {
                 let leaves = facts.schema.num_leaves();
                 let file = summary.file.display().to_string();
-                self.variants.push(Variant { schema: facts.schema, files: 0, file, chunks: vec![(0, 0); leaves] });
+                self.variants.push(Variant {
+                    schema: facts.schema,
+                    files: 0,
+                    file,
+                    chunks: vec![(0, 0); leaves],
+                });
                 let last = self.variants.len() - 1;
                 &mut self.variants[last]
             }
@@ -245,7 +250,12 @@ impl Dataset {
                 writeln!(out, "one schema, of {} columns", thousands(only.schema.num_leaves() as u64))?;
             }
             all => {
-                writeln!(out, "{}{} schemas:", all.len(), if self.other_files > 0 { " and more" } else { "" })?;
+                writeln!(
+                    out,
+                    "{}{} schemas:",
+                    all.len(),
+                    if self.other_files > 0 { " and more" } else { "" }
+                )?;
                 for (variant, difference) in all {
                     let file = name_of(variant.file.as_ref());
                     let columns = thousands(variant.schema.num_leaves() as u64);
@@ -328,7 +338,12 @@ impl Serialize for Dataset {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let variant = |(of, difference)| {
             let of: &Variant = of;
-            SchemaVariant { files: of.files, first_file: &of.file, columns: of.schema.num_leaves(), difference }
+            SchemaVariant {
+                files: of.files,
+                first_file: &of.file,
+                columns: of.schema.num_leaves(),
+                difference,
+            }
         };
         DatasetDoc {
             files: self.files,

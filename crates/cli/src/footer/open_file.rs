@@ -33,15 +33,20 @@ pub(crate) struct Column {
 
 impl OpenFile {
     pub(crate) fn new(path: &Path, footer: Footer) -> Self {
-        OpenFile { footer, path: path.display().to_string(), name: name_of(path), columns: OnceCell::new(), fault: RefCell::new(None) }
+        OpenFile {
+            footer,
+            path: path.display().to_string(),
+            name: name_of(path),
+            columns: OnceCell::new(),
+            fault: RefCell::new(None),
+        }
     }
 
     /// The decoded columns in the order of the file.
     pub(crate) fn columns(&self) -> &[Column] {
         self.columns.get_or_init(|| {
-            let leaves = (0..self.footer.num_columns()).filter_map(|position| {
-                self.footer.schema().leaf(self.footer.leaf_of(position)?)
-            });
+            let leaves = (0..self.footer.num_columns())
+                .filter_map(|position| self.footer.schema().leaf(self.footer.leaf_of(position)?));
             let column = |leaf: sawmill_footer::Element<'_>| {
                 // A leaf is an element with a physical type.
                 let physical = leaf.physical_type().unwrap_or(sawmill_footer::PhysicalType::Unknown(-1));

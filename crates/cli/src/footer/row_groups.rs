@@ -103,7 +103,8 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn order_by(by: &Sorting) -> String {
-    let path = by.path.as_deref().map_or_else(|| format!("column {}", by.column), |p| escaped(p).into_owned());
+    let path =
+        by.path.as_deref().map_or_else(|| format!("column {}", by.column), |p| escaped(p).into_owned());
     let direction = if by.descending { " descending" } else { "" };
     let nulls = if by.nulls_first { " nulls first" } else { "" };
     format!("{path}{direction}{nulls}")

@@ -124,8 +124,7 @@ impl<'r> Run<'r> {
         &mut self,
         mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (footers, dataset, several) =
-            (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
+        let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
         let (files, options, cancel) = (self.files, self.options.clone(), self.cancel);
         let make = |index: usize| -> Result<Option<Decoded>, sawmill_footer::Error> {
             if cancel.load(Relaxed) {
@@ -184,7 +183,7 @@ impl<'r> Run<'r> {
         }
         let dataset = &self.dataset;
         self.write(|out| {
-            summary::write_table(&summaries, out)?;
+            out.write_all(summary::table_of(&summaries).as_bytes())?;
             match summaries.as_slice() {
                 [] => Ok(()),
                 [only] => summary::write_remarks(only, out),
@@ -206,7 +205,7 @@ impl<'r> Run<'r> {
         self.each(|_, file| {
             let Some(file) = file else { return Ok(()) };
             for &view in &views {
-                let separated = || -> io::Result<()> {
+                let mut separated = || -> io::Result<()> {
                     if !std::mem::take(&mut first) {
                         writeln!(out)?;
                     }
@@ -215,7 +214,6 @@ impl<'r> Run<'r> {
                     }
                     show(view, file, whole, &mut out)
                 };
-                let mut separated = separated;
                 separated().map_err(|error| unwritten(&error, cancel))?;
             }
             Ok(())

@@ -77,6 +77,7 @@ pub(crate) fn message_type(schema: &Schema, out: &mut dyn Write) -> io::Result<(
         let indent = depth.min(DEEPEST) * 2;
         let id = element.field_id().map(|id| format!(" = {id}")).unwrap_or_default();
         let kind = match element.physical_type() {
+            Some(PhysicalType::ByteArray) if element.is_leaf() => "binary".to_owned(),
             Some(_) if element.is_leaf() => physical_type(element).to_lowercase(),
             _ => "group".to_owned(),
         };

@@ -208,7 +208,8 @@ fn footer_fields(file: &OpenFile, columns: &mut [ColumnSize]) -> Vec<FieldSize> 
     walk.end_at(file.footer.footer_len());
     let mut fields = Vec::new();
     for ((_, prefix), (bytes, names)) in STRUCTS.iter().zip(walk.bytes.iter().zip(&walk.names)) {
-        for (id, (&bytes, name)) in bytes.iter().zip(names).enumerate().filter(|(_, (bytes, _))| **bytes > 0) {
+        for (id, (&bytes, name)) in bytes.iter().zip(names).enumerate().filter(|(_, (bytes, _))| **bytes > 0)
+        {
             let field = match name {
                 Some(name) => format!("{prefix}{name}"),
                 None if id == 0 => format!("{prefix}(headers and unknown fields)"),

@@ -156,7 +156,10 @@ pub(crate) fn text(file: &OpenFile, whole: bool, out: &mut dyn Write) -> io::Res
         writeln!(out, "\n~ a bound that was cut short: no value of the column itself")?;
     }
     if old {
-        writeln!(out, "\n? bounds of the old fields, in signed order: not to be trusted for text and unsigned numbers")?;
+        writeln!(
+            out,
+            "\n? bounds of the old fields, in signed order: not to be trusted for text and unsigned numbers"
+        )?;
     }
     Ok(())
 }

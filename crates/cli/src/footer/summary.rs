@@ -42,6 +42,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 /// Decodes the footer of one file.
+#[allow(dead_code, reason = "for other commands that show the files they made")]
 pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
     decode(file, &Options::new()).map(|(summary, _)| summary).map_err(Error::from)
 }
@@ -88,14 +89,6 @@ pub(crate) fn decode(
 
 /// The summaries as a table, with a total below more than one.
 pub(crate) fn table_of(summaries: &[FooterSummary]) -> String {
-    let mut out = Vec::new();
-    // Writing to memory does not fail.
-    let _ = write_table(summaries, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Prints what [`table_of`] gives.
-pub(crate) fn write_table(summaries: &[FooterSummary], out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
         ("file", Left),
         ("rows", Right),
@@ -135,7 +128,10 @@ pub(crate) fn write_table(summaries: &[FooterSummary], out: &mut dyn Write) -> i
         }
         line(&format!("{} files", thousands(summaries.len() as u64)), &total, "");
     }
-    table.write(out)
+    let mut out = Vec::new();
+    // Writing to memory does not fail.
+    let _ = table.write(&mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// What a single file says of itself beyond the table.

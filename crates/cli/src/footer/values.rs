@@ -113,7 +113,9 @@ impl Reader {
     fn integer(&self, value: i64, unsigned: u64) -> Value<'static> {
         let formatted = match &self.meaning {
             Some(LogicalType::Integer { is_signed: false, .. }) => return Value::UInt(unsigned),
-            Some(LogicalType::Decimal { scale, .. }) => decimal(value.unsigned_abs().to_string(), value < 0, *scale),
+            Some(LogicalType::Decimal { scale, .. }) => {
+                decimal(value.unsigned_abs().to_string(), value < 0, *scale)
+            }
             Some(LogicalType::Date) => Some(dates::date(value)),
             Some(LogicalType::Time { unit, .. }) => {
                 in_nanos(value, *unit).and_then(|(nanos, digits)| dates::time(nanos, digits))
@@ -243,7 +245,9 @@ impl Value<'_> {
                 (start, true) => format!("{}… ({} bytes)", quoted(start), text.len()),
             },
             Value::Binary(bytes) => match bytes.get(..limit / 2) {
-                Some(start) if bytes.len() > start.len() => format!("{}… ({} bytes)", hex(start), bytes.len()),
+                Some(start) if bytes.len() > start.len() => {
+                    format!("{}… ({} bytes)", hex(start), bytes.len())
+                }
                 _ => hex(bytes),
             },
             other => other.to_string(),
@@ -314,10 +318,7 @@ mod tests {
         assert_eq!(shown(PhysicalType::Int32, of(2), &(-5i32).to_le_bytes()), "-0.05");
         assert_eq!(shown(PhysicalType::Int64, of(0), &i64::MIN.to_le_bytes()), "-9223372036854775808");
         let bytes = 123_456_789_012_345_678_901_234_567_890i128.to_be_bytes();
-        assert_eq!(
-            shown(PhysicalType::FixedLenByteArray, of(4), &bytes),
-            "12345678901234567890123456.7890"
-        );
+        assert_eq!(shown(PhysicalType::FixedLenByteArray, of(4), &bytes), "12345678901234567890123456.7890");
         assert_eq!(shown(PhysicalType::ByteArray, of(1), &[0xff]), "-0.1");
         assert_eq!(shown(PhysicalType::ByteArray, of(1), &[0x80]), "-12.8");
         assert_eq!(shown(PhysicalType::ByteArray, of(3), &[0]), "0.000");
@@ -358,13 +359,18 @@ mod tests {
             shown(PhysicalType::FixedLenByteArray, LogicalType::Uuid, &uuid),
             "01234567-89ab-cdef-0123-456789abcdef"
         );
-        let half = |bits: u16| shown(PhysicalType::FixedLenByteArray, LogicalType::Float16, &bits.to_le_bytes());
-        assert_eq!([0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00].map(half), ["1.0", "-2.0", "65504.0", "5.9604645e-8", "inf"]);
+        let half =
+            |bits: u16| shown(PhysicalType::FixedLenByteArray, LogicalType::Float16, &bits.to_le_bytes());
+        assert_eq!(
+            [0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00].map(half),
+            ["1.0", "-2.0", "65504.0", "5.9604645e-8", "inf"]
+        );
     }
 
     #[test]
     fn bytes_of_another_length_than_the_types_are_shown_as_they_are() {
-        for physical in [PhysicalType::Boolean, PhysicalType::Int32, PhysicalType::Int64, PhysicalType::Int96] {
+        for physical in [PhysicalType::Boolean, PhysicalType::Int32, PhysicalType::Int64, PhysicalType::Int96]
+        {
             assert_eq!(reader(physical, None).value(&[1, 2, 3]), Value::Binary(&[1, 2, 3]));
         }
         assert_eq!(reader(PhysicalType::Unknown(99), None).value(&[1]), Value::Binary(&[1]));
