@@ -215,7 +215,7 @@ impl<'a> ColumnChunk<'a> {
         self.index_range("column_index", found.column_index_offset, found.column_index_length)
     }
 
-    fn index_range(
+    pub(crate) fn index_range(
         &self,
         name: &str,
         offset: Option<i64>,

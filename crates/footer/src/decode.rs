@@ -2,15 +2,17 @@
 //! made of.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::details::{self, Want};
 use crate::enums::ColumnOrder;
 use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
+use crate::groups::{self, GroupFields, Groups, Wanted};
+use crate::kernel::{self, Kernel, Method};
 use crate::options::Options;
 use crate::rows::{Chunk, HAS_DICTIONARY, Rows};
-use crate::scan::{self, RowGroupFields};
+use crate::scan;
 use crate::schema::Schema;
 use crate::thrift::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
 use crate::trace;
@@ -23,13 +25,14 @@ pub(crate) struct Decoded {
     pub schema: Arc<Schema>,
     /// The decoded columns in ascending order; none for all.
     pub columns: Option<Vec<u32>>,
-    /// The decoded row groups with their index in the file.
-    pub row_groups: Vec<(u32, RowGroupFields)>,
+    pub row_groups: Vec<GroupFields>,
     pub rows: Rows,
     pub row_groups_in_file: usize,
-    pub tail: Tail,
-    /// Where the struct ends.
-    pub end: usize,
+    /// What follows the row groups; unset as long as the walk has stopped before, and none if it was
+    /// found to be malformed.
+    pub tail: OnceLock<Option<Tail>>,
+    /// Where the list of row groups stands.
+    groups_at: usize,
 }
 
 /// Keys and values as ranges of the footer.
@@ -44,6 +47,8 @@ pub(crate) struct Tail {
     /// Where the `EncryptionAlgorithm` union starts.
     pub encryption_algorithm: Option<u32>,
     pub footer_signing_key_metadata: Option<Range<u32>>,
+    /// Where the footer's struct ends.
+    pub end: usize,
 }
 
 /// Why decoding stopped: a fault in the bytes, or an error that has nothing to do with them.
@@ -90,7 +95,7 @@ fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
     let (mut version, mut num_rows) = (None, None);
     let mut schema = options.schema.clone();
     let mut groups_at = None;
-    let mut groups = None;
+    let mut decoded = None;
     let mut tail = Tail::default();
     let mut last = 0;
     loop {
@@ -104,7 +109,16 @@ fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
             (4, LIST) => {
                 groups_at = Some(cursor.at);
                 match &schema {
-                    Some(schema) => groups = Some(row_groups(cursor, schema, options)?),
+                    Some(schema) => {
+                        // With all else known, there may be no need to go through to the end.
+                        let known = version.zip(num_rows);
+                        let found = row_groups(cursor, schema, options, known.is_some())?;
+                        if let (Some((version, num_rows)), false) = (known, found.finished) {
+                            let schema = Arc::clone(schema);
+                            return Ok(found.decoded(version, num_rows, schema, OnceLock::new()));
+                        }
+                        decoded = Some(found);
+                    }
                     // The schema stands further on: come back for the row groups.
                     None => cursor.skip(LIST)?,
                 }
@@ -116,83 +130,141 @@ fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
             (id, wire) => tail.field(cursor, id, wire)?,
         }
     }
-    let end = cursor.at;
+    tail.end = cursor.at;
     let missing = |field| Fault::new(0, FaultKind::Missing { field });
     let version = version.ok_or(missing("version"))?;
     let schema = schema.ok_or(missing("schema"))?;
     let num_rows = num_rows.ok_or(missing("num_rows"))?;
     let groups_at = groups_at.ok_or(missing("row_groups"))?;
-    let groups = match groups {
-        Some(groups) => groups,
-        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options)?,
+    let found = match decoded {
+        Some(decoded) => decoded,
+        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false)?,
     };
-    let Groups { columns, row_groups, rows, in_file } = groups;
-    Ok(Decoded {
-        version,
-        num_rows,
-        schema,
-        columns,
-        row_groups,
-        rows,
-        row_groups_in_file: in_file,
-        tail,
-        end,
-    })
+    Ok(found.decoded(version, num_rows, schema, OnceLock::from(Some(tail))))
+}
+
+/// Walks from the list of row groups to the end, for what follows it.
+pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Tail, Error> {
+    let walk = || -> Step<Tail> {
+        let cursor = &mut Cursor::new(bytes, decoded.groups_at);
+        let wanted = Wanted {
+            columns: decoded.schema.num_leaves(),
+            selected: None,
+            groups: 0..0,
+            stop_early: false,
+            matching: method != Method::Scalar,
+        };
+        skip_groups(cursor, &wanted, method)?;
+        let mut tail = Tail::default();
+        let mut last = 4;
+        loop {
+            let field = cursor.field(&mut last)?;
+            match (field.id, field.wire) {
+                (_, STOP) => break,
+                // The fields before the row groups cannot come again: they would change what is known.
+                (id @ 1..=4, _) => {
+                    let kind =
+                        FaultKind::Range { value: id.into(), expected: "fields 1 to 4 before, not here" };
+                    return Err(Fault::new(cursor.at, kind));
+                }
+                (id, wire) => tail.field(cursor, id, wire)?,
+            }
+        }
+        tail.end = cursor.at;
+        Ok(tail)
+    };
+    walk().map_err(|fault| explain(bytes, fault))
+}
+
+fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> Step<()> {
+    struct Skip<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
+    impl kernel::Choose for Skip<'_, '_> {
+        type Output = Step<()>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<()> {
+            groups::decode(kernel, self.0, self.1).map(drop)
+        }
+    }
+    method.choose(Skip(cursor, wanted))
 }
 
 fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
     Fault::new(cursor.at, FaultKind::Wire { found, expected })
 }
 
-struct Groups {
+struct Found {
     columns: Option<Vec<u32>>,
-    row_groups: Vec<(u32, RowGroupFields)>,
-    rows: Rows,
-    in_file: usize,
+    groups: Groups,
+    groups_at: usize,
+    finished: bool,
 }
 
-/// The bytes of a column chunk as writers make them; room for more is only made as they come.
-const USUAL_CHUNK: usize = 40;
+impl Found {
+    fn decoded(
+        self,
+        version: i32,
+        num_rows: i64,
+        schema: Arc<Schema>,
+        tail: OnceLock<Option<Tail>>,
+    ) -> Decoded {
+        let Self { columns, groups, groups_at, .. } = self;
+        let Groups { fields: row_groups, rows, in_file: row_groups_in_file, .. } = groups;
+        Decoded { version, num_rows, schema, columns, row_groups, rows, row_groups_in_file, tail, groups_at }
+    }
+}
 
-fn row_groups(cursor: &mut Cursor<'_>, schema: &Schema, options: &Options) -> Result<Groups, Stop> {
-    let columns = options.wanted_columns(schema)?;
-    let leaves = schema.num_leaves();
-    let wanted = columns.as_ref().map_or(leaves, Vec::len);
-    let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
-    let mut groups = Groups { columns, row_groups: Vec::new(), rows: Rows::default(), in_file };
-    groups.rows.reserve(in_file.saturating_mul(wanted).min(cursor.left() / USUAL_CHUNK + 1));
-    for index in 0..in_file {
-        let before = groups.rows.len();
-        let may_want = options.may_want(index);
-        let mut first_byte = None;
-        let fields = scan::row_group(cursor, leaves, |cursor| {
-            let mut next = groups.columns.as_deref().map(|columns| columns.iter().peekable());
-            for column in 0..leaves {
-                let start = *cursor;
-                let chunk = scan::column_chunk(cursor)?;
-                if column == 0 {
-                    first_byte = Some(first_byte_of(&chunk));
-                }
-                let here = match &mut next {
-                    Some(columns) => columns.next_if(|&&next| next as usize == column).is_some(),
-                    None => true,
-                };
-                if may_want && here {
-                    if options.statistics {
-                        details::column_chunk(&mut { start }, Want::Statistics)?;
-                    }
-                    groups.rows.push(chunk, groups.rows.len().checked_sub(wanted));
-                }
-            }
-            Ok(())
-        })?;
-        if may_want && options.wants(&fields, first_byte.unwrap_or_default()) {
-            groups.row_groups.push((index as u32, fields));
-        } else {
-            groups.rows.truncate(before);
+fn row_groups(
+    cursor: &mut Cursor<'_>,
+    schema: &Schema,
+    options: &Options,
+    may_stop: bool,
+) -> Result<Found, Stop> {
+    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
+    impl kernel::Choose for Decode<'_, '_> {
+        type Output = Step<Groups>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<Groups> {
+            groups::decode(kernel, self.0, self.1)
         }
     }
-    Ok(groups)
+    let groups_at = cursor.at;
+    let columns = options.wanted_columns(schema)?;
+    let range = options.range();
+    let wanted = Wanted {
+        columns: schema.num_leaves(),
+        selected: columns.as_deref(),
+        groups: range.clone().unwrap_or(0..usize::MAX),
+        stop_early: may_stop && range.is_some(),
+        matching: options.method != Method::Scalar,
+    };
+    let mut groups = options.method.choose(Decode(cursor, &wanted))?;
+    if options.looks_inside() {
+        keep_wanted(cursor.bytes, &mut groups, &wanted, options)?;
+    }
+    if options.statistics {
+        for row in 0..groups.rows.packed.len() {
+            let mut cursor = Cursor::new(cursor.bytes, groups.rows.get(row).at as usize);
+            details::column_chunk(&mut cursor, Want::Statistics)?;
+        }
+    }
+    let finished = groups.finished;
+    Ok(Found { columns, groups, groups_at, finished })
+}
+
+/// Drops the row groups that the options do not want, now that they are known.
+fn keep_wanted(bytes: &[u8], groups: &mut Groups, wanted: &Wanted<'_>, options: &Options) -> Step<()> {
+    let mut keep = Vec::with_capacity(groups.fields.len());
+    for group in &groups.fields {
+        let first_byte = if wanted.columns == 0 {
+            0
+        } else {
+            first_byte_of(&scan::column_chunk(&mut Cursor::new(bytes, group.first_chunk as usize))?)
+        };
+        keep.push(options.wants(&group.fields, first_byte));
+    }
+    let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
+    groups.rows.retain_groups(width, &keep);
+    let mut keep = keep.into_iter();
+    groups.fields.retain(|_| keep.next().unwrap_or(false));
+    Ok(())
 }
 
 /// Where the data of a column chunk starts: at its dictionary page, if it has one.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::buffer::FooterBytes;
 use crate::chunk::ColumnChunk;
-use crate::decode::{self, Decoded};
+use crate::decode::{self, Decoded, Tail};
 use crate::encryption::EncryptionAlgorithm;
 use crate::enums::ColumnOrder;
 use crate::error::{Error, Fault};
+use crate::kernel::Method;
 use crate::options::Options;
 use crate::row_group::RowGroup;
 use crate::schema::Schema;
@@ -49,6 +50,7 @@ pub struct Footer {
     pub(crate) decoded: Decoded,
     name: Option<Arc<str>>,
     file_len: Option<u64>,
+    method: Method,
 }
 
 impl Footer {
@@ -91,7 +93,7 @@ impl Footer {
         file_len: Option<u64>,
     ) -> Result<Self, Error> {
         let decoded = decode::file_meta_data(bytes.as_slice(), options);
-        let mut footer = Self {
+        Ok(Self {
             name: name.map(Arc::from),
             file_len,
             decoded: match decoded {
@@ -105,10 +107,33 @@ impl Footer {
                     });
                 }
             },
+            method: options.method,
             bytes,
-        };
-        footer.decoded.rows.shrink();
-        Ok(footer)
+        })
+    }
+
+    /// What follows the row groups, walked to if it has not been.
+    fn tail(&self) -> Option<&Tail> {
+        let walk = || decode::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
+        self.decoded.tail.get_or_init(walk).as_ref()
+    }
+
+    /// Walks through to the end of the footer, if decoding has stopped behind the last wanted row group
+    /// (see [`Options::row_groups`]). Without this, what follows the row groups is walked to when asked
+    /// for, and is as if it were not there if it is malformed.
+    ///
+    /// # Errors
+    ///
+    /// The rest of the footer is malformed.
+    pub fn complete(&self) -> Result<(), Error> {
+        match self.tail() {
+            Some(_) => Ok(()),
+            None => {
+                decode::tail(self.bytes.as_slice(), &self.decoded, self.method).map(drop).map_err(|error| {
+                    self.name_error(error.in_footer_at(footer_start(self.file_len, self.bytes.len())))
+                })
+            }
+        }
     }
 
     /// The version of the format that the writer states: 1 or 2.
@@ -133,23 +158,23 @@ impl Footer {
 
     /// Who wrote the file, as it states.
     pub fn created_by(&self) -> Option<&str> {
-        self.decoded.tail.created_by.as_ref().map(|range| self.text(range))
+        self.tail()?.created_by.as_ref().map(|range| self.text(range))
     }
 
     /// The file's pairs of keys and values.
     pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (&str, Option<&str>)> {
-        let pairs = self.decoded.tail.key_values.as_deref().unwrap_or_default();
+        let pairs = self.tail().and_then(|tail| tail.key_values.as_deref()).unwrap_or_default();
         pairs.iter().map(|(key, value)| (self.text(key), value.as_ref().map(|value| self.text(value))))
     }
 
     /// Whether the file has a list of keys and values, if only an empty one.
     pub fn has_key_value_metadata(&self) -> bool {
-        self.decoded.tail.key_values.is_some()
+        self.tail().is_some_and(|tail| tail.key_values.is_some())
     }
 
     /// The order of each column's bounds; none where the file does not say.
     pub fn column_orders(&self) -> Option<&[ColumnOrder]> {
-        self.decoded.tail.column_orders.as_deref()
+        self.tail()?.column_orders.as_deref()
     }
 
     /// How the file is encrypted, if it is and its footer is not.
@@ -158,7 +183,7 @@ impl Footer {
     ///
     /// The struct is malformed.
     pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
-        let Some(at) = self.decoded.tail.encryption_algorithm else { return Ok(None) };
+        let Some(at) = self.tail().and_then(|tail| tail.encryption_algorithm) else { return Ok(None) };
         let mut cursor = crate::thrift::Cursor::new(self.bytes.as_slice(), at as usize);
         crate::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
             self.explain(
@@ -170,7 +195,7 @@ impl Footer {
 
     /// What a key service needs to find the key that a plaintext footer was signed with.
     pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
-        let range = self.decoded.tail.footer_signing_key_metadata.as_ref()?;
+        let range = self.tail()?.footer_signing_key_metadata.as_ref()?;
         Some(self.range(range))
     }
 
@@ -186,7 +211,7 @@ impl Footer {
 
     /// The bytes behind the metadata: in a signed plaintext footer the nonce and the signature.
     pub fn trailing_bytes(&self) -> &[u8] {
-        self.bytes.as_slice().get(self.decoded.end..).unwrap_or_default()
+        self.tail().and_then(|tail| self.bytes.as_slice().get(tail.end..)).unwrap_or_default()
     }
 
     /// The file's name, if the footer was read from one.
@@ -248,7 +273,7 @@ impl Footer {
     /// Bytes that the decoded footer holds on the heap besides the footer's own.
     pub fn heap_bytes(&self) -> usize {
         self.decoded.rows.heap_bytes()
-            + self.decoded.row_groups.capacity() * size_of::<(u32, crate::scan::RowGroupFields)>()
+            + self.decoded.row_groups.capacity() * size_of::<crate::groups::GroupFields>()
             + self.schema().heap_bytes()
     }
 

@@ -17,25 +17,42 @@
 //! The format: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift)
 //! in the Thrift compact protocol.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod boundary;
 mod buffer;
 mod chunk;
 mod decode;
 mod details;
 mod dump;
 mod encryption;
+mod engine;
 mod enums;
 mod error;
 mod footer;
 mod format;
 mod glob;
+mod groups;
+mod huge;
+#[cfg(feature = "parquet")]
+mod interop;
+#[cfg(feature = "parquet")]
+mod interop_arrow;
+#[cfg(feature = "parquet")]
+mod interop_schema;
+mod kernel;
 mod logical;
 mod options;
+mod page_index;
+mod portable;
 mod row_group;
 mod rows;
 mod scan;
 mod schema;
+mod shape;
 mod source;
 mod statistics;
+mod synthetic;
 mod tail;
 mod thrift;
 mod thrift_writer;
@@ -52,11 +69,14 @@ pub use enums::{
 };
 pub use error::Error;
 pub use footer::Footer;
+pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
 pub use options::{DEFAULT_TAIL_HINT, Options};
+pub use page_index::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
 pub use row_group::RowGroup;
 pub use scan::SortingColumn;
 pub use schema::{Element, Schema};
 pub use source::RangeReader;
 pub use statistics::{BoundingBox, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics};
+pub use synthetic::{SyntheticColumns, SyntheticFooter};
 pub use thrift_writer::ThriftWriter;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::glob;
+use crate::kernel::Method;
 use crate::scan::RowGroupFields;
 use crate::schema::Schema;
 
@@ -26,6 +27,7 @@ pub struct Options {
     pub(crate) statistics: bool,
     pub(crate) schema: Option<Arc<Schema>>,
     pub(crate) tail_hint: usize,
+    pub(crate) method: Method,
 }
 
 /// One way to name columns.
@@ -54,6 +56,7 @@ impl Default for Options {
             statistics: false,
             schema: None,
             tail_hint: DEFAULT_TAIL_HINT,
+            method: Method::Fastest,
         }
     }
 }
@@ -91,6 +94,9 @@ impl Options {
     }
 
     /// Decode the row groups of these indices; those beyond the last are not missed.
+    ///
+    /// The walk stops behind the last of them. What follows the row groups in the footer (key-value
+    /// metadata, the writer's name, column orders) is walked to when somebody asks for it.
     pub fn row_groups(mut self, range: Range<usize>) -> Self {
         self.row_groups = RowGroups::Range(range);
         self
@@ -129,6 +135,12 @@ impl Options {
         self
     }
 
+    /// Decode in this way; for comparisons.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
     /// The wanted columns in ascending order; none for all.
     pub(crate) fn wanted_columns(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
         let Some(selectors) = &self.columns else { return Ok(None) };
@@ -161,12 +173,17 @@ impl Options {
         Ok(Some(wanted.into_iter().map(|column| column as u32).collect()))
     }
 
-    /// Whether row group `index` may be wanted, as far as its index tells.
-    pub(crate) fn may_want(&self, index: usize) -> bool {
+    /// The wanted row groups, if indices say which.
+    pub(crate) fn range(&self) -> Option<Range<usize>> {
         match &self.row_groups {
-            RowGroups::Range(range) => range.contains(&index),
-            _ => true,
+            RowGroups::Range(range) => Some(range.start..range.end.max(range.start)),
+            _ => None,
         }
+    }
+
+    /// Whether it takes a row group's fields to know whether it is wanted.
+    pub(crate) fn looks_inside(&self) -> bool {
+        matches!(self.row_groups, RowGroups::Bytes(_) | RowGroups::Where(_))
     }
 
     /// Whether a row group is wanted whose fields are known; `first_byte` is where its data starts.

@@ -16,12 +16,12 @@ pub struct RowGroup<'a> {
 
 impl<'a> RowGroup<'a> {
     fn fields(&self) -> &'a RowGroupFields {
-        &self.footer.decoded.row_groups[self.position].1
+        &self.footer.decoded.row_groups[self.position].fields
     }
 
     /// The row group's index in the file.
     pub fn index(&self) -> usize {
-        self.footer.decoded.row_groups[self.position].0 as usize
+        self.footer.decoded.row_groups[self.position].index as usize
     }
 
     /// The row group's position among the decoded ones.

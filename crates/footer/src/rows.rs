@@ -1,10 +1,10 @@
-//! What is kept of every column chunk: 24 bytes of numbers and an 8-byte locator.
+//! What is kept of every column chunk: 32 bytes.
 //!
-//! The walk hands over a [`Chunk`]; [`Rows`] packs it. Sizes, counts and the distance from dictionary
-//! to data page take 32 bits each; a chunk in which one of them needs more goes to a side table
-//! whole. What chunks have in common (type, codec, encodings: their [`Traits`]) is kept once. The
-//! locator says where the chunk's struct stands in the footer, so that everything else can be decoded
-//! when somebody asks for it.
+//! The walk hands over a [`Chunk`]; [`pack`] makes four words of it: the data page's offset; the two
+//! sizes; the number of values and the distance from dictionary to data page; and a locator, which
+//! says where the chunk's struct stands in the footer and which [`Traits`] (type, codec, encodings) it
+//! shares with many others. Sizes, counts and distances have 32 bits each; a chunk in which one of
+//! them needs more goes to a side table whole.
 
 use std::collections::HashMap;
 
@@ -40,129 +40,137 @@ pub(crate) const NO_METADATA: u16 = 1 << 1;
 /// The chunk is encrypted.
 pub(crate) const ENCRYPTED: u16 = 1 << 2;
 
-/// The row is in the side table; `sizes[0]` of it is the place there.
-const WIDE: u16 = 1 << 0;
+/// A chunk in four words:
+///
+/// 0. data page offset
+/// 1. compressed size (low half), uncompressed size (high half)
+/// 2. number of values (low), data page offset minus dictionary page offset (high)
+/// 3. place in the footer (low), place among the traits (16 bits), flags (16 bits)
+///
+/// Arrays of words can be allocated as zeroed pages, which costs nothing until they are written.
+pub(crate) type Packed = [u64; 4];
 
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct Row {
-    data_page_offset: i64,
-    compressed: u32,
-    uncompressed: u32,
-    num_values: u32,
-    /// Data page offset minus dictionary page offset.
-    dictionary_distance: u32,
+/// Flag of the last word: the chunk is in the side table.
+const WIDE: u64 = 1 << 48;
+
+/// The locator of a chunk at `at` with traits `traits`.
+#[inline(always)]
+pub(crate) fn locator(at: usize, traits: u16) -> u64 {
+    at as u64 | u64::from(traits) << 32
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct Locator {
-    pub at: u32,
-    traits: u16,
-    flags: u16,
+/// The packed chunk, unless it is too wide.
+#[inline]
+pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
+    let distance = if chunk.traits.flags & HAS_DICTIONARY != 0 {
+        chunk.data_page_offset.wrapping_sub(chunk.dictionary_page_offset)
+    } else {
+        0
+    };
+    let narrow = |value: i64| u32::try_from(value).ok().map(u64::from);
+    Some([
+        chunk.data_page_offset as u64,
+        narrow(chunk.compressed)? | narrow(chunk.uncompressed)? << 32,
+        narrow(chunk.num_values)? | narrow(distance)? << 32,
+        locator(chunk.at as usize, traits?),
+    ])
 }
 
-/// The packed rows of all decoded column chunks, row group by row group.
+/// What stands in the place of a chunk in the side table.
+pub(crate) fn wide(chunk: &Chunk) -> Packed {
+    [0, 0, 0, locator(chunk.at as usize, 0) | WIDE]
+}
+
+/// The traits that occur, each once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rows {
-    rows: Vec<Row>,
-    locators: Vec<Locator>,
-    traits: Vec<Traits>,
+pub(crate) struct TraitTable {
+    list: Vec<Traits>,
     places: HashMap<Traits, u16>,
-    wide: Vec<Chunk>,
 }
 
-impl Rows {
-    pub fn reserve(&mut self, count: usize) {
-        self.rows.reserve(count);
-        self.locators.reserve(count);
-    }
-
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Appends a chunk; `alike` is the place of one that probably has the same traits.
-    pub fn push(&mut self, chunk: Chunk, alike: Option<usize>) {
-        let distance = if chunk.traits.flags & HAS_DICTIONARY != 0 {
-            chunk.data_page_offset.wrapping_sub(chunk.dictionary_page_offset)
-        } else {
-            0
-        };
-        let narrow = [chunk.compressed, chunk.uncompressed, chunk.num_values, distance].map(u32::try_from);
-        let packed = match (narrow, self.traits_place(chunk.traits, alike)) {
-            ([Ok(compressed), Ok(uncompressed), Ok(num_values), Ok(dictionary_distance)], Some(traits)) => {
-                let data_page_offset = chunk.data_page_offset;
-                let row = Row { data_page_offset, compressed, uncompressed, num_values, dictionary_distance };
-                (row, Locator { at: chunk.at, traits, flags: 0 })
-            }
-            _ => {
-                let place = self.wide.len() as i64;
-                self.wide.push(chunk);
-                let row = Row { data_page_offset: place, ..Row::default() };
-                (row, Locator { at: chunk.at, traits: 0, flags: WIDE })
-            }
-        };
-        self.rows.push(packed.0);
-        self.locators.push(packed.1);
-    }
-
-    fn traits_place(&mut self, traits: Traits, alike: Option<usize>) -> Option<u16> {
-        if let Some(place) = alike.and_then(|row| self.locators.get(row)).map(|locator| locator.traits)
-            && self.traits.get(usize::from(place)) == Some(&traits)
-        {
-            return Some(place);
-        }
+impl TraitTable {
+    /// The place of `traits`; none if the table is full.
+    pub fn place(&mut self, traits: Traits) -> Option<u16> {
         if let Some(&place) = self.places.get(&traits) {
             return Some(place);
         }
-        let place = u16::try_from(self.traits.len()).ok()?;
-        self.traits.push(traits);
+        let place = u16::try_from(self.list.len()).ok()?;
+        self.list.push(traits);
         self.places.insert(traits, place);
         Some(place)
     }
 
-    /// Drops all rows from `count` on.
-    pub fn truncate(&mut self, count: usize) {
-        self.rows.truncate(count);
-        self.locators.truncate(count);
+    pub fn get(&self, place: u16) -> Option<&Traits> {
+        self.list.get(usize::from(place))
     }
+}
 
-    /// Gives back room that no row took.
-    pub fn shrink(&mut self) {
-        // Shrinking moves everything: only where it gives back much.
-        if self.rows.capacity() > self.rows.len() + self.rows.len() / 8 {
-            self.rows.shrink_to_fit();
-            self.locators.shrink_to_fit();
-        }
-    }
+/// The rows of all decoded column chunks, row group by row group.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    pub packed: Vec<Packed>,
+    pub traits: TraitTable,
+    /// Chunks that do not fit into a packed row, by row, in ascending order.
+    pub wide: Vec<(u32, Chunk)>,
+}
 
+impl Rows {
     /// The chunk in row `row`; all zeros where there is no such row.
     #[inline]
     pub fn get(&self, row: usize) -> Chunk {
-        let (Some(packed), Some(locator)) = (self.rows.get(row), self.locators.get(row)) else {
+        let Some(&[data, sizes, counts, locator]) = self.packed.get(row) else {
             return Chunk::default();
         };
-        if locator.flags & WIDE != 0 {
-            return self.wide.get(packed.data_page_offset as usize).copied().unwrap_or_default();
+        if locator & WIDE != 0 {
+            let place = self.wide.binary_search_by_key(&row, |(row, _)| *row as usize);
+            return place
+                .ok()
+                .and_then(|place| self.wide.get(place))
+                .map(|(_, chunk)| *chunk)
+                .unwrap_or_default();
         }
+        let traits = self.traits.get((locator >> 32) as u16).copied().unwrap_or_default();
         Chunk {
-            at: locator.at,
-            traits: self.traits.get(usize::from(locator.traits)).copied().unwrap_or_default(),
-            data_page_offset: packed.data_page_offset,
-            dictionary_page_offset: packed.data_page_offset.wrapping_sub(packed.dictionary_distance.into()),
-            compressed: packed.compressed.into(),
-            uncompressed: packed.uncompressed.into(),
-            num_values: packed.num_values.into(),
+            at: locator as u32,
+            traits,
+            data_page_offset: data as i64,
+            dictionary_page_offset: if traits.flags & HAS_DICTIONARY != 0 {
+                (data as i64).wrapping_sub((counts >> 32) as i64)
+            } else {
+                0
+            },
+            compressed: i64::from(sizes as u32),
+            uncompressed: (sizes >> 32) as i64,
+            num_values: i64::from(counts as u32),
         }
+    }
+
+    /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.
+    pub fn retain_groups(&mut self, width: usize, keep: &[bool]) {
+        let mut kept = 0;
+        let mut wide = Vec::new();
+        let mut old_wide = std::mem::take(&mut self.wide).into_iter().peekable();
+        for (group, &keep) in keep.iter().enumerate() {
+            let rows = group * width..(group + 1) * width;
+            while let Some((row, chunk)) = old_wide.next_if(|(row, _)| (*row as usize) < rows.end) {
+                if keep {
+                    wide.push((row - (rows.start - kept) as u32, chunk));
+                }
+            }
+            if keep {
+                self.packed.copy_within(rows, kept);
+                kept += width;
+            }
+        }
+        self.packed.truncate(kept);
+        self.wide = wide;
     }
 
     /// Bytes held on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<Row>()
-            + self.locators.capacity() * size_of::<Locator>()
-            + self.traits.capacity() * size_of::<Traits>()
-            + self.places.capacity() * (size_of::<Traits>() + size_of::<u64>())
-            + self.wide.capacity() * size_of::<Chunk>()
+        self.packed.capacity() * size_of::<Packed>()
+            + self.traits.list.capacity() * size_of::<Traits>()
+            + self.traits.places.capacity() * (size_of::<Traits>() + size_of::<u64>())
+            + self.wide.capacity() * size_of::<(u32, Chunk)>()
     }
 }

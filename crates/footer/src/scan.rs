@@ -165,59 +165,83 @@ pub struct SortingColumn {
     pub nulls_first: bool,
 }
 
-/// Walks one `RowGroup`; `chunks` takes the cursor at the first of the `columns` chunk structs and
-/// leaves it behind the last.
-pub(crate) fn row_group(
-    cursor: &mut Cursor<'_>,
-    columns: usize,
-    mut chunks: impl FnMut(&mut Cursor<'_>) -> Step<()>,
-) -> Step<RowGroupFields> {
-    let start = cursor.at;
-    let mut group = RowGroupFields { at: start as u32, ..RowGroupFields::default() };
-    let (mut has_columns, mut has_size, mut has_rows) = (false, false, false);
-    let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
-        match (field.id, field.wire) {
-            (_, STOP) => break,
-            (1, LIST) => {
-                let at = cursor.at;
-                let count = cursor.list_of(STRUCT, "a list of column chunks")?;
-                if count != columns || has_columns {
-                    let (expected, found) = (columns as u64, count as u64);
-                    let what = if has_columns {
-                        "list of columns"
-                    } else {
-                        "column chunks, as the schema has leaves"
-                    };
-                    return Err(Fault::new(at, FaultKind::Mismatch { what, expected, found }));
+/// The walk over one `RowGroup`, which stops at its list of column chunks for somebody else to walk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowGroupWalk {
+    fields: RowGroupFields,
+    has_columns: bool,
+    has_size: bool,
+    has_rows: bool,
+    last: i16,
+}
+
+impl RowGroupWalk {
+    /// A walk over the row group at the cursor.
+    pub fn new(cursor: &Cursor<'_>) -> Self {
+        let fields = RowGroupFields { at: cursor.at as u32, ..RowGroupFields::default() };
+        Self { fields, ..Self::default() }
+    }
+
+    /// Walks up to the first of `columns` column chunks; false if the struct ends without a list of
+    /// them.
+    pub fn until_columns(&mut self, cursor: &mut Cursor<'_>, columns: usize) -> Step<bool> {
+        loop {
+            let field = cursor.field(&mut self.last)?;
+            let group = &mut self.fields;
+            match (field.id, field.wire) {
+                (_, STOP) => return Ok(false),
+                (1, LIST) => {
+                    let at = cursor.at;
+                    let count = cursor.list_of(STRUCT, "a list of column chunks")?;
+                    if self.has_columns {
+                        let kind =
+                            FaultKind::Mismatch { what: "list of column chunks", expected: 1, found: 2 };
+                        return Err(Fault::new(at, kind));
+                    }
+                    if count != columns {
+                        let what = "column chunks, as the schema has leaves";
+                        let kind =
+                            FaultKind::Mismatch { what, expected: columns as u64, found: count as u64 };
+                        return Err(Fault::new(at, kind));
+                    }
+                    self.has_columns = true;
+                    return Ok(true);
                 }
-                chunks(cursor)?;
-                has_columns = true;
+                (2, I64) => {
+                    group.total_byte_size = cursor.size()?;
+                    self.has_size = true;
+                }
+                (3, I64) => {
+                    group.num_rows = cursor.size()?;
+                    self.has_rows = true;
+                }
+                (4, LIST) => group.sorting_columns = sorting_columns(cursor)?,
+                (5, I64) => group.file_offset = Some(cursor.integer()?),
+                (6, I64) => group.total_compressed_size = Some(cursor.size()?),
+                (7, I16) => group.ordinal = Some(cursor.i16()?),
+                (1, found) => return Err(wire(cursor, found, "a list of column chunks")),
+                (2 | 3, found) => return Err(wire(cursor, found, "an i64")),
+                (_, wire) => cursor.skip(wire)?,
             }
-            (2, I64) => {
-                group.total_byte_size = cursor.size()?;
-                has_size = true;
-            }
-            (3, I64) => {
-                group.num_rows = cursor.size()?;
-                has_rows = true;
-            }
-            (4, LIST) => group.sorting_columns = sorting_columns(cursor)?,
-            (5, I64) => group.file_offset = Some(cursor.integer()?),
-            (6, I64) => group.total_compressed_size = Some(cursor.size()?),
-            (7, I16) => group.ordinal = Some(cursor.i16()?),
-            (1, found) => return Err(wire(cursor, found, "a list of column chunks")),
-            (2 | 3, found) => return Err(wire(cursor, found, "an i64")),
-            (_, wire) => cursor.skip(wire)?,
         }
     }
-    for (there, field) in [(has_columns, "columns"), (has_size, "total_byte_size"), (has_rows, "num_rows")] {
-        if !there {
-            return Err(Fault::new(start, FaultKind::Missing { field }));
+
+    /// Walks on from behind the last column chunk to the end of the struct.
+    pub fn finish(mut self, cursor: &mut Cursor<'_>) -> Step<RowGroupFields> {
+        if self.has_columns {
+            // Ends at the struct's end: a second list is a fault.
+            self.until_columns(cursor, 0)?;
         }
+        let Self { fields, has_columns, has_size, has_rows, .. } = self;
+        for (there, field) in
+            [(has_columns, "columns"), (has_size, "total_byte_size"), (has_rows, "num_rows")]
+        {
+            if !there {
+                return Err(Fault::new(fields.at as usize, FaultKind::Missing { field }));
+            }
+        }
+        Ok(fields)
     }
-    Ok(group)
 }
 
 /// The list is optional: elements that are no structs are skipped as a field of another type would be.

@@ -4,5 +4,9 @@ mod broken;
 mod equality;
 mod files;
 mod handmade;
+#[cfg(feature = "parquet")]
+mod interop;
+mod methods;
+mod page_indexes;
 mod samples;
 mod selection;

@@ -1,0 +1,1 @@
+//! Nothing: the benchmarks stand in files of their own.

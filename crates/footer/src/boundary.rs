@@ -1,0 +1,107 @@
+//! Where row groups probably start, found without walking what is before them.
+//!
+//! Row groups of one file open with the same bytes: the stop of the one before, the header of the list
+//! of columns with their number, the first chunk's first byte. A place with these bytes near where the
+//! next row group should start is a guess, no more: it counts only if the walk over the row group
+//! before ends exactly there.
+
+/// The bytes before and at the start of a row group.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    bytes: Vec<u8>,
+    /// The place in `bytes` of the byte to look for, which is rare elsewhere.
+    anchor: usize,
+}
+
+/// The header of a list of 15 or more structs: rare, as it takes such a list to need it.
+const LONG_LIST: u8 = 0xfc;
+
+impl Opening {
+    /// The opening of row groups like the one that starts at `start` and whose first chunk stands at
+    /// `first_chunk`; none if it has too few columns to be told.
+    pub fn new(bytes: &[u8], start: usize, first_chunk: usize) -> Option<Self> {
+        let opening = bytes.get(start..first_chunk + 1)?;
+        let anchor = opening.iter().position(|&byte| byte == LONG_LIST)?;
+        let mut pattern = vec![0];
+        pattern.extend_from_slice(opening);
+        Some(Self { bytes: pattern, anchor: anchor + 1 })
+    }
+
+    /// The place nearest to `expected`, at most `reach` away and at least `from`, where a row group may
+    /// start.
+    pub fn find(&self, bytes: &[u8], expected: usize, reach: usize, from: usize) -> Option<usize> {
+        // Mostly the place is near: look there first, then further out.
+        let mut tried = 0;
+        let mut radius = 512.min(reach);
+        loop {
+            let low = expected.saturating_sub(radius).max(from);
+            let high = expected.saturating_add(radius);
+            let inner = expected.saturating_sub(tried)..expected.saturating_add(tried);
+            let below = self.search(bytes, low..inner.start.max(low), true);
+            let above = self.search(bytes, inner.end.max(from)..high, false);
+            let nearest = match (below, above) {
+                (Some(below), Some(above)) => {
+                    Some(if expected - below <= above - expected { below } else { above })
+                }
+                (below, above) => below.or(above),
+            };
+            if nearest.is_some() || radius == reach {
+                return nearest;
+            }
+            (tried, radius) = (radius, radius.saturating_mul(8).min(reach));
+        }
+    }
+
+    /// The first or last start in `starts`.
+    fn search(&self, bytes: &[u8], starts: std::ops::Range<usize>, last: bool) -> Option<usize> {
+        // The anchor of a start `s` stands at `s - 1 + anchor`.
+        let offset = self.anchor - 1;
+        let region = bytes.get(starts.start + offset..(starts.end + offset).min(bytes.len()))?;
+        let fits = |at: usize| {
+            let start = (starts.start + at).checked_sub(1)?;
+            let found = bytes.get(start..start + self.bytes.len())?;
+            (found == self.bytes).then_some(start + 1)
+        };
+        let mut best = None;
+        for (block, chunk) in region.chunks(64).enumerate() {
+            // Without a branch in it, the loop becomes a few vector comparisons.
+            if !chunk.iter().fold(false, |any, &byte| any | (byte == LONG_LIST)) {
+                continue;
+            }
+            for (at, &byte) in chunk.iter().enumerate() {
+                if byte == LONG_LIST
+                    && let Some(start) = fits(block * 64 + at)
+                {
+                    if !last {
+                        return Some(start);
+                    }
+                    best = Some(start);
+                }
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Opening;
+
+    #[test]
+    fn the_nearest_start_is_found_and_none_out_of_reach() {
+        let mut bytes = vec![0x33; 40_000];
+        for start in [1000, 20_000, 30_000] {
+            bytes[start - 1..start + 5].copy_from_slice(&[0, 0x19, 0xfc, 100, 0x26, 0]);
+        }
+        bytes[25_001] = 0xfc;
+        let opening = Opening::new(&bytes, 1000, 1003).unwrap();
+        assert_eq!(opening.find(&bytes, 19_990, 100, 0), Some(20_000));
+        assert_eq!(opening.find(&bytes, 20_100, 100, 0), Some(20_000));
+        assert_eq!(opening.find(&bytes, 20_101, 100, 0), None);
+        assert_eq!(opening.find(&bytes, 24_000, 10_000, 0), Some(20_000));
+        assert_eq!(opening.find(&bytes, 26_000, 10_000, 0), Some(30_000));
+        assert_eq!(opening.find(&bytes, 24_000, 10_000, 20_001), Some(30_000));
+        assert_eq!(opening.find(&bytes, 39_999, 10, 0), None);
+        assert_eq!(opening.find(&bytes, 0, 2000, 0), Some(1000));
+    }
+}

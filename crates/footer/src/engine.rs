@@ -1,0 +1,308 @@
+//! Column chunks by the row group: matched against shapes where they have one, walked where not.
+//!
+//! For every column the engine remembers the shapes that its chunks had in the row groups before.
+//! Several row groups can be walked in lockstep, one column of each after the other: their loads and
+//! comparisons do not wait for one another, as those of neighbours in one row group must.
+
+use crate::kernel::{Kernel, Task, Values};
+use crate::rows::{self, Chunk, Packed, TraitTable};
+use crate::scan;
+use crate::shape::Shape;
+use crate::thrift::{Cursor, STRUCT, Step};
+
+/// Shapes beyond this are not learned: looking them all through would cost what a scalar walk costs.
+const MAX_SHAPES: usize = 96;
+
+/// No shape is known.
+const UNKNOWN: u16 = u16::MAX;
+
+/// The last two shapes of a column's chunks.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    last: u16,
+    other: u16,
+}
+
+/// What is learned along the way.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    shapes: Vec<Shape>,
+    seen: Vec<Seen>,
+    /// For every shape, the one that a chunk last had which was expected to have it.
+    instead: Vec<u16>,
+    pub traits: TraitTable,
+    /// Chunks too wide for a row, by row.
+    pub wide: Vec<(u32, Chunk)>,
+    /// Whether shapes are tried at all.
+    matching: bool,
+    tally: Tally,
+}
+
+/// How often what happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    chunks: u64,
+    /// Chunks that no shape matched.
+    walked: u64,
+}
+
+/// Where a row group's chunks go.
+pub(crate) struct Lane<'a> {
+    /// Where the first chunk starts; when done, where the last one ends.
+    pub at: usize,
+    /// The row of the row group's first decoded column.
+    pub first_row: usize,
+    /// A place for every decoded column; empty if none is wanted.
+    pub rows: &'a mut [Packed],
+}
+
+/// A column that is not decoded.
+pub(crate) const SKIPPED: u32 = u32::MAX;
+
+/// What a chunk that its expected shape did not match turned out to be.
+struct Resolved {
+    end: usize,
+    row: Option<Packed>,
+    /// The place of its shape.
+    place: u16,
+}
+
+impl Engine {
+    /// An engine for row groups of `columns` chunks; one that is not `matching` walks them all.
+    pub fn new(columns: usize, matching: bool) -> Self {
+        Self {
+            shapes: Vec::new(),
+            instead: Vec::new(),
+            seen: vec![Seen { last: UNKNOWN, other: UNKNOWN }; if matching { columns } else { 0 }],
+            traits: TraitTable::default(),
+            wide: Vec::new(),
+            matching,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Walks the chunks of as many row groups as there are lanes. `slots` says for every column its
+    /// place among the decoded ones; none if all are decoded.
+    pub fn chunks<K: Kernel, const LANES: usize>(
+        &mut self,
+        kernel: K,
+        bytes: &[u8],
+        columns: usize,
+        slots: Option<&[u32]>,
+        lanes: &mut [Lane<'_>; LANES],
+    ) -> Step<()> {
+        self.tally.chunks += (columns * LANES) as u64;
+        if !self.matching {
+            return self.walk(bytes, columns, slots, lanes);
+        }
+        let outcome = if lanes[0].rows.is_empty() {
+            kernel.enter(Walk::<'_, '_, LANES, false> { engine: self, bytes, columns, slots, lanes })
+        } else {
+            kernel.enter(Walk::<'_, '_, LANES, true> { engine: self, bytes, columns, slots, lanes })
+        };
+        // Where chunks are so different that most are walked, trying shapes first only costs time.
+        if self.tally.walked > 1000 && self.tally.walked > self.tally.chunks / 2 {
+            self.matching = false;
+        }
+        outcome
+    }
+
+    fn walk(
+        &mut self,
+        bytes: &[u8],
+        columns: usize,
+        slots: Option<&[u32]>,
+        lanes: &mut [Lane<'_>],
+    ) -> Step<()> {
+        for lane in lanes {
+            let mut cursor = Cursor::new(bytes, lane.at);
+            for column in 0..columns {
+                let slot = slots.map_or(column, |slots| slots[column] as usize);
+                if slot < lane.rows.len() {
+                    let chunk = scan::column_chunk(&mut cursor)?;
+                    lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
+                } else {
+                    cursor.skip(STRUCT)?;
+                }
+            }
+            lane.at = cursor.at;
+            self.tally.walked += columns as u64;
+        }
+        Ok(())
+    }
+
+    fn pack(&mut self, chunk: &Chunk, row: usize) -> Packed {
+        rows::pack(chunk, self.traits.place(chunk.traits)).unwrap_or_else(|| {
+            // Rows are fewer than the footer's bytes, whose number has 32 bits.
+            self.wide.push((row as u32, *chunk));
+            rows::wide(chunk)
+        })
+    }
+}
+
+/// The walk over some row groups' chunks, for any kernel.
+struct Walk<'a, 'b, const LANES: usize, const VALUES: bool> {
+    engine: &'a mut Engine,
+    bytes: &'a [u8],
+    columns: usize,
+    slots: Option<&'a [u32]>,
+    lanes: &'a mut [Lane<'b>; LANES],
+}
+
+impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES> {
+    type Output = Step<()>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> Step<()> {
+        let Self { engine, bytes, columns, slots, lanes } = self;
+        let mut at: [usize; LANES] = std::array::from_fn(|lane| lanes[lane].at);
+        let mut expected = UNKNOWN;
+        for column in 0..columns {
+            let seen = engine.seen[column].last;
+            if seen != UNKNOWN {
+                expected = seen;
+            }
+            let slot = match slots {
+                Some(slots) => slots[column] as usize,
+                None => column,
+            };
+            let mut ends = [0; LANES];
+            let mut values = [Values::default(); LANES];
+            let wanted = VALUES && slot != SKIPPED as usize;
+            if let Some(shape) = engine.shapes.get(usize::from(expected)) {
+                ends = if wanted {
+                    kernel.step::<true, LANES>(bytes, at, shape, &mut values)
+                } else {
+                    kernel.step::<false, LANES>(bytes, at, shape, &mut values)
+                };
+                if wanted {
+                    for lane in 0..LANES {
+                        if ends[lane] != 0 {
+                            match kernel.pack(&values[lane], at[lane], shape) {
+                                Some(row) => lanes[lane].rows[slot] = row,
+                                None => ends[lane] = 0,
+                            }
+                        }
+                    }
+                }
+            }
+            let mut missed_lanes = 0;
+            let mut found = UNKNOWN;
+            for lane in 0..LANES {
+                if ends[lane] == 0 {
+                    let row = wanted.then_some(lanes[lane].first_row + slot);
+                    let missed =
+                        Missed { engine: &mut *engine, bytes, at: at[lane], column, tried: expected, row };
+                    let resolved = resolve(kernel, missed)?;
+                    if let Some(row) = resolved.row {
+                        lanes[lane].rows[slot] = row;
+                    }
+                    ends[lane] = resolved.end;
+                    missed_lanes += 1;
+                    found = resolved.place;
+                }
+            }
+            if missed_lanes > 0 {
+                let seen = &mut engine.seen[column];
+                // One odd chunk among others is no reason to expect more of its kind.
+                if missed_lanes * 2 > LANES {
+                    *seen = Seen { last: found, other: expected };
+                    expected = found;
+                } else {
+                    seen.other = found;
+                }
+            } else if seen == UNKNOWN {
+                engine.seen[column].last = expected;
+            }
+            at = ends;
+        }
+        for (lane, at) in lanes.iter_mut().zip(at) {
+            lane.at = at;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn resolve<K: Kernel>(kernel: K, missed: Missed<'_>) -> Step<Resolved> {
+    kernel.enter(missed)
+}
+
+/// A chunk that the expected shape did not match.
+struct Missed<'a> {
+    engine: &'a mut Engine,
+    bytes: &'a [u8],
+    at: usize,
+    column: usize,
+    tried: u16,
+    /// The row to make, if the column is wanted.
+    row: Option<usize>,
+}
+
+impl Task for Missed<'_> {
+    type Output = Step<Resolved>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> Step<Resolved> {
+        let Self { engine, bytes, at, column, tried, row } = self;
+        let seen = engine.seen[column];
+        let others = 0..engine.shapes.len() as u16;
+        let instead = engine.instead.get(usize::from(tried)).copied().unwrap_or(UNKNOWN);
+        for place in [seen.other, instead].into_iter().chain(others) {
+            let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != tried) else {
+                continue;
+            };
+            let mut values = [Values::default()];
+            let (end, packed) = match row {
+                Some(_) => {
+                    let [end] = kernel.step::<true, 1>(bytes, [at], shape, &mut values);
+                    (end, if end == 0 { None } else { kernel.pack(&values[0], at, shape) })
+                }
+                None => (kernel.step::<false, 1>(bytes, [at], shape, &mut values)[0], None),
+            };
+            if end != 0 && packed.is_some() == row.is_some() {
+                if let Some(instead) = engine.instead.get_mut(usize::from(tried)) {
+                    *instead = place;
+                }
+                return Ok(Resolved { end, row: packed, place });
+            }
+        }
+        engine.tally.walked += 1;
+        let mut cursor = Cursor::new(bytes, at);
+        let chunk = match row {
+            Some(_) => Some(scan::column_chunk(&mut cursor)?),
+            None => {
+                // Of a chunk that nobody wants nothing is asked but to be Thrift.
+                cursor.skip(STRUCT)?;
+                scan::column_chunk(&mut Cursor::new(bytes, at)).ok()
+            }
+        };
+        let end = cursor.at;
+        let place = chunk.and_then(|chunk| engine.learn(kernel, bytes, &chunk, end)).unwrap_or(UNKNOWN);
+        let row = row.zip(chunk).map(|(row, chunk)| engine.pack(&chunk, row));
+        Ok(Resolved { end, row, place })
+    }
+}
+
+impl Engine {
+    /// Learns the shape of a chunk that ends before `end`, if it has one, and says its place.
+    #[inline(always)]
+    fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
+        if self.shapes.len() >= MAX_SHAPES {
+            return None;
+        }
+        let traits = self.traits.place(chunk.traits)?;
+        let shape = Shape::learn(bytes, chunk, end, traits)?;
+        // A shape that does not give back its own chunk is of no use, or wrong.
+        let at = chunk.at as usize;
+        let mut values = [Values::default()];
+        let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);
+        let same = kernel.pack(&values[0], at, &shape) == rows::pack(chunk, Some(traits));
+        (matched == end && same).then(|| {
+            self.shapes.push(shape);
+            self.instead.push(UNKNOWN);
+            self.shapes.len() as u16 - 1
+        })
+    }
+}

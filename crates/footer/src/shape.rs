@@ -1,0 +1,381 @@
+//! Shapes: what the bytes of a column chunk have in common with those of its neighbours.
+//!
+//! A writer makes few kinds of chunk structs. Between two of a kind, headers of fields and lists and
+//! numbers like the codec are the same bytes; integers, bounds and names differ, and with them all
+//! positions. A [`Shape`] is learned from one chunk by a scalar walk. It is a row of segments: bytes
+//! with a mask, then tokens (constant bytes and varints of any length), then perhaps bytes to skip
+//! whose number is the last varint. Another chunk that matches it has the same structure: every byte
+//! that tells the walk how to go on is compared, so that a match and the scalar walk cannot differ.
+//! What cannot be told so (varints over eight bytes, maps, fields out of order) has no shape.
+
+use crate::rows::{Chunk, HAS_DICTIONARY};
+use crate::thrift::{
+    BINARY, BYTE, Cursor, DOUBLE, FALSE, I16, I32, I64, LIST, SET, STOP, STRUCT, Step, TRUE, UUID,
+};
+
+/// The bytes that a kernel looks at in one go: a segment without its skipped bytes fits in.
+pub(crate) const WINDOW: usize = 64;
+
+/// Segments beyond this make a shape that is not worth matching.
+const MAX_SEGMENTS: usize = 12;
+
+/// Bounds and other bytes of a constant length up to this are part of a segment's masked bytes.
+const MAX_PAYLOAD: usize = 32;
+
+/// The values that a match decodes, by lane.
+pub(crate) const DATA_PAGE_OFFSET: u8 = 0;
+pub(crate) const DICTIONARY_PAGE_OFFSET: u8 = 1;
+pub(crate) const COMPRESSED: u8 = 2;
+pub(crate) const UNCOMPRESSED: u8 = 3;
+pub(crate) const NUM_VALUES: u8 = 4;
+/// A varint that nobody wants.
+pub(crate) const NO_LANE: u8 = u8::MAX;
+
+/// One step of a segment, as kernels without vectors take it: a varint, perhaps, then constant bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Op {
+    pub varint: bool,
+    pub lane: u8,
+    pub constant_len: u8,
+    pub constant: u64,
+    pub constant_mask: u64,
+}
+
+/// Masked bytes, tokens, bytes to skip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct Segment {
+    /// The masked bytes; those of a mask of 0 are 0.
+    pub fixed: [u8; WINDOW],
+    pub mask: [u8; WINDOW],
+    /// The byte of every constant token.
+    pub constants: [u8; WINDOW],
+    /// For every byte of the eight lanes, the token that is decoded there.
+    pub lane_tokens: [u8; WINDOW],
+    /// The tokens that are constant, as bits.
+    pub is_constant: u64,
+    /// The bytes of the lanes that this segment decodes, as bits.
+    pub lanes: u64,
+    /// The bit of the first byte behind the masked ones, 0 without tokens.
+    pub first: u64,
+    /// The last token's bit, 0 without tokens.
+    pub last_token: u64,
+    pub fixed_len: u32,
+    pub tokens: u32,
+    /// Whether the last varint is a number of bytes to skip; without tokens, it is the last masked
+    /// byte, whose mask keeps it to one byte.
+    pub skips: bool,
+    /// Where the segment's ops end among the shape's.
+    pub ops_end: u32,
+}
+
+/// See the module's description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub segments: Vec<Segment>,
+    pub ops: Vec<Op>,
+    /// The place of the chunks' traits.
+    pub traits: u16,
+    pub has_dictionary: bool,
+}
+
+impl Shape {
+    /// The shape of the chunk at `chunk.at`, which the scalar walk has found to be `chunk`, ending
+    /// before `end`; none if its like cannot be matched.
+    pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16) -> Option<Self> {
+        let mut builder = Builder::new(chunk.traits.physical_type);
+        let mut cursor = Cursor::new(bytes, chunk.at as usize);
+        let walked = builder.fields(&mut cursor, Within::Chunk, 8).ok()?;
+        builder.flush(false);
+        let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
+        let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
+        fits.then_some(Self { segments: builder.segments, ops: builder.ops, traits, has_dictionary })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Constant(u8),
+    Varint(u8),
+}
+
+/// The struct that a field stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Chunk,
+    MetaData,
+    Statistics,
+    EncodingStats,
+    Other,
+}
+
+struct Builder {
+    segments: Vec<Segment>,
+    ops: Vec<Op>,
+    /// The masked bytes of the open segment.
+    fixed: Vec<(u8, u8)>,
+    tokens: Vec<Token>,
+    /// The bytes that the open segment's tokens may take, with a margin for longer varints.
+    token_bytes: usize,
+    physical_type: i32,
+    /// The page encoding statistics at hand are those of a dictionary page.
+    dictionary_page: bool,
+}
+
+/// Done, or none if what was met cannot be part of a shape.
+type Learned = Step<Option<()>>;
+
+impl Builder {
+    fn new(physical_type: i32) -> Self {
+        Self {
+            segments: Vec::new(),
+            ops: Vec::new(),
+            fixed: Vec::new(),
+            tokens: Vec::new(),
+            token_bytes: 0,
+            physical_type,
+            dictionary_page: false,
+        }
+    }
+
+    /// Closes the open segment.
+    fn flush(&mut self, skips: bool) {
+        let fixed = std::mem::take(&mut self.fixed);
+        let tokens = std::mem::take(&mut self.tokens);
+        self.token_bytes = 0;
+        if fixed.is_empty() && tokens.is_empty() {
+            return;
+        }
+        let mut segment = Segment {
+            fixed: [0; WINDOW],
+            mask: [0; WINDOW],
+            constants: [0; WINDOW],
+            lane_tokens: [0; WINDOW],
+            is_constant: 0,
+            lanes: 0,
+            first: if tokens.is_empty() { 0 } else { 1 << fixed.len() },
+            last_token: tokens.len().checked_sub(1).map_or(0, |last| 1 << last),
+            fixed_len: fixed.len() as u32,
+            tokens: tokens.len() as u32,
+            skips,
+            ops_end: 0,
+        };
+        for (at, (byte, mask)) in fixed.into_iter().enumerate() {
+            (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
+        }
+        for (index, &token) in tokens.iter().enumerate() {
+            match token {
+                Token::Constant(byte) => {
+                    segment.constants[index] = byte;
+                    segment.is_constant |= 1 << index;
+                }
+                Token::Varint(NO_LANE) => {}
+                Token::Varint(lane) => {
+                    let bytes = usize::from(lane) * 8..usize::from(lane) * 8 + 8;
+                    segment.lane_tokens[bytes].fill(index as u8);
+                    segment.lanes |= 0xff << (lane * 8);
+                }
+            }
+            self.op(token, index == 0);
+        }
+        segment.ops_end = self.ops.len() as u32;
+        self.segments.push(segment);
+    }
+
+    fn op(&mut self, token: Token, first: bool) {
+        let empty = Op { varint: false, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
+        match token {
+            Token::Varint(lane) => self.ops.push(Op { varint: true, lane, ..empty }),
+            Token::Constant(byte) => {
+                if first || self.ops.last().is_none_or(|op| op.constant_len == 8) {
+                    self.ops.push(empty);
+                }
+                if let Some(op) = self.ops.last_mut() {
+                    op.constant |= u64::from(byte) << (8 * op.constant_len);
+                    op.constant_mask |= 0xff << (8 * op.constant_len);
+                    op.constant_len += 1;
+                }
+            }
+        }
+    }
+
+    /// Room for `more` bytes of masked bytes or tokens in the open segment, which is closed if it has
+    /// none.
+    fn room(&mut self, more: usize) {
+        if self.fixed.len() + self.token_bytes + more > WINDOW {
+            self.flush(false);
+        }
+    }
+
+    fn constants(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.room(1);
+            if byte >= 0x80 && !self.tokens.is_empty() {
+                self.flush(false);
+            }
+            if self.tokens.is_empty() {
+                self.fixed.push((byte, 0xff));
+            } else {
+                self.tokens.push(Token::Constant(byte));
+                self.token_bytes += 1;
+            }
+        }
+    }
+
+    fn varint(&mut self, bytes: &[u8], lane: u8) -> Option<()> {
+        if bytes.len() > 8 {
+            return None;
+        }
+        self.room(bytes.len() + 1);
+        self.tokens.push(Token::Varint(lane));
+        self.token_bytes += bytes.len() + 1;
+        Some(())
+    }
+
+    /// Bytes of a constant number and any value.
+    fn payload(&mut self, len: usize) {
+        if !self.tokens.is_empty() {
+            self.flush(false);
+        }
+        for _ in 0..len {
+            self.room(1);
+            self.fixed.push((0, 0));
+        }
+    }
+
+    /// Bytes whose number is the varint before them, of one byte or two.
+    fn skipped(&mut self, length: &[u8]) -> Option<()> {
+        self.room(1);
+        if self.tokens.is_empty() && length.len() == 1 {
+            self.fixed.push((0, 0x80));
+            self.flush(true);
+            return Some(());
+        }
+        if length.len() > 2 {
+            return None;
+        }
+        self.varint(length, NO_LANE)?;
+        self.flush(true);
+        Some(())
+    }
+
+    fn fields(&mut self, cursor: &mut Cursor<'_>, within: Within, depth: u32) -> Learned {
+        let mut last = 0;
+        loop {
+            let (start, before) = (cursor.at, last);
+            let field = cursor.field(&mut last)?;
+            self.constants(&cursor.bytes[start..cursor.at]);
+            if field.wire == STOP {
+                return Ok(Some(()));
+            }
+            // A field that comes twice, or late, is not worth a shape.
+            if field.id <= before || depth == 0 {
+                return Ok(None);
+            }
+            if self.value(cursor, within, field.id, field.wire, depth)?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn value(&mut self, cursor: &mut Cursor<'_>, within: Within, id: i16, wire: u8, depth: u32) -> Learned {
+        let start = cursor.at;
+        match wire {
+            TRUE | FALSE => Ok(Some(())),
+            BYTE | DOUBLE | UUID => {
+                cursor.skip(wire)?;
+                self.payload(cursor.at - start);
+                Ok(Some(()))
+            }
+            I16 | I32 | I64 => {
+                let value = cursor.integer()?;
+                Ok(self.integer(&cursor.bytes[start..cursor.at], value, within, id, wire))
+            }
+            BINARY => {
+                let value = cursor.binary()?;
+                let length = &cursor.bytes[start..cursor.at - value.len()];
+                // Bounds of types of a fixed width have one length; byte arrays (6) and names have any.
+                let steady = within == Within::Statistics && self.physical_type != 6;
+                if steady && value.len() <= MAX_PAYLOAD {
+                    self.constants(length);
+                    self.payload(value.len());
+                    return Ok(Some(()));
+                }
+                Ok(self.skipped(length))
+            }
+            STRUCT => {
+                let inner = match (within, id) {
+                    (Within::Chunk, 3) => Within::MetaData,
+                    (Within::MetaData, 12) => Within::Statistics,
+                    _ => Within::Other,
+                };
+                self.fields(cursor, inner, depth - 1)
+            }
+            LIST | SET => self.list(cursor, within, id, wire, depth),
+            _ => Ok(None),
+        }
+    }
+
+    fn integer(&mut self, bytes: &[u8], value: i64, within: Within, id: i16, wire: u8) -> Option<()> {
+        let lane = match (within, id, wire) {
+            // What the traits are made of, and what seldom changes.
+            (Within::MetaData, 1 | 2 | 4, _) | (Within::EncodingStats, 1 | 2, _) => {
+                if within == Within::EncodingStats && id == 1 {
+                    self.dictionary_page = value == 2;
+                }
+                self.constants(bytes);
+                return Some(());
+            }
+            // What is mostly one number: no offset, no nulls, one page for the dictionary.
+            (Within::Chunk, 2, _) | (Within::Statistics, 3, _) if value == 0 => {
+                self.constants(bytes);
+                return Some(());
+            }
+            (Within::EncodingStats, 3, _) if value == 1 && self.dictionary_page => {
+                self.constants(bytes);
+                return Some(());
+            }
+            (Within::MetaData, 9, I64) => DATA_PAGE_OFFSET,
+            (Within::MetaData, 11, I64) => DICTIONARY_PAGE_OFFSET,
+            (Within::MetaData, 7, I64) => COMPRESSED,
+            (Within::MetaData, 6, I64) => UNCOMPRESSED,
+            (Within::MetaData, 5, I64) => NUM_VALUES,
+            _ => NO_LANE,
+        };
+        self.varint(bytes, lane)
+    }
+
+    fn list(&mut self, cursor: &mut Cursor<'_>, within: Within, id: i16, wire: u8, depth: u32) -> Learned {
+        let start = cursor.at;
+        let (element, count) = cursor.list()?;
+        self.constants(&cursor.bytes[start..cursor.at]);
+        if depth == 0 {
+            return Ok(None);
+        }
+        // The elements of a list in `ColumnMetaData` keep its place, for the encodings; no element may
+        // be taken for one of the numbers that have a lane.
+        let inner = match (within, id) {
+            (Within::MetaData, 13) => Within::EncodingStats,
+            (Within::MetaData, 2) if wire == LIST => Within::MetaData,
+            _ => Within::Other,
+        };
+        for _ in 0..count {
+            let learned = match element {
+                TRUE | FALSE => {
+                    cursor.byte()?;
+                    self.payload(1);
+                    Some(())
+                }
+                STRUCT => self.fields(cursor, inner, depth - 1)?,
+                element => self.value(cursor, inner, id, element, depth - 1)?,
+            };
+            if learned.is_none() {
+                return Ok(None);
+            }
+            if self.segments.len() > MAX_SEGMENTS {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    }
+}

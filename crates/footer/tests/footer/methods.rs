@@ -1,0 +1,263 @@
+//! All methods agree on everything: what they accept, what they refuse and where, what they decode.
+
+use proptest::prelude::*;
+use sawmill_footer::{Error, Footer, Method, Options, SyntheticColumns, SyntheticFooter};
+
+use crate::equality::{assert_equal, by_parquet};
+use crate::handmade;
+use crate::samples;
+
+const OTHERS: [Method; 2] = [Method::Portable, Method::Avx512];
+
+/// Everything that decoding gives, as text; details only of some chunks of large footers.
+fn everything(decoded: &Result<Footer, Error>) -> String {
+    let footer = match decoded {
+        Ok(footer) => footer,
+        Err(error) => return error.to_string(),
+    };
+    let mut text = format!(
+        "{:?} {:?} {:?} {:?} {}",
+        footer,
+        footer.created_by(),
+        footer.key_value_metadata().collect::<Vec<_>>(),
+        footer.column_orders(),
+        footer.trailing_bytes().len(),
+    );
+    let step = 1 + footer.num_columns() * footer.num_row_groups() / 5000;
+    for group in footer.row_groups() {
+        text += &format!(
+            "{group:?} {:?} {:?} {:?}",
+            group.sorting_columns(),
+            group.file_offset(),
+            group.ordinal()
+        );
+        for chunk in group.columns() {
+            text += &format!(
+                "{} {} {} {} {:?} {} {} {} {:?} {} {}\n",
+                chunk.leaf(),
+                chunk.physical_type(),
+                chunk.codec(),
+                chunk.encodings(),
+                chunk.num_values(),
+                chunk.compressed_size(),
+                chunk.uncompressed_size(),
+                chunk.data_page_offset(),
+                chunk.dictionary_page_offset(),
+                chunk.is_encrypted(),
+                chunk.footer_offset(),
+            );
+            if chunk.position() % step == 0 {
+                text += &format!("{:?}", chunk.details().map_err(|error| error.to_string()));
+            }
+        }
+    }
+    text
+}
+
+pub fn assert_agreement(bytes: &[u8], options: &Options) {
+    let scalar = everything(&Footer::decode(bytes, &options.clone().method(Method::Scalar)));
+    for method in OTHERS {
+        let other = everything(&Footer::decode(bytes, &options.clone().method(method)));
+        if scalar != other {
+            let at =
+                scalar.bytes().zip(other.bytes()).position(|(a, b)| a != b).unwrap_or(0).saturating_sub(100);
+            panic!(
+                "{method:?} differs from the scalar walk\n{}\n{}",
+                &String::from_utf8_lossy(&scalar.as_bytes()[at..scalar.len().min(at + 400)]),
+                &String::from_utf8_lossy(&other.as_bytes()[at..other.len().min(at + 400)])
+            );
+        }
+    }
+}
+
+/// Options whose paths through the decoder differ.
+fn selections(columns: usize) -> Vec<Options> {
+    vec![
+        Options::new(),
+        Options::new().columns([columns / 2]),
+        Options::new().columns([0, columns / 3, columns - 1]),
+        Options::new().row_groups(0..1),
+        Options::new().row_groups(3..8).columns([columns - 1]),
+        Options::new().row_groups_where(|rows| rows > 0),
+        Options::new().row_groups_in_bytes(100_000..1_000_000),
+        Options::new().statistics(true),
+    ]
+}
+
+#[test]
+fn methods_agree_on_files_of_the_parquet_crate() {
+    for (_, file) in samples::all() {
+        let bytes = samples::metadata(&file);
+        for options in [Options::new(), Options::new().columns([1]), Options::new().row_groups(1..3)] {
+            assert_agreement(bytes, &options);
+        }
+    }
+}
+
+#[test]
+fn methods_agree_on_made_footers_of_all_kinds_and_with_the_parquet_crate() {
+    for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
+        for (columns, row_groups) in [(1, 3), (14, 20), (15, 20), (60, 41), (300, 9), (2000, 6)] {
+            let bytes = SyntheticFooter { columns, row_groups, kind, seed: 7 }.bytes();
+            for options in selections(columns) {
+                assert_agreement(&bytes, &options);
+            }
+            assert_equal(
+                &Footer::decode(bytes.as_slice(), &Options::new()).unwrap(),
+                &by_parquet(&bytes).unwrap(),
+            );
+        }
+    }
+}
+
+/// Row groups of many columns, some of whose chunks `odd` makes different.
+fn many(
+    row_groups: usize,
+    columns: usize,
+    mut odd: impl FnMut(&mut sawmill_footer::ThriftWriter, usize),
+) -> Vec<u8> {
+    let mut writer = sawmill_footer::ThriftWriter::new();
+    writer.i32(1, 1);
+    handmade::schema(&mut writer, columns);
+    writer.i64(3, 10);
+    writer.list(4, handmade::STRUCT, row_groups as u64);
+    let mut count = 0;
+    for _ in 0..row_groups {
+        handmade::row_group(&mut writer, columns, |writer, _| {
+            handmade::chunk(writer, |writer| {
+                odd(writer, count);
+                count += 1;
+            });
+        });
+    }
+    writer.binary(6, b"by hand");
+    writer.stop();
+    writer.into_bytes()
+}
+
+#[test]
+fn methods_agree_on_odd_chunks_among_even_ones() {
+    type Odd = fn(&mut sawmill_footer::ThriftWriter);
+    let odd: [(&str, Odd); 12] = [
+        ("wide", |writer| writer.i64(5, 1 << 40)),
+        ("negative size", |writer| writer.i64(6, -1)),
+        ("negative offset", |writer| writer.i64(9, -1)),
+        ("largest offset", |writer| writer.i64(9, i64::MAX)),
+        ("dictionary behind data", |writer| writer.i64(11, 1000)),
+        ("negative dictionary", |writer| writer.i64(11, -1000)),
+        ("varint of 9 bytes", |writer| {
+            writer.field(10, 6);
+            writer.raw(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01]);
+        }),
+        ("varint of 11 bytes", |writer| {
+            writer.field(10, 6);
+            writer.raw(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01]);
+        }),
+        ("varint of 10 bytes in a wanted value", |writer| {
+            writer.field(5, 6);
+            writer.raw(&[0x84, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]);
+        }),
+        ("padded varint", |writer| {
+            writer.field(11, 6);
+            writer.raw(&[0x84, 0x80, 0x80, 0x00]);
+        }),
+        ("long binary", |writer| writer.list(8, 12, 0)),
+        ("unknown wire type", |writer| writer.field(20, 14)),
+    ];
+    for (name, odd) in odd {
+        for at in [0, 5, 33, 150, 177] {
+            println!("{name} at {at}");
+            let bytes = many(9, 20, |writer, count| {
+                if count == at || count == at + 40 {
+                    odd(writer);
+                }
+            });
+            for options in selections(20) {
+                assert_agreement(&bytes, &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn names_of_all_lengths_and_of_any_bytes_are_skipped_alike() {
+    // A length of one byte behind a name that ends in a byte with its top bit set looks like the end of
+    // a longer varint.
+    for len in [0, 1, 2, 60, 126, 127, 128, 129, 300, 16_383, 16_384] {
+        let mut writer = sawmill_footer::ThriftWriter::new();
+        writer.i32(1, 1);
+        handmade::schema(&mut writer, 20);
+        writer.i64(3, 10);
+        writer.list(4, handmade::STRUCT, 8);
+        for group in 0..8 {
+            handmade::row_group(&mut writer, 20, |writer, column| {
+                handmade::chunk(writer, |writer| {
+                    writer.list(3, handmade::BINARY, 3);
+                    for part in 0..3 {
+                        let len = if (group + column) % 3 == part { len } else { 5 };
+                        writer.bytes_value("\u{e4}".repeat(len).as_bytes());
+                    }
+                });
+            });
+        }
+        writer.stop();
+        let bytes = writer.into_bytes();
+        assert!(Footer::decode(bytes.as_slice(), &Options::new()).is_ok());
+        assert_agreement(&bytes, &Options::new());
+        let mut writer = sawmill_footer::ThriftWriter::new();
+        writer.raw(&bytes);
+    }
+}
+
+#[test]
+fn an_opening_of_a_row_group_within_a_bound_misleads_nobody() {
+    // The bytes of a row group's opening, as a value in a chunk.
+    let opening = [0, 0x19, 0xfc, 20, 0x26, 0x00, 0x1c, 0x15, 0x04];
+    let bytes = many(30, 20, |writer, count| {
+        writer.begin(12);
+        let filler = vec![7; (count * 37) % 90];
+        writer.binary(5, &[&opening[..], &filler, &opening[..]].concat());
+        writer.stop();
+    });
+    for options in selections(20) {
+        assert_agreement(&bytes, &options);
+    }
+}
+
+#[test]
+fn methods_agree_on_footers_cut_off_anywhere() {
+    let made = SyntheticFooter { columns: 16, row_groups: 6, kind: SyntheticColumns::Mixed, seed: 3 }.bytes();
+    for end in (0..made.len()).rev().step_by(3) {
+        assert_agreement(&made[..end], &Options::new());
+    }
+    let (_, file) = samples::all().swap_remove(4);
+    let bytes = samples::metadata(&file);
+    for end in (0..bytes.len()).rev().step_by(11) {
+        assert_agreement(&bytes[..end], &Options::new());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn methods_agree_on_mutated_footers(
+        seed in 0_u64..4,
+        kind in 0_usize..3,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 1..6),
+        selection in 0_usize..8,
+    ) {
+        let kind = [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed][kind];
+        let mut bytes = SyntheticFooter { columns: 18, row_groups: 10, kind, seed }.bytes();
+        for (at, value, kind) in changes {
+            let at = at.index(bytes.len());
+            match kind {
+                0 => bytes[at] = value,
+                1 => bytes.insert(at, value),
+                2 => { bytes.remove(at); }
+                _ => bytes[at] ^= 1 << (value % 8),
+            }
+        }
+        assert_agreement(&bytes, &selections(18)[selection]);
+    }
+}
