@@ -8,6 +8,7 @@
 //! Each view has a file below `footer/`. Nothing is kept of a file but its summary once its views are
 //! written.
 
+mod bench;
 mod chunks;
 mod columns;
 mod dataset;
@@ -18,6 +19,7 @@ mod each;
 mod in_order;
 mod key_value;
 mod open_file;
+mod page_index;
 mod row_groups;
 mod run;
 mod schema;
@@ -77,6 +79,9 @@ pub(crate) struct FooterArgs {
     /// Bounds and counts of the column chunks (-v: long values whole).
     #[arg(long, help_heading = "Views")]
     statistics: bool,
+    /// The data pages of the column chunks, from the page indexes: places, rows, bounds.
+    #[arg(long, help_heading = "Views")]
+    page_index: bool,
     /// The file's keys and values (-v: long values whole).
     #[arg(long, help_heading = "Views")]
     key_value: bool,
@@ -86,6 +91,9 @@ pub(crate) struct FooterArgs {
     /// The footer's Thrift: byte offset, field id, name and value (-v: long values whole).
     #[arg(long, help_heading = "Views")]
     dump: bool,
+    /// Time the decoding of the footer: our ways and the parquet crate's.
+    #[arg(long, help_heading = "Views")]
+    bench: bool,
     /// A line of JSON for every column chunk, with its bounds.
     #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS, conflicts_with = "csv")]
     ndjson: bool,
@@ -104,7 +112,8 @@ pub(crate) struct FooterArgs {
     tail_hint: usize,
 }
 
-const VIEWS: [&str; 7] = ["schema", "row_groups", "columns", "statistics", "key_value", "sizes", "dump"];
+const VIEWS: [&str; 9] =
+    ["schema", "row_groups", "columns", "statistics", "page_index", "key_value", "sizes", "dump", "bench"];
 
 /// What can be shown of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +122,11 @@ pub(crate) enum View {
     RowGroups,
     Columns,
     Statistics,
+    PageIndex,
     KeyValue,
     Sizes,
     Dump,
+    Bench,
 }
 
 impl View {
@@ -126,9 +137,11 @@ impl View {
             View::RowGroups => "row groups",
             View::Columns => "columns",
             View::Statistics => "statistics",
+            View::PageIndex => "page index",
             View::KeyValue => "keys and values",
             View::Sizes => "sizes",
             View::Dump => "dump",
+            View::Bench => "bench",
         }
     }
 }
@@ -140,9 +153,11 @@ impl FooterArgs {
             (self.row_groups, View::RowGroups),
             (self.columns, View::Columns),
             (self.statistics, View::Statistics),
+            (self.page_index, View::PageIndex),
             (self.key_value, View::KeyValue),
             (self.sizes, View::Sizes),
             (self.dump, View::Dump),
+            (self.bench, View::Bench),
         ];
         asked.into_iter().filter_map(|(asked, view)| asked.then_some(view)).collect()
     }

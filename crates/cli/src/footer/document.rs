@@ -1,6 +1,7 @@
 //! `--json`: one document with everything that was asked for, written while files are read.
 
 use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
 
 use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
@@ -8,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::footer::open_file::OpenFile;
 use crate::footer::summary::FooterSummary;
 use crate::footer::{Run, View};
-use crate::footer::{columns, dumped, key_value, row_groups, schema, sizes, statistics};
+use crate::footer::{bench, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics};
 
 /// The document of a run. Serialising it does the work, so it can be done once.
 pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);
@@ -31,10 +32,11 @@ impl Serialize for Files<'_, '_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut run = self.0.borrow_mut();
         let mut files = serializer.serialize_seq(None)?;
-        let views = run.views.clone();
+        let (views, cancel) = (run.views.clone(), run.cancel);
         let mut failure = None;
         let done = run.each(|summary, file| {
-            let file = FileDoc { summary: &summary, views: file.map(|file| Views { file, views: &views }) };
+            let file =
+                FileDoc { summary: &summary, views: file.map(|file| Views { file, views: &views, cancel }) };
             files.serialize_element(&file).map_err(|error| {
                 failure = Some(error);
                 crate::error::Error::failure("", "", "")
@@ -63,6 +65,7 @@ struct FileDoc<'a> {
 struct Views<'a> {
     file: &'a OpenFile,
     views: &'a [View],
+    cancel: &'a AtomicBool,
 }
 
 impl Serialize for Views<'_> {
@@ -75,8 +78,10 @@ impl Serialize for Views<'_> {
                 View::RowGroups => views.serialize_field("row_groups", &row_groups::json(file)),
                 View::Columns => views.serialize_field("columns", &columns::json(file)),
                 View::Statistics => views.serialize_field("statistics", &statistics::json(file)),
+                View::PageIndex => views.serialize_field("page_index", &page_index::json(file)),
                 View::KeyValue => views.serialize_field("key_value", &key_value::json(file)),
                 View::Sizes => views.serialize_field("sizes", &sizes::sizes(file)),
+                View::Bench => views.serialize_field("bench", &bench::bench(file, self.cancel)),
                 View::Dump => views.serialize_field("dump", &dumped::DumpDoc(file)),
             }?;
         }

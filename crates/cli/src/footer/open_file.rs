@@ -1,10 +1,12 @@
 //! A file whose footer is decoded, as the views see it.
 
 use std::cell::{OnceCell, RefCell};
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use sawmill_footer::{ChunkDetails, ColumnChunk, Footer, Statistics};
 
+use crate::error::Error;
 use crate::footer::text::escaped;
 use crate::footer::values::{Reader, meaning};
 
@@ -16,8 +18,10 @@ pub(crate) struct OpenFile {
     pub path: String,
     /// The same, fit for a screen.
     pub name: String,
+    place: PathBuf,
+    opened: OnceCell<Option<File>>,
     columns: OnceCell<Vec<Column>>,
-    fault: RefCell<Option<sawmill_footer::Error>>,
+    fault: RefCell<Option<Error>>,
 }
 
 /// What all chunks of a decoded column have in common.
@@ -37,6 +41,8 @@ impl OpenFile {
             footer,
             path: path.display().to_string(),
             name: name_of(path),
+            place: path.to_owned(),
+            opened: OnceCell::new(),
             columns: OnceCell::new(),
             fault: RefCell::new(None),
         }
@@ -76,14 +82,36 @@ impl OpenFile {
         self.or_fault(chunk.locations()).unwrap_or_default()
     }
 
-    fn or_fault<T>(&self, result: Result<T, sawmill_footer::Error>) -> Option<T> {
-        result.map_err(|error| self.fault.borrow_mut().get_or_insert(error).clone()).ok()
+    /// The file, opened again for what does not stand in the footer; none where that fails.
+    pub(crate) fn reader(&self) -> Option<&File> {
+        let open = || {
+            let failed = |error: std::io::Error| {
+                let what = format!("opening the file again failed: {error}");
+                self.fault.borrow_mut().get_or_insert(Error::failure(what, &self.name, ""));
+            };
+            File::open(&self.place).map_err(failed).ok()
+        };
+        self.opened.get_or_init(open).as_ref()
+    }
+
+    /// What was read; a fault is remembered.
+    pub(crate) fn or_fault<T>(&self, result: Result<T, sawmill_footer::Error>) -> Option<T> {
+        let remember = |error| {
+            self.fault.borrow_mut().get_or_insert_with(|| failure(&error));
+        };
+        result.map_err(remember).ok()
     }
 
     /// The first fault that a view met.
-    pub(crate) fn into_fault(self) -> Option<sawmill_footer::Error> {
+    pub(crate) fn into_fault(self) -> Option<Error> {
         self.fault.into_inner()
     }
+}
+
+/// The error of a file. Its parts may hold names from the file.
+pub(crate) fn failure(error: &sawmill_footer::Error) -> Error {
+    let safe = |text: String| escaped(&text).into_owned();
+    Error::failure(safe(error.what()), safe(error.place()), safe(error.advice()))
 }
 
 /// A path as a screen shows it.

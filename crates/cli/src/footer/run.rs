@@ -9,15 +9,17 @@ use sawmill_footer::{Footer, Options};
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::footer::View;
 use crate::footer::dataset::{Dataset, Facts, facts};
 use crate::footer::document::Document;
 use crate::footer::in_order::in_order;
-use crate::footer::open_file::{OpenFile, name_of};
+use crate::footer::open_file::{OpenFile, failure, name_of};
 use crate::footer::summary::{self, FooterSummary, decode};
-use crate::footer::text::{JsonSafe, escaped};
-use crate::footer::{chunks, columns, dumped, key_value, row_groups, schema, sizes, statistics};
+use crate::footer::text::JsonSafe;
+use crate::footer::{
+    bench, chunks, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics,
+};
 
 /// How the output is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub(crate) struct Run<'r> {
     pub views: Vec<View>,
     format: Format,
     console: Console,
-    cancel: &'r AtomicBool,
+    pub cancel: &'r AtomicBool,
     pub dataset: Dataset,
     /// Files that could not be read, or not to their end.
     pub failed: Vec<Error>,
@@ -151,12 +153,12 @@ impl<'r> Run<'r> {
                     let file = footer.map(|footer| OpenFile::new(&files[index], footer));
                     take(summary, file.as_ref())?;
                     // One error a file is enough.
-                    let fault = fault.or(file.and_then(OpenFile::into_fault));
-                    self.failed.extend(fault.map(failure));
+                    let fault = fault.as_ref().map(failure).or(file.and_then(OpenFile::into_fault));
+                    self.failed.extend(fault);
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    self.failed.push(failure(error));
+                    self.failed.push(failure(&error));
                     self.broken.push(index);
                 }
             }
@@ -212,7 +214,7 @@ impl<'r> Run<'r> {
                     if titles {
                         writeln!(out, "{}: {}", file.name, view.title())?;
                     }
-                    show(view, file, whole, &mut out)
+                    show(view, file, whole, cancel, &mut out)
                 };
                 separated().map_err(|error| unwritten(&error, cancel))?;
             }
@@ -270,22 +272,24 @@ impl<'r> Run<'r> {
     }
 }
 
-fn show(view: View, file: &OpenFile, whole: bool, out: &mut dyn Write) -> io::Result<()> {
+fn show(
+    view: View,
+    file: &OpenFile,
+    whole: bool,
+    cancel: &AtomicBool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match view {
         View::Schema => schema::text(file, out),
         View::RowGroups => row_groups::text(file, out),
         View::Columns => columns::text(file, out),
         View::Statistics => statistics::text(file, whole, out),
+        View::PageIndex => page_index::text(file, whole, out),
         View::KeyValue => key_value::text(file, whole, out),
         View::Sizes => sizes::text(file, whole, out),
+        View::Bench => bench::text(file, cancel, out),
         View::Dump => dumped::text(file, whole, out),
     }
-}
-
-/// The error of a file. Its parts may hold names from the file.
-fn failure(error: sawmill_footer::Error) -> Error {
-    let safe = |text: String| escaped(&text).into_owned();
-    Error::new(Exit::Failure, safe(error.what()), safe(error.place()), safe(error.advice()))
 }
 
 /// Why the output ended: because the user said so, or because it could not be written.
