@@ -3,4 +3,5 @@
 mod footer;
 mod r#gen;
 mod harness;
+mod parquet_files;
 mod screen;
