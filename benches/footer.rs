@@ -104,12 +104,22 @@ fn footers(criterion: &mut Criterion) {
         theirs(&mut group, "parquet60_skip_all", &bytes, &skip_all());
         theirs(&mut group, "parquet60_skip_except_10", &bytes, &skip_except(&wanted));
         ours(&mut group, "fastest", &shared, &Options::new());
+        ours(&mut group, "fastest_2_threads", &shared, &Options::new().threads(2));
         ours(&mut group, "portable", &shared, &Options::new().method(Method::Portable));
         ours(&mut group, "scalar", &shared, &Options::new().method(Method::Scalar));
         let ten = Options::new().columns(wanted.iter().copied());
         group.bench_function("fastest_10_columns_and_statistics", |bench| {
             bench.iter(|| {
                 let footer = Footer::decode(black_box(shared.clone()), &ten).unwrap();
+                for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+                    black_box(chunk.statistics().unwrap());
+                }
+                footer
+            });
+        });
+        group.bench_function("fastest_all_statistics", |bench| {
+            bench.iter(|| {
+                let footer = Footer::decode(black_box(shared.clone()), &Options::new()).unwrap();
                 for chunk in footer.row_groups().flat_map(|group| group.columns()) {
                     black_box(chunk.statistics().unwrap());
                 }

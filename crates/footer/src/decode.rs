@@ -153,6 +153,7 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             groups: 0..0,
             stop_early: false,
             matching: method != Method::Scalar,
+            threads: 1,
         };
         skip_groups(cursor, &wanted, method)?;
         let mut tail = Tail::default();
@@ -185,6 +186,23 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
         }
     }
     method.choose(Skip(cursor, wanted))
+}
+
+/// Where the schema's list stands in a footer that was decoded.
+pub(crate) fn schema_list(bytes: &[u8]) -> Option<Range<usize>> {
+    let cursor = &mut Cursor::new(bytes, 0);
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last).ok()?;
+        let start = cursor.at;
+        if field.wire == STOP {
+            return None;
+        }
+        cursor.skip(field.wire).ok()?;
+        if (field.id, field.wire) == (2, LIST) {
+            return Some(start..cursor.at);
+        }
+    }
 }
 
 fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
@@ -234,6 +252,7 @@ fn row_groups(
         groups: range.clone().unwrap_or(0..usize::MAX),
         stop_early: may_stop && range.is_some(),
         matching: options.method != Method::Scalar,
+        threads: options.threads,
     };
     let mut groups = options.method.choose(Decode(cursor, &wanted))?;
     if options.looks_inside() {

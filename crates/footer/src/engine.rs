@@ -131,6 +131,20 @@ impl Engine {
         Ok(())
     }
 
+    /// Takes over what another engine, which started as a copy of this one, has found: `rows` are its
+    /// rows. False if it cannot.
+    pub fn adopt(&mut self, other: Self, rows: &mut [Packed]) -> bool {
+        let places: Option<Vec<u16>> =
+            other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect();
+        let Some(places) = places else { return false };
+        // Mostly nothing new was found, or the same.
+        if !places.iter().enumerate().all(|(place, &here)| place == usize::from(here)) {
+            rows.iter_mut().for_each(|row| rows::relocate(row, &places));
+        }
+        self.wide.extend(other.wide);
+        true
+    }
+
     fn pack(&mut self, chunk: &Chunk, row: usize) -> Packed {
         rows::pack(chunk, self.traits.place(chunk.traits)).unwrap_or_else(|| {
             // Rows are fewer than the footer's bytes, whose number has 32 bits.

@@ -17,6 +17,9 @@ const LANES: usize = 4;
 /// The smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
 
+/// Fewer decoded chunks than this are walked sooner than another thread is started.
+const WORTH_THREADS: usize = 20_000;
+
 /// What is wanted of the row groups.
 pub(crate) struct Wanted<'a> {
     /// The number of columns in the schema.
@@ -29,6 +32,8 @@ pub(crate) struct Wanted<'a> {
     pub stop_early: bool,
     /// Whether to match chunks against shapes.
     pub matching: bool,
+    /// The threads that the wanted row groups may be shared out among.
+    pub threads: usize,
 }
 
 /// The decoded row groups.
@@ -80,47 +85,18 @@ pub(crate) fn decode<K: Kernel>(kernel: K, cursor: &mut Cursor<'_>, wanted: &Wan
     let mut packed: Vec<Packed> = vec![[0; 4]; groups.len() * width];
     huge::advise(&mut packed);
     let mut fields = Vec::new();
-    let mut index = 0;
-    while index < in_file {
-        if wanted.stop_early && index >= groups.end {
-            break;
-        }
-        let inside = groups.contains(&index);
-        // Row groups that are treated alike.
-        let alike = if inside {
-            groups.end - index
-        } else if index < groups.start {
-            groups.start - index
-        } else {
-            in_file - index
-        };
-        let first_row = if inside { (index - groups.start) * width } else { 0 };
-        let rows = if inside { &mut packed[first_row..] } else { &mut [][..] };
-        let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
-        let count = match walk.guess(cursor.at, alike) {
-            Some(starts) => walk.lockstep(cursor, starts, first_row, rows, &mut done),
-            None => 0,
-        };
-        let count = if count == 0 {
-            done[0] = Some(walk.single(cursor, first_row, rows)?);
-            1
-        } else {
-            count
-        };
-        for (lane, done) in done.into_iter().take(count).enumerate() {
-            if let Some((first_chunk, group)) = done
-                && inside
-            {
-                fields.push(GroupFields { index: (index + lane) as u32, first_chunk, fields: group });
-            }
-        }
-        index += count;
+    walk.run(cursor, 0..groups.start, 0, &mut [], None)?;
+    walk.shared(cursor, groups.clone(), &mut packed, &mut fields, wanted.threads)?;
+    let finished = !wanted.stop_early || groups.end == in_file;
+    if finished {
+        walk.run(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
     let Engine { traits, mut wide, .. } = walk.engine;
     wide.sort_unstable_by_key(|(row, _)| *row);
-    Ok(Groups { fields, rows: Rows { packed, traits, wide }, in_file, finished: index == in_file })
+    Ok(Groups { fields, rows: Rows { packed, traits, wide }, in_file, finished })
 }
 
+#[derive(Clone)]
 struct Walk<'a, K> {
     kernel: K,
     bytes: &'a [u8],
@@ -136,6 +112,139 @@ struct Walk<'a, K> {
 }
 
 impl<K: Kernel> Walk<'_, K> {
+    /// Walks the row groups of these indices, all decoded or all not; the first decoded one has its rows
+    /// at the start of `rows`, which is row `first_row` of all.
+    fn run(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: Range<usize>,
+        first_row: usize,
+        rows: &mut [Packed],
+        mut fields: Option<&mut Vec<GroupFields>>,
+    ) -> Step<()> {
+        let mut index = indices.start;
+        let mut row = 0;
+        while index < indices.end {
+            let rows = rows.get_mut(row..).unwrap_or_default();
+            let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
+            let mut count = match self.guess(cursor.at, indices.end - index) {
+                Some(starts) => self.lockstep(cursor, starts, first_row + row, rows, &mut done),
+                None => 0,
+            };
+            if count == 0 {
+                done[0] = Some(self.single(cursor, first_row + row, rows)?);
+                count = 1;
+            }
+            for (lane, done) in done.into_iter().take(count).enumerate() {
+                if let (Some((first_chunk, group)), Some(fields)) = (done, &mut fields) {
+                    fields.push(GroupFields { index: (index + lane) as u32, first_chunk, fields: group });
+                }
+            }
+            index += count;
+            row += count * self.width;
+        }
+        Ok(())
+    }
+
+    /// As [`Walk::run`] for all decoded row groups, sharing them out among threads if that may pay.
+    fn shared(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: Range<usize>,
+        rows: &mut [Packed],
+        fields: &mut Vec<GroupFields>,
+        threads: usize,
+    ) -> Step<()> {
+        let mut done = 0;
+        if threads > 1 && indices.len() > threads && rows.len() >= WORTH_THREADS {
+            // The first row group tells how the others start.
+            self.run(cursor, indices.start..indices.start + 1, 0, rows, Some(fields))?;
+            done = 1 + self.parts(cursor, indices.start + 1..indices.end, rows, fields, threads);
+        }
+        let row = done * self.width;
+        let rest = rows.get_mut(row..).unwrap_or_default();
+        self.run(cursor, indices.start + done..indices.end, row, rest, Some(fields))
+    }
+
+    /// Walks parts of the row groups on a thread each, from starts that are guessed, and says how many
+    /// row groups are so: those up to the first part that does not end where the next one starts.
+    fn parts(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: Range<usize>,
+        rows: &mut [Packed],
+        fields: &mut Vec<GroupFields>,
+        threads: usize,
+    ) -> usize {
+        let Some(parts) = self.guess_parts(cursor.at, &indices, threads) else { return 0 };
+        let width = self.width;
+        // The row group before the parts has its rows before theirs.
+        let mut rest = rows.get_mut(width..).unwrap_or_default();
+        let mut results = std::thread::scope(|scope| {
+            let mut running = Vec::new();
+            for (start, part) in &parts {
+                let len = (part.len() * width).min(rest.len());
+                let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
+                rest = others;
+                let mut walk = self.clone();
+                walk.engine.wide.clear();
+                let (start, part) = (*start, part.clone());
+                let first_row = (1 + part.start - indices.start) * width;
+                let run = move || {
+                    let mut cursor = Cursor::new(walk.bytes, start);
+                    let mut fields = Vec::with_capacity(part.len());
+                    let walked = walk.run(&mut cursor, part, first_row, own, Some(&mut fields));
+                    (walked.is_ok().then_some(cursor.at), fields, walk.engine)
+                };
+                running.push(std::thread::Builder::new().spawn_scoped(scope, run));
+            }
+            // A thread that could not be started or that panicked has walked nothing.
+            running.into_iter().map(|thread| thread.ok()?.join().ok()).collect::<Vec<_>>()
+        });
+        let mut done = 0;
+        for ((start, part), result) in parts.into_iter().zip(results.drain(..)) {
+            let Some((Some(end), found, engine)) = result else { break };
+            let first = (1 + part.start - indices.start) * width;
+            let rows = rows.get_mut(first..first + part.len() * width).unwrap_or_default();
+            if start != cursor.at || !self.engine.adopt(engine, rows) {
+                break;
+            }
+            cursor.at = end;
+            done += part.len();
+            fields.extend(found);
+        }
+        done
+    }
+
+    /// Where parts of the row groups may start, of which the first starts at `start`.
+    fn guess_parts(
+        &self,
+        start: usize,
+        indices: &Range<usize>,
+        threads: usize,
+    ) -> Option<Vec<(usize, Range<usize>)>> {
+        let opening = self.opening.as_ref()?;
+        // Of many row groups the mean size is known better than from the first; of few, what follows
+        // them in the footer may be as long as one of them.
+        let size = match indices.len() {
+            len if len > 64 => (self.bytes.len() - start) / len,
+            _ => self.size,
+        };
+        let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
+        for part in 0..threads {
+            let first = indices.len() * part / threads;
+            let last = indices.len() * (part + 1) / threads;
+            let at = match first {
+                0 => start,
+                first => opening.find(self.bytes, start + first * size, size / 2, start + 1)?,
+            };
+            if first < last {
+                parts.push((at, indices.start + first..indices.start + last));
+            }
+        }
+        Some(parts)
+    }
+
     /// Walks the row group at the cursor.
     fn single(
         &mut self,

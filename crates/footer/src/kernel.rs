@@ -22,7 +22,7 @@ pub(crate) trait Task {
 
 /// Matches chunks against shapes. All kernels give the same answers wherever they give one; where one
 /// has no answer, the scalar walk has.
-pub(crate) trait Kernel: Copy {
+pub(crate) trait Kernel: Copy + Send {
     /// Runs `task` compiled for the kernel's processor.
     fn enter<T: Task>(self, task: T) -> T::Output;
 

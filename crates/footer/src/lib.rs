@@ -21,6 +21,7 @@
 mod avx512;
 mod boundary;
 mod buffer;
+mod check;
 mod chunk;
 mod decode;
 mod details;
@@ -34,6 +35,7 @@ mod format;
 mod glob;
 mod groups;
 mod huge;
+mod index;
 #[cfg(feature = "parquet")]
 mod interop;
 #[cfg(feature = "parquet")]
@@ -42,6 +44,8 @@ mod interop_arrow;
 mod interop_schema;
 mod kernel;
 mod logical;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod mapped;
 mod options;
 mod page_index;
 mod portable;
@@ -59,6 +63,7 @@ mod thrift_writer;
 mod trace;
 
 pub use buffer::FooterBytes;
+pub use check::Finding;
 pub use chunk::ColumnChunk;
 pub use details::{ChunkDetails, ColumnCryptoMetaData};
 pub use dump::{DumpLine, DumpValue, Root, dump};
@@ -69,6 +74,7 @@ pub use enums::{
 };
 pub use error::Error;
 pub use footer::Footer;
+pub use index::{FooterIndex, IndexedChunk};
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
 pub use options::{DEFAULT_TAIL_HINT, Options};

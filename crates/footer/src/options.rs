@@ -28,6 +28,7 @@ pub struct Options {
     pub(crate) schema: Option<Arc<Schema>>,
     pub(crate) tail_hint: usize,
     pub(crate) method: Method,
+    pub(crate) threads: usize,
 }
 
 /// One way to name columns.
@@ -57,6 +58,7 @@ impl Default for Options {
             schema: None,
             tail_hint: DEFAULT_TAIL_HINT,
             method: Method::Fastest,
+            threads: 1,
         }
     }
 }
@@ -132,6 +134,14 @@ impl Options {
     /// The bytes to read from the end of a file at first; a longer footer costs a second read.
     pub fn tail_hint(mut self, bytes: usize) -> Self {
         self.tail_hint = bytes;
+        self
+    }
+
+    /// Share row groups out among up to this many threads, where there are enough column chunks for it
+    /// to pay. One, unless said otherwise.
+    pub fn threads(mut self, threads: usize) -> Self {
+        // Row groups are walked from guessed starts: more threads than this only make more guesses.
+        self.threads = threads.clamp(1, 64);
         self
     }
 

@@ -60,6 +60,11 @@ impl<'a> RowGroup<'a> {
         self.fields().sorting_columns.as_deref()
     }
 
+    /// Where the row group's struct starts in the footer.
+    pub fn footer_offset(&self) -> usize {
+        self.fields().at as usize
+    }
+
     /// The number of decoded columns.
     pub fn num_columns(&self) -> usize {
         self.footer.num_columns()

@@ -81,6 +81,14 @@ pub(crate) fn wide(chunk: &Chunk) -> Packed {
     [0, 0, 0, locator(chunk.at as usize, 0) | WIDE]
 }
 
+/// Gives a row the new place of its traits.
+pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
+    let place = usize::from((row[3] >> 32) as u16);
+    if let Some(&place) = places.get(place) {
+        row[3] = row[3] & !(0xffff << 32) | u64::from(place) << 32;
+    }
+}
+
 /// The traits that occur, each once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TraitTable {
@@ -102,6 +110,11 @@ impl TraitTable {
 
     pub fn get(&self, place: u16) -> Option<&Traits> {
         self.list.get(usize::from(place))
+    }
+
+    /// All traits in the order of their places.
+    pub fn list(&self) -> &[Traits] {
+        &self.list
     }
 }
 

@@ -4,8 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+#[cfg(all(unix, target_pointer_width = "64"))]
+use crate::buffer::FooterBytes;
 use crate::error::Error;
 use crate::footer::Footer;
+#[cfg(all(unix, target_pointer_width = "64"))]
+use crate::mapped::Mapped;
 use crate::options::Options;
 use crate::tail;
 
@@ -92,6 +96,36 @@ impl Footer {
         let path = path.as_ref();
         let file = open_regular(path)?;
         Self::read(&file, &path.display().to_string(), options)
+    }
+
+    /// As [`Footer::open_with`], with the footer mapped from the file instead of read: for footers of
+    /// hundreds of megabytes in the page cache, of which copying takes longer than decoding.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::open_with`]; and the file cannot be mapped.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change or shorten the file as long as the footer or any slice of it lives: mapped
+    /// bytes change with the file, and those cut off end the process when touched.
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let file = open_regular(path)?;
+        let reading = |error: io::Error| Error::io("reading the footer", &error).in_path(path);
+        let file_len = RangeReader::len(&file).map_err(reading)?;
+        let mut end = [0; tail::TAIL_LEN as usize];
+        let tail_len = file_len.min(tail::TAIL_LEN);
+        let end = &mut end[..tail_len as usize];
+        file.read_exact_at(file_len - tail_len, end).map_err(reading)?;
+        let len = tail::metadata_len(end, file_len).map_err(|error| error.in_file(&name))?;
+        let start = file_len - tail::TAIL_LEN - len;
+        // SAFETY: the caller vouches for the file.
+        let mapped = unsafe { Mapped::new(&file, start, len as usize) };
+        let mapped = mapped.map_err(|error| Error::io("mapping the footer", &error).in_path(path))?;
+        Self::decode_in_file(FooterBytes::from_owner(mapped), options, Some(&name), Some(file_len))
     }
 
     /// Reads the footer from `reader`, which errors call `name`: one read of the last bytes, as many as

@@ -42,6 +42,7 @@ pub fn exercise(bytes: &[u8]) -> bool {
             let _ = (chunk.offset_index_range().is_ok(), chunk.column_index_range().is_ok());
         }
     }
+    footer.check(|finding| assert!(!finding.to_string().is_empty()));
     true
 }
 
@@ -69,8 +70,8 @@ fn a_footer_cut_off_anywhere_is_an_error() {
 #[test]
 fn every_byte_may_be_any_other() {
     for bytes in small_files().into_iter().take(6).step_by(5) {
-        for at in 0..bytes.len() {
-            for change in [0x01, 0x0f, 0x10, 0x80, 0xff] {
+        for at in (0..bytes.len()).step_by(3) {
+            for change in [0x01, 0x0f, 0x80, 0xff] {
                 let mut bytes = bytes.clone();
                 bytes[at] ^= change;
                 exercise(&bytes);

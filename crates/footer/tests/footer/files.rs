@@ -115,3 +115,24 @@ fn an_error_within_the_footer_of_a_file_names_both_offsets() {
     let error = Footer::from_file_bytes(&file, &Options::new()).unwrap_err();
     assert_eq!(error.place(), format!("version, byte 1 of the footer, byte {} of the file", start + 1));
 }
+
+#[cfg(all(unix, target_pointer_width = "64"))]
+#[test]
+fn a_mapped_footer_is_the_same_as_one_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.parquet");
+    let file = samples::write(&samples::nested(1000), samples::settings().remove(0).1);
+    // Footers at any distance from a page's start.
+    for padding in [0, 1, 4095, 70_000] {
+        let mut padded = vec![0; padding];
+        padded.extend_from_slice(&file);
+        fs::write(&path, &padded).unwrap();
+        // SAFETY: nobody else knows the file.
+        let footer = unsafe { Footer::open_mapped(&path, &Options::new()) }.unwrap();
+        assert_equal(&footer, &by_parquet(samples::metadata(&file)).unwrap());
+    }
+    fs::write(&path, b"").unwrap();
+    // SAFETY: as above.
+    let error = unsafe { Footer::open_mapped(&path, &Options::new()) }.unwrap_err();
+    assert!(error.what().contains("found an empty one") && error.place().contains("data.parquet"), "{error}");
+}

@@ -1,9 +1,11 @@
 //! Tests of the footer decoder from outside: against the `parquet` crate, and against broken bytes.
 
 mod broken;
+mod checks;
 mod equality;
 mod files;
 mod handmade;
+mod indexes;
 #[cfg(feature = "parquet")]
 mod interop;
 mod methods;

@@ -261,3 +261,43 @@ proptest! {
         assert_agreement(&bytes, &selections(18)[selection]);
     }
 }
+
+#[test]
+fn threads_give_what_one_thread_gives() {
+    for kind in [SyntheticColumns::Text, SyntheticColumns::Mixed] {
+        let bytes = SyntheticFooter { columns: 1500, row_groups: 23, kind, seed: 11 }.bytes();
+        for options in
+            [Options::new(), Options::new().row_groups(2..21), Options::new().row_groups_where(|_| true)]
+        {
+            let one = everything(&Footer::decode(bytes.as_slice(), &options));
+            for threads in [2, 3, 8, 40] {
+                let more = everything(&Footer::decode(bytes.as_slice(), &options.clone().threads(threads)));
+                assert!(one == more, "{threads} threads differ from one");
+            }
+        }
+        // A fault in any part is the same fault.
+        for at in (1..20).map(|part| bytes.len() * part / 20) {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 40].fill(0xff);
+            let one = everything(&Footer::decode(bytes.as_slice(), &Options::new()));
+            assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(3))));
+        }
+    }
+}
+
+#[test]
+fn row_groups_of_unequal_sizes_are_the_same_on_any_threads() {
+    // Sizes that grow and shrink mislead the guesses.
+    let mut count = 0_usize;
+    let bytes = many(60, 600, |writer, _| {
+        let group = count / 600;
+        count += 1;
+        writer.begin(12);
+        writer.binary(5, &vec![9; if group.is_multiple_of(7) { 90 } else { group % 5 }]);
+        writer.stop();
+    });
+    let one = everything(&Footer::decode(bytes.as_slice(), &Options::new().method(Method::Scalar)));
+    for threads in [1, 2, 5] {
+        assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(threads))));
+    }
+}

@@ -1,0 +1,376 @@
+//! Whether what a footer says can be true: of itself, of its file, of its page indexes.
+//!
+//! Decoding refuses what cannot be read. This finds what can be read and is wrong: sizes past the end
+//! of the file, chunks that overlap, counts that do not add up. It finds all there is, not the first.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::chunk::ColumnChunk;
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::page_index::{ColumnIndex, OffsetIndex};
+use crate::row_group::RowGroup;
+use crate::source::RangeReader;
+use crate::tail::TAIL_LEN;
+
+/// The magic that a file starts with.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// Something wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was expected and what was found.
+    pub what: String,
+    /// The Thrift path of it, or of the struct that says it.
+    pub path: String,
+    /// The byte of the footer at which that struct starts.
+    pub offset: Option<u64>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        if !self.path.is_empty() {
+            write!(f, " - {}", self.path)?;
+        }
+        match self.offset {
+            Some(offset) => write!(f, ", byte {offset} of the footer"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Footer {
+    /// Tells `found` everything that is wrong in what the decoded part of the footer says of itself and,
+    /// where the file's length is known, of the file.
+    pub fn check(&self, mut found: impl FnMut(Finding)) {
+        Check { footer: self, found: &mut found }.footer();
+    }
+
+    /// As [`Footer::check`]; and reads the file's first bytes and the page indexes of the decoded column
+    /// chunks, to tell what is wrong with those.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn check_file<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        mut found: impl FnMut(Finding),
+    ) -> Result<(), Error> {
+        let mut check = Check { footer: self, found: &mut found };
+        check.footer();
+        let mut magic = [0; 4];
+        let reading = |error| self.name_error(Error::io("reading the file's first bytes", &error));
+        reader.read_exact_at(0, &mut magic).map_err(reading)?;
+        if &magic != MAGIC {
+            let what =
+                format!("expected the magic `PAR1` at the file's start, found `{}`", magic.escape_ascii());
+            check.tell(what, String::new(), None);
+        }
+        for chunk in self.row_groups().flat_map(|group| group.columns()) {
+            let offsets = chunk.read_offset_index(reader);
+            let bounds = chunk.read_column_index(reader);
+            for error in [offsets.as_ref().err(), bounds.as_ref().err()].into_iter().flatten() {
+                check.chunk(&chunk, error.what(), "");
+            }
+            check.page_indexes(&chunk, offsets.ok().flatten().as_ref(), bounds.ok().flatten().as_ref());
+        }
+        Ok(())
+    }
+}
+
+struct Check<'a, 'f> {
+    footer: &'a Footer,
+    found: &'f mut dyn FnMut(Finding),
+}
+
+impl Check<'_, '_> {
+    fn tell(&mut self, what: String, path: String, offset: Option<u64>) {
+        (self.found)(Finding { what, path, offset });
+    }
+
+    fn chunk(&mut self, chunk: &ColumnChunk<'_>, what: String, below: &str) {
+        let path = format!("row_groups[{}].columns[{}]{below}", chunk.row_group().index(), chunk.leaf());
+        self.tell(what, path, Some(chunk.footer_offset() as u64));
+    }
+
+    fn group(&mut self, group: &RowGroup<'_>, what: String, below: &str) {
+        let path = format!("row_groups[{}]{below}", group.index());
+        self.tell(what, path, Some(group.footer_offset() as u64));
+    }
+
+    /// The part of the file that data and indexes may stand in.
+    fn body(&self) -> Range<u64> {
+        let end = self.footer.file_len().map(|len| len - TAIL_LEN.min(len));
+        let end = end.map_or(u64::MAX, |end| end.saturating_sub(self.footer.footer_len() as u64));
+        MAGIC.len() as u64..end
+    }
+
+    fn footer(&mut self) {
+        let footer = self.footer;
+        if let Err(error) = footer.complete() {
+            self.tell(error.what(), error.path().to_string(), error.offset());
+        }
+        if !matches!(footer.version(), 1 | 2) {
+            let what = format!("expected version 1 or 2, found {}", footer.version());
+            self.tell(what, "version".to_string(), None);
+        }
+        let leaves = footer.schema().num_leaves();
+        if let Some(orders) = footer.column_orders().filter(|orders| orders.len() != leaves) {
+            let what =
+                format!("expected {leaves} column orders, one for each column, found {}", orders.len());
+            self.tell(what, "column_orders".to_string(), None);
+        }
+        if footer.num_row_groups() == footer.num_row_groups_in_file() {
+            let rows = footer.row_groups().map(|group| i128::from(group.num_rows())).sum::<i128>();
+            if rows != i128::from(footer.num_rows()) {
+                let what = format!("expected the row groups' {rows} rows, found {}", footer.num_rows());
+                self.tell(what, "num_rows".to_string(), None);
+            }
+        }
+        // Everything that has a place in the file: data, bloom filters, indexes.
+        let mut ranges: Vec<(Range<u64>, usize, usize, &str)> = Vec::new();
+        for group in footer.row_groups() {
+            self.row_group(&group);
+            for chunk in group.columns() {
+                for (range, name) in self.column_chunk(&chunk) {
+                    ranges.push((range, group.position(), chunk.position(), name));
+                }
+            }
+        }
+        self.overlaps(ranges);
+    }
+
+    fn row_group(&mut self, group: &RowGroup<'_>) {
+        if let Some(ordinal) = group.ordinal()
+            && i64::from(ordinal) != group.index() as i64
+        {
+            self.group(group, format!("expected the ordinal {}, found {ordinal}", group.index()), ".ordinal");
+        }
+        let leaves = self.footer.schema().num_leaves();
+        for by in group.sorting_columns().into_iter().flatten() {
+            if usize::try_from(by.column_idx).is_ok_and(|index| index < leaves) {
+                continue;
+            }
+            let what = format!("expected the index of one of {leaves} columns, found {}", by.column_idx);
+            self.group(group, what, ".sorting_columns");
+        }
+        // Sums say something only of all columns, and only if all are in plain text and in this file.
+        if group.num_columns() != leaves || group.columns().any(|chunk| !chunk.has_metadata()) {
+            return;
+        }
+        let compressed: i128 = group.columns().map(|chunk| i128::from(chunk.compressed_size())).sum();
+        let uncompressed: i128 = group.columns().map(|chunk| i128::from(chunk.uncompressed_size())).sum();
+        if let Some(total) = group.total_compressed_size()
+            && i128::from(total) != compressed
+        {
+            let what = format!("expected the columns' {compressed} compressed bytes, found {total}");
+            self.group(group, what, ".total_compressed_size");
+        }
+        if i128::from(group.total_byte_size()) != uncompressed {
+            let what =
+                format!("expected the columns' {uncompressed} bytes, found {}", group.total_byte_size());
+            self.group(group, what, ".total_byte_size");
+        }
+        let first = group.column(0).map(|chunk| chunk.byte_range().start);
+        if let (Some(first), Some(offset)) = (first, group.file_offset())
+            && u64::try_from(offset) != Ok(first)
+        {
+            let what = format!("expected the first column's offset {first}, found {offset}");
+            self.group(group, what, ".file_offset");
+        }
+    }
+
+    /// Checks a chunk by itself and gives its places in the file.
+    fn column_chunk(&mut self, chunk: &ColumnChunk<'_>) -> Vec<(Range<u64>, &'static str)> {
+        let mut ranges = Vec::new();
+        if let Err(error) = chunk.readable() {
+            self.chunk(chunk, error.what(), ".meta_data");
+        }
+        let details = match chunk.details() {
+            Ok(details) => details,
+            Err(error) => {
+                self.chunk(chunk, error.what(), "");
+                return ranges;
+            }
+        };
+        // With a file path the data stands in another file, of which nothing is known here.
+        let here = details.file_path.is_none();
+        if chunk.has_metadata() {
+            self.counts(chunk, &details);
+            if let Some(offset) = chunk.dictionary_page_offset()
+                && (offset <= 0 || offset >= chunk.data_page_offset())
+            {
+                let data = chunk.data_page_offset();
+                let what = format!(
+                    "expected a dictionary page before the data page at {data}, found one at {offset}"
+                );
+                self.chunk(chunk, what, ".meta_data.dictionary_page_offset");
+            }
+            if here && chunk.compressed_size() > 0 {
+                ranges.push((chunk.byte_range(), "data"));
+            }
+        }
+        let places = [
+            ("offset_index", details.offset_index_offset, details.offset_index_length),
+            ("column_index", details.column_index_offset, details.column_index_length),
+            ("bloom_filter", details.bloom_filter_offset, details.bloom_filter_length),
+        ];
+        for (name, offset, length) in places {
+            let Some(offset) = offset else { continue };
+            match (u64::try_from(offset), length.map(u64::try_from)) {
+                (Ok(offset), Some(Ok(length))) => ranges.push((offset..offset.saturating_add(length), name)),
+                // Old bloom filters have an offset alone; indexes are of no use without a length.
+                (Ok(_), None) if name == "bloom_filter" => {}
+                _ => {
+                    let length = length.map_or("none".to_string(), |length| length.to_string());
+                    let what =
+                        format!("expected an offset and a length of the {name}, found {offset} and {length}");
+                    self.chunk(chunk, what, "");
+                }
+            }
+        }
+        let body = self.body();
+        ranges.retain(|(range, name)| {
+            let inside = range.start >= body.start && range.end <= body.end;
+            if !inside {
+                let what =
+                    format!("expected {name} within bytes {body:?} of the file, found it at {range:?}");
+                self.chunk(chunk, what, "");
+            }
+            inside
+        });
+        ranges
+    }
+
+    fn counts(&mut self, chunk: &ColumnChunk<'_>, details: &crate::ChunkDetails<'_>) {
+        let (values, rows) = (chunk.num_values(), chunk.row_group().num_rows());
+        let element = chunk.element();
+        if element.max_rep() == 0 && values != rows {
+            let what = format!("expected the row group's {rows} values, found {values}");
+            self.chunk(chunk, what, ".meta_data.num_values");
+        }
+        if let Some(path) = &details.path_in_schema
+            && *path != element.path_names()
+        {
+            let what = format!("expected the path `{}`, found `{}`", element.path(), path.join("."));
+            self.chunk(chunk, what, ".meta_data.path_in_schema");
+        }
+        let nulls = details.statistics.and_then(|statistics| statistics.null_count);
+        if let Some(nulls) = nulls.filter(|nulls| !(0..=values).contains(nulls)) {
+            let what = format!("expected 0 to {values} nulls, found {nulls}");
+            self.chunk(chunk, what, ".meta_data.statistics.null_count");
+        }
+        if let Some(sizes) = &details.size_statistics {
+            let histograms = [
+                ("repetition_level_histogram", &sizes.repetition_level_histogram, element.max_rep()),
+                ("definition_level_histogram", &sizes.definition_level_histogram, element.max_def()),
+            ];
+            for (name, histogram, max) in histograms {
+                let Some(histogram) = histogram.as_ref().filter(|histogram| !histogram.is_empty()) else {
+                    continue;
+                };
+                let sum: i128 = histogram.iter().map(|&count| i128::from(count)).sum();
+                if histogram.len() as u64 != u64::from(max) + 1 || sum != i128::from(values) {
+                    let len = histogram.len();
+                    let what = format!(
+                        "expected {values} values on {} levels, found {sum} on {len}",
+                        u64::from(max) + 1
+                    );
+                    self.chunk(chunk, what, &format!(".meta_data.size_statistics.{name}"));
+                }
+            }
+        }
+    }
+
+    fn overlaps(&mut self, mut ranges: Vec<(Range<u64>, usize, usize, &str)>) {
+        ranges.sort_unstable_by_key(|(range, _, _, _)| (range.start, range.end));
+        let mut furthest: Option<&(Range<u64>, usize, usize, &str)> = None;
+        for entry in &ranges {
+            let (range, group, column, name) = entry;
+            if let Some((before, other_group, other_column, other_name)) = furthest
+                && range.start < before.end
+                && let Some(chunk) = self.footer.column_chunk(*group, *column)
+                && let Some(other) = self.footer.column_chunk(*other_group, *other_column)
+            {
+                let what = format!(
+                    "expected {name} apart from all else, found it at {range:?}, in {other_name} of \
+                     row_groups[{}].columns[{}] at {before:?}",
+                    other.row_group().index(),
+                    other.leaf(),
+                );
+                self.chunk(&chunk, what, "");
+            }
+            if furthest.is_none_or(|(before, ..)| range.end > before.end) {
+                furthest = Some(entry);
+            }
+        }
+    }
+
+    fn page_indexes(
+        &mut self,
+        chunk: &ColumnChunk<'_>,
+        offsets: Option<&OffsetIndex>,
+        bounds: Option<&ColumnIndex>,
+    ) {
+        let data = chunk.byte_range();
+        if let Some(offsets) = offsets {
+            let mut end = data.start;
+            let mut row = -1;
+            for (page, location) in offsets.page_locations.iter().enumerate() {
+                // Neither is negative: decoding refuses that.
+                let start = location.offset as u64;
+                if start < end || start.saturating_add(location.compressed_page_size as u64) > data.end {
+                    let what =
+                        format!("expected page {page} within bytes {:?}, found it at {start}", end..data.end);
+                    self.chunk(chunk, what, ", offset index");
+                }
+                if location.first_row_index <= row || (page == 0 && location.first_row_index != 0) {
+                    let found = location.first_row_index;
+                    let what =
+                        format!("expected page {page} to start with a row after {row}, found row {found}");
+                    self.chunk(chunk, what, ", offset index");
+                }
+                end = start.saturating_add(location.compressed_page_size as u64);
+                row = location.first_row_index;
+            }
+            if row >= chunk.row_group().num_rows() && row > 0 {
+                let rows = chunk.row_group().num_rows();
+                self.chunk(
+                    chunk,
+                    format!("expected pages of {rows} rows, found one of row {row}"),
+                    ", offset index",
+                );
+            }
+            let first = offsets.page_locations.first().map(|page| page.offset);
+            if let Some(first) = first.filter(|&first| first != chunk.data_page_offset()) {
+                let data = chunk.data_page_offset();
+                self.chunk(
+                    chunk,
+                    format!("expected the first data page at {data}, found it at {first}"),
+                    ", offset index",
+                );
+            }
+        }
+        if let (Some(offsets), Some(bounds)) = (offsets, bounds)
+            && offsets.page_locations.len() != bounds.num_pages()
+        {
+            let (expected, found) = (offsets.page_locations.len(), bounds.num_pages());
+            self.chunk(
+                chunk,
+                format!("expected the offset index's {expected} pages, found {found}"),
+                ", column index",
+            );
+        }
+        let nulls = bounds.and_then(ColumnIndex::null_counts);
+        if let (Some(nulls), Ok(Some(count))) = (nulls, chunk.null_count()) {
+            let sum: i128 = nulls.iter().map(|&nulls| i128::from(nulls)).sum();
+            if sum != i128::from(count) {
+                let what = format!("expected the statistics' {count} nulls, found {sum} in all pages");
+                self.chunk(chunk, what, ", column index");
+            }
+        }
+    }
+}
