@@ -9,6 +9,7 @@
 //! written.
 
 mod bench;
+mod checked;
 mod chunks;
 mod columns;
 mod dataset;
@@ -91,6 +92,9 @@ pub(crate) struct FooterArgs {
     /// The footer's Thrift: byte offset, field id, name and value (-v: long values whole).
     #[arg(long, help_heading = "Views")]
     dump: bool,
+    /// Everything that is wrong: offsets, sizes, overlaps, counts, indexes (exit code 1 if anything is).
+    #[arg(long, help_heading = "Views")]
+    check: bool,
     /// Time the decoding of the footer: our ways and the parquet crate's.
     #[arg(long, help_heading = "Views")]
     bench: bool,
@@ -112,8 +116,18 @@ pub(crate) struct FooterArgs {
     tail_hint: usize,
 }
 
-const VIEWS: [&str; 9] =
-    ["schema", "row_groups", "columns", "statistics", "page_index", "key_value", "sizes", "dump", "bench"];
+const VIEWS: [&str; 10] = [
+    "schema",
+    "row_groups",
+    "columns",
+    "statistics",
+    "page_index",
+    "key_value",
+    "sizes",
+    "dump",
+    "check",
+    "bench",
+];
 
 /// What can be shown of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +140,7 @@ pub(crate) enum View {
     KeyValue,
     Sizes,
     Dump,
+    Check,
     Bench,
 }
 
@@ -141,6 +156,7 @@ impl View {
             View::KeyValue => "keys and values",
             View::Sizes => "sizes",
             View::Dump => "dump",
+            View::Check => "check",
             View::Bench => "bench",
         }
     }
@@ -157,6 +173,7 @@ impl FooterArgs {
             (self.key_value, View::KeyValue),
             (self.sizes, View::Sizes),
             (self.dump, View::Dump),
+            (self.check, View::Check),
             (self.bench, View::Bench),
         ];
         asked.into_iter().filter_map(|(asked, view)| asked.then_some(view)).collect()

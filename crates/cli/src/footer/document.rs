@@ -9,7 +9,9 @@ use serde::{Serialize, Serializer};
 use crate::footer::open_file::OpenFile;
 use crate::footer::summary::FooterSummary;
 use crate::footer::{Run, View};
-use crate::footer::{bench, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics};
+use crate::footer::{
+    bench, checked, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics,
+};
 
 /// The document of a run. Serialising it does the work, so it can be done once.
 pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);
@@ -81,6 +83,7 @@ impl Serialize for Views<'_> {
                 View::PageIndex => views.serialize_field("page_index", &page_index::json(file)),
                 View::KeyValue => views.serialize_field("key_value", &key_value::json(file)),
                 View::Sizes => views.serialize_field("sizes", &sizes::sizes(file)),
+                View::Check => views.serialize_field("check", &checked::json(file)),
                 View::Bench => views.serialize_field("bench", &bench::bench(file, self.cancel)),
                 View::Dump => views.serialize_field("dump", &dumped::DumpDoc(file)),
             }?;

@@ -87,7 +87,7 @@ impl OpenFile {
         let open = || {
             let failed = |error: std::io::Error| {
                 let what = format!("opening the file again failed: {error}");
-                self.fault.borrow_mut().get_or_insert(Error::failure(what, &self.name, ""));
+                self.fail(|| Error::failure(what, &self.name, ""));
             };
             File::open(&self.place).map_err(failed).ok()
         };
@@ -96,10 +96,12 @@ impl OpenFile {
 
     /// What was read; a fault is remembered.
     pub(crate) fn or_fault<T>(&self, result: Result<T, sawmill_footer::Error>) -> Option<T> {
-        let remember = |error| {
-            self.fault.borrow_mut().get_or_insert_with(|| failure(&error));
-        };
-        result.map_err(remember).ok()
+        result.map_err(|error| self.fail(|| failure(&error))).ok()
+    }
+
+    /// Remembers what is wrong with the file, unless something else is already.
+    pub(crate) fn fail(&self, fault: impl FnOnce() -> Error) {
+        self.fault.borrow_mut().get_or_insert_with(fault);
     }
 
     /// The first fault that a view met.

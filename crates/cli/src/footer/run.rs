@@ -18,7 +18,7 @@ use crate::footer::open_file::{OpenFile, failure, name_of};
 use crate::footer::summary::{self, FooterSummary, decode};
 use crate::footer::text::JsonSafe;
 use crate::footer::{
-    bench, chunks, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics,
+    bench, checked, chunks, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics,
 };
 
 /// How the output is written.
@@ -99,7 +99,7 @@ impl<'r> Run<'r> {
                     // Nobody is left to hear that standard error is closed.
                     let _ = writeln!(stderr, "error: {error}");
                 }
-                let what = format!("{total} of {} files could not be read", self.files.len());
+                let what = format!("{total} of {} files are wrong or could not be read", self.files.len());
                 Err(Error::failure(what, "", ""))
             }
         }
@@ -287,6 +287,7 @@ fn show(
         View::PageIndex => page_index::text(file, whole, out),
         View::KeyValue => key_value::text(file, whole, out),
         View::Sizes => sizes::text(file, whole, out),
+        View::Check => checked::text(file, out),
         View::Bench => bench::text(file, cancel, out),
         View::Dump => dumped::text(file, whole, out),
     }

@@ -517,6 +517,33 @@ fn a_schema_of_any_depth_is_shown() {
 }
 
 #[test]
+fn what_is_wrong_in_a_file_is_told_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    contacts(dir.path(), "200k", "1");
+    let good = dir.path().join("contacts-00000.parquet");
+    assert!(view(&good, &["--check"]).ok().out.contains("nothing wrong"));
+    assert_eq!(
+        view(&good, &["--check", "--json"]).ok().json()["files"][0]["views"]["check"],
+        Value::Array(vec![])
+    );
+    // The chunks of these lie over one another, and there are fewer bytes than they say.
+    let bad = dir.path().join("bad.parquet");
+    raw_footer(&bad, 2, 3, "");
+    let ran = view(&bad, &["--check"]);
+    assert!(
+        ran.out.lines().count() > 1 && ran.out.contains("byte") && ran.out.contains("row_groups[0]"),
+        "{}",
+        ran.out
+    );
+    let lines = ran.out.lines().count();
+    assert!(ran.fails(1).contains(&format!("{lines} things are wrong")));
+    let json = view(&bad, &["--check", "--json"]).json();
+    let findings = json["files"][0]["views"]["check"].as_array().unwrap();
+    assert_eq!(findings.len(), lines);
+    assert!(findings.iter().any(|finding| finding["file_offset"].is_u64()), "{findings:?}");
+}
+
+#[test]
 fn decoders_are_timed_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
     contacts(dir.path(), "10", "1");
