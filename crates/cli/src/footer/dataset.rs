@@ -213,7 +213,7 @@ impl Dataset {
             .filter(|(_, (_, without))| *without > 0)
             .map(|(path, (chunks, without))| Bare { path, chunks, without })
             .collect();
-        bare.sort_by(|a, b| b.without.cmp(&a.without));
+        bare.sort_by_key(|column| std::cmp::Reverse(column.without));
         bare
     }
 

@@ -218,7 +218,7 @@ fn footer_fields(file: &OpenFile, columns: &mut [ColumnSize]) -> Vec<FieldSize> 
             fields.push(FieldSize { field, bytes });
         }
     }
-    fields.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    fields.sort_by_key(|field| std::cmp::Reverse(field.bytes));
     fields
 }
 
