@@ -58,14 +58,16 @@ impl Console {
 
     /// Prints a result: `text` for people, or `value` with `--json`.
     pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
-        let out = if self.json {
-            let json = serde_json::to_string_pretty(value);
-            json.map_err(|e| Error::failure(e.to_string(), "the result", ""))? + "\n"
-        } else {
-            text()
-        };
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Error::output(&e))
+        if !self.json {
+            return print(&text());
+        }
+        let json = serde_json::to_string_pretty(value);
+        print(&(json.map_err(|e| Error::failure(e.to_string(), "the result", ""))? + "\n"))
+    }
+
+    /// Prints the first part of a result that has more to come; `--json` prints all at the end.
+    pub(crate) fn text(self, text: &str) -> Result<(), Error> {
+        if self.json { Ok(()) } else { print(text) }
     }
 
     /// Standard output for results that are written piece by piece, buffered: flush it in the end.
@@ -127,4 +129,9 @@ impl Console {
             result
         })
     }
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Error::output(&e))
 }

@@ -9,6 +9,7 @@ pub(crate) struct Error {
     place: String,
     advice: String,
     exit: Exit,
+    made_table: Option<bool>,
 }
 
 /// Exit codes. 2 is clap's, for a command line that makes no sense.
@@ -33,7 +34,7 @@ impl Error {
         place: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Error { what: what.into(), place: place.into(), advice: advice.into(), exit }
+        Error { what: what.into(), place: place.into(), advice: advice.into(), exit, made_table: None }
     }
 
     pub(crate) fn usage(
@@ -52,11 +53,6 @@ impl Error {
         Self::new(Exit::Failure, what, place, advice)
     }
 
-    /// The command was told to stop.
-    pub(crate) fn interrupted(advice: impl Into<String>) -> Self {
-        Self::new(Exit::Interrupted, "interrupted", "", advice)
-    }
-
     /// Standard output could not be written.
     pub(crate) fn output(error: &std::io::Error) -> Self {
         let exit = match error.kind() {
@@ -64,6 +60,17 @@ impl Error {
             _ => Exit::Failure,
         };
         Self::new(exit, format!("writing failed: {error}"), "standard output", "make room or write elsewhere")
+    }
+
+    /// The same, said of something that happened when the table was in its place already.
+    pub(crate) fn after_loading(self) -> Self {
+        Error { made_table: Some(true), ..self }
+    }
+
+    /// What a load that ended with this error may have left: nothing (`None`), an unfinished load
+    /// (`false`), or a table in its place (`true`).
+    pub(crate) fn made_table(&self) -> Option<bool> {
+        self.made_table
     }
 
     pub(crate) fn exit(&self) -> Exit {
@@ -100,5 +107,22 @@ impl From<sawmill_localpg::Error> for Error {
 impl From<sawmill_footer::Error> for Error {
     fn from(error: sawmill_footer::Error) -> Self {
         Self::failure(error.what(), error.place(), error.advice())
+    }
+}
+
+impl From<sawmill_loader::Error> for Error {
+    fn from(error: sawmill_loader::Error) -> Self {
+        use sawmill_loader::Kind;
+        let exit = match error.kind() {
+            Kind::Cancelled => Exit::Interrupted,
+            Kind::Config => Exit::Usage,
+            Kind::Mismatch => Exit::Mismatch,
+            _ => Exit::Failure,
+        };
+        let made_table = match error.kind() {
+            Kind::Config | Kind::Exists | Kind::Busy | Kind::Schema => None,
+            _ => Some(false),
+        };
+        Error { made_table, ..Self::new(exit, error.what(), error.place(), error.advice()) }
     }
 }

@@ -42,7 +42,6 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::inputs;
 pub(crate) use run::Run;
-#[allow(unused_imports, reason = "for other commands that show the files they made")]
 pub(crate) use summary::{FooterSummary, summarise, table_of};
 
 /// Decode the footers of Parquet files and show what they say.

@@ -4,13 +4,17 @@
 //! its arguments, what it calls, what it prints.
 
 mod console;
+mod demo;
 mod error;
 mod footer;
 mod r#gen;
 mod globs;
 mod inputs;
 mod interrupt;
+mod load;
 mod phases;
+mod target;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -55,8 +59,11 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Demo(demo::DemoArgs),
     Gen(r#gen::GenArgs),
     Footer(footer::FooterArgs),
+    Load(load::LoadArgs),
+    Verify(verify::VerifyArgs),
     /// Print the completion script of a shell.
     #[command(after_help = "\
 Examples:
@@ -86,8 +93,11 @@ fn run(command: &Command, console: Console) -> Result<(), Error> {
     let cancel = interrupt::on_signal()
         .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
     match command {
+        Command::Demo(args) => demo::run(args, console, &cancel),
         Command::Gen(args) => r#gen::run(args, console, &cancel),
         Command::Footer(args) => footer::run(args, console, &cancel),
+        Command::Load(args) => load::run(args, console, &cancel),
+        Command::Verify(args) => verify::run(args, console, &cancel),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);

@@ -1,1 +1,52 @@
-//! Loads Parquet into database servers.
+//! Loads Parquet into database servers: exactly once, and provably.
+//!
+//! ```text
+//! Source ─ plan ─▶ Schedule of units ─▶ decode ─▶ encode ═bounded channel═▶ COPY ─▶ commit + checkpoint
+//!                                       └── one thread ──┘                  └── one connection ──┘
+//! ```
+//!
+//! A [`Source`] (such as [`ParquetFiles`]) plans units of rows; [`load`] has them decoded, encoded and sent by
+//! as many pairs of threads as there are connections; a [`Target`] (such as [`Postgres`]) commits each
+//! unit together with a record of it, so that the same call after any failure finishes exactly what is missing.
+//! An order-independent sum over the rows' bytes ([`ContentSum`]) is taken on the way and again from the target
+//! to prove that both hold the same.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use sawmill_loader::{Control, LoadOptions, ParquetFiles, Postgres, load};
+//!
+//! let cancel = AtomicBool::new(false);
+//! let profile = sawmill_profile::Profile::new();
+//! let phase = profile.phase("load");
+//! let source = ParquetFiles::open(&["taxi.parquet"])?;
+//! let target = Postgres::new("postgres://localhost/postgres".parse()?, "public.taxi".parse()?);
+//! let options = LoadOptions { verify: true, ..LoadOptions::default() };
+//! let report = load(&source, &target, &options, &Control::new(&cancel, &phase))?;
+//! println!("{} rows, content sum {}", report.rows, report.content.content_sum);
+//! # Ok::<(), sawmill_loader::Error>(())
+//! ```
+
+mod buffers;
+mod content_sum;
+mod control;
+mod error;
+mod load;
+mod parquet_files;
+mod parquet_reader;
+mod parquet_schema;
+mod postgres;
+mod schedule;
+mod source;
+mod target;
+mod verify;
+mod worker;
+
+pub use content_sum::{ContentSum, Tally};
+pub use control::Control;
+pub use error::{Error, Kind, Result};
+pub use load::{LoadOptions, LoadReport, load};
+pub use parquet_files::ParquetFiles;
+pub use postgres::{Forgotten, Mode, Postgres, Server, TableName, forget, verify};
+pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
+pub use target::{BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter};
+pub use verify::Verification;

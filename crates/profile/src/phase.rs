@@ -1,41 +1,110 @@
-//! Phases of a run: named stretches of wall time with the CPU, memory, rows and bytes they took.
+//! Phases of a run: named stretches of wall time with the CPU, memory, rows and bytes they took,
+//! and with the spans of the threads that worked in them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::process;
+use crate::hardware::{Hardware, HardwareCounters, HardwareSnapshot};
+use crate::ledger::{AttachedThread, SpanSink};
+use crate::peak_memory::PeakMemory;
+use crate::span_report::ThreadReport;
+use crate::{process, seconds};
 
-/// One measured run: the phases that were finished in it, in their order. Clones share it.
-#[derive(Clone, Debug, Default)]
+/// One measured run: the phases that were finished in it. Clones share it.
+#[derive(Clone, Debug)]
 pub struct Profile {
-    finished: Arc<Mutex<Vec<PhaseReport>>>,
+    run: Arc<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    started: Instant,
+    phases_started: AtomicU64,
+    hardware: Option<HardwareCounters>,
+    finished: Mutex<Vec<Finished>>,
+}
+
+/// A finished phase. Its sink is kept, because a thread of it may be detached later.
+#[derive(Debug)]
+struct Finished {
+    order: u64,
+    report: PhaseReport,
+    sink: SpanSink,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Profile {
     /// A run without phases.
     pub fn new() -> Self {
-        Self::default()
+        Self::starting(None)
+    }
+
+    /// A run whose phases carry hardware counters, where the kernel gives them. The counters follow
+    /// the threads that are there now and all that those start.
+    pub fn with_hardware() -> Self {
+        Self::starting(Some(HardwareCounters::open()))
+    }
+
+    fn starting(hardware: Option<HardwareCounters>) -> Self {
+        Self {
+            run: Arc::new(Run {
+                started: Instant::now(),
+                phases_started: AtomicU64::new(0),
+                hardware,
+                finished: Mutex::default(),
+            }),
+        }
     }
 
     /// Starts a phase. Peak memory is counted from here on.
     pub fn phase(&self, name: &'static str) -> Phase {
-        process::reset_peak_memory();
+        self.start_phase(name, 0)
+    }
+
+    fn start_phase(&self, name: &'static str, depth: u32) -> Phase {
+        let peak = PeakMemory::start();
         Phase {
             profile: self.clone(),
             name,
-            started: Instant::now(),
+            depth,
+            order: self.run.phases_started.fetch_add(1, Relaxed),
+            peak,
+            sink: SpanSink::default(),
+            hardware_before: self.run.hardware.as_ref().map(HardwareCounters::snapshot),
             cpu_before: process::cpu_time(),
+            started: Instant::now(),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
     }
 
-    /// The finished phases so far.
+    /// The finished phases so far, in the order in which they were started; a nested phase stands
+    /// behind the one around it, with a greater depth.
     pub fn phases(&self) -> Vec<PhaseReport> {
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut finished = self.run.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        finished.sort_by_key(|phase| phase.order);
+        finished
+            .iter()
+            .map(|phase| PhaseReport { threads: phase.sink.threads(), ..phase.report.clone() })
+            .collect()
+    }
+
+    /// Time since the run was started.
+    pub fn elapsed(&self) -> Duration {
+        self.run.started.elapsed()
+    }
+
+    /// When the run was started; a [`crate::Sampler`] given the same moment shares its time axis.
+    pub fn started(&self) -> Instant {
+        self.run.started
     }
 }
 
@@ -44,8 +113,13 @@ impl Profile {
 pub struct Phase {
     profile: Profile,
     name: &'static str,
+    depth: u32,
+    order: u64,
     started: Instant,
     cpu_before: Duration,
+    hardware_before: Option<HardwareSnapshot>,
+    peak: PeakMemory,
+    sink: SpanSink,
     rows: AtomicU64,
     bytes: AtomicU64,
 }
@@ -71,29 +145,62 @@ impl Phase {
         self.bytes.load(Relaxed)
     }
 
-    /// Ends the phase and enters its report into the profile.
+    /// Starts a phase within this one.
+    pub fn phase(&self, name: &'static str) -> Phase {
+        self.profile.start_phase(name, self.depth + 1)
+    }
+
+    /// Records the spans of the calling thread in this phase until the guard is dropped.
+    pub fn attach(&self, thread_name: &str) -> AttachedThread {
+        self.sink.attach(thread_name)
+    }
+
+    /// Where threads that cannot borrow the phase attach to it.
+    pub fn sink(&self) -> SpanSink {
+        self.sink.clone()
+    }
+
+    /// Ends the phase and enters its report into the profile. Threads still attached to it show in
+    /// [`Profile::phases`] once they are detached, not in the report given here.
     pub fn finish(self) -> PhaseReport {
+        let wall = self.started.elapsed();
         let report = PhaseReport {
             name: self.name.to_owned(),
-            wall: self.started.elapsed(),
+            depth: self.depth,
+            started: self.started.saturating_duration_since(self.profile.run.started),
+            wall,
             cpu: process::cpu_time().saturating_sub(self.cpu_before),
             rows: self.rows(),
             bytes: self.bytes(),
-            peak_memory: process::peak_memory(),
+            peak_memory: self.peak.so_far(),
+            hardware: match (&self.profile.run.hardware, &self.hardware_before) {
+                (Some(counters), Some(before)) => counters.since(before),
+                _ => Hardware::NotMeasured,
+            },
+            threads: self.sink.threads(),
         };
-        self.profile.finished.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+        let finished = Finished { order: self.order, report: report.clone(), sink: self.sink };
+        self.profile.run.finished.lock().unwrap_or_else(PoisonError::into_inner).push(finished);
         report
     }
 }
 
 /// What one phase took.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseReport {
     /// The name it was started with.
     pub name: String,
+    /// 0 for a phase of the run itself, 1 for one within that, and so on.
+    #[serde(default)]
+    pub depth: u32,
+    /// When it was started, counted from the start of the run.
+    #[serde(with = "seconds", default)]
+    pub started: Duration,
     /// Wall-clock time from start to finish.
+    #[serde(with = "seconds")]
     pub wall: Duration,
     /// CPU time of all threads of this process, user and system.
+    #[serde(with = "seconds")]
     pub cpu: Duration,
     /// Rows counted.
     pub rows: u64,
@@ -102,6 +209,12 @@ pub struct PhaseReport {
     /// Peak resident memory in bytes while it ran; since the process started where the peak cannot
     /// be reset; `None` where the system does not tell.
     pub peak_memory: Option<u64>,
+    /// Hardware counters of all threads while it ran.
+    #[serde(default)]
+    pub hardware: Hardware,
+    /// Spans of the threads that were attached to it.
+    #[serde(default)]
+    pub threads: Vec<ThreadReport>,
 }
 
 impl PhaseReport {
@@ -113,5 +226,47 @@ impl PhaseReport {
     /// Bytes a second.
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes as f64 / self.wall.as_secs_f64().max(1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_come_out_in_the_order_of_their_start_with_their_depth() {
+        let profile = Profile::new();
+        let load = profile.phase("load");
+        let encode = load.phase("encode");
+        encode.add_rows(5);
+        encode.finish();
+        load.finish();
+        profile.phase("verify").finish();
+        let phases = profile.phases();
+        let seen: Vec<_> = phases.iter().map(|phase| (phase.name.as_str(), phase.depth)).collect();
+        assert_eq!(seen, [("load", 0), ("encode", 1), ("verify", 0)]);
+        assert!(phases[1].started >= phases[0].started);
+        assert!(phases[1].wall <= phases[0].wall);
+    }
+
+    #[test]
+    fn a_thread_detached_after_the_end_still_shows_in_the_profile() {
+        let profile = Profile::new();
+        let phase = profile.phase("load");
+        let attached = phase.attach("late");
+        phase.finish();
+        drop(attached);
+        assert_eq!(profile.phases()[0].threads[0].name, "late");
+    }
+
+    #[test]
+    fn a_report_survives_json() {
+        let phase = Profile::with_hardware().phase("load");
+        let attached = phase.attach("writer 1");
+        crate::span("encode").add_bytes(7);
+        drop(attached);
+        let report = phase.finish();
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<PhaseReport>(&text).unwrap(), report);
     }
 }

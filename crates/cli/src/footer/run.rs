@@ -9,7 +9,7 @@ use sawmill_footer::{Footer, Options};
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::footer::View;
 use crate::footer::dataset::{Dataset, Facts, facts};
 use crate::footer::document::Document;
@@ -163,7 +163,7 @@ impl<'r> Run<'r> {
                 }
             }
             match cancel.load(Relaxed) {
-                true => Err(Error::interrupted("")),
+                true => Err(interrupted()),
                 false => Ok(()),
             }
         });
@@ -296,7 +296,12 @@ fn show(
 /// Why the output ended: because the user said so, or because it could not be written.
 fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
     match cancel.load(Relaxed) {
-        true => Error::interrupted(""),
+        true => interrupted(),
         false => Error::output(error),
     }
+}
+
+/// The user said so.
+fn interrupted() -> Error {
+    Error::new(Exit::Interrupted, "interrupted", "", "")
 }

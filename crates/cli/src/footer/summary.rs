@@ -42,7 +42,6 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 /// Decodes the footer of one file.
-#[allow(dead_code, reason = "for other commands that show the files they made")]
 pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
     decode(file, &Options::new()).map(|(summary, _)| summary).map_err(Error::from)
 }

@@ -112,11 +112,11 @@ impl Table {
         self.ends.push(self.cells.len());
     }
 
-    /// Prints the table.
+    /// Prints the table: its head, a rule, its rows.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let (mut start, columns) = (0, self.aligns.len());
         let mut line = String::new();
-        for row in self.ends.chunks_exact(columns) {
+        for (at, row) in self.ends.chunks_exact(columns).enumerate() {
             line.clear();
             for (i, &end) in row.iter().enumerate() {
                 let cell = &self.cells[start..end];
@@ -135,6 +135,10 @@ impl Table {
             }
             out.write_all(line.trim_end().as_bytes())?;
             out.write_all(b"\n")?;
+            if at == 0 {
+                let rules: Vec<String> = self.widths.iter().map(|&width| "-".repeat(width)).collect();
+                writeln!(out, "{}", rules.join("  ").trim_end())?;
+            }
         }
         Ok(())
     }
@@ -225,7 +229,7 @@ mod tests {
         table.row(&[&"abc\n", &10]);
         let mut out = Vec::new();
         table.write(&mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "name    n\n名      1\nabc\\n  10\n");
+        assert_eq!(String::from_utf8(out).unwrap(), "name    n\n-----  --\n名      1\nabc\\n  10\n");
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn a_summary_for_people_and_one_for_programs() {
     assert_eq!(json["rows"], 1500);
     assert_eq!(json["files"][0]["path"], out);
     assert_eq!(json["files"][0]["bytes"], fs::metadata(out).unwrap().len());
-    assert!(json["phase"]["wall"]["nanos"].is_u64(), "{json}");
+    assert!(json["phase"]["wall"].as_f64().unwrap() > 0.0, "{json}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn wrong_arguments_are_refused_with_what_would_be_right() {
     let file = dir.path().join("x.parquet");
     for (args, expected) in [
         (vec!["gen", "nothing"], "contacts"),
-        (vec!["gen", "contacts", "--rows", "1.5"], "no count"),
+        (vec!["gen", "contacts", "--rows", "1.5"], "no whole count"),
         (vec!["gen", "contacts", "--files", "0"], "1 to"),
         (vec!["gen", "contacts", "--files", "2", "--out", file.to_str().unwrap()], "into one"),
         (vec!["gen", "contacts", "--row-group-rows", "0"], "row groups of 0"),

@@ -7,7 +7,7 @@ use crate::harness::{command, sawmill};
 
 #[test]
 fn every_sub_command_has_help_with_examples() {
-    for sub in ["gen", "footer", "completions"] {
+    for sub in ["demo", "gen", "footer", "load", "verify", "completions"] {
         let help = sawmill([sub, "--help"]).ok().out;
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
     }
@@ -25,9 +25,9 @@ fn completions_name_the_sub_commands() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_crash() {
-    let mut child =
-        command(["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = command(["completions", "zsh"]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
     let mut error = String::new();
     child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert_eq!(error, "");

@@ -1,0 +1,290 @@
+//! `sawmill demo`: the main job from end to end, and nothing left of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use sawmill_generator::{Layout, Output, WrittenFile};
+use sawmill_loader::{
+    Control, LoadOptions, LoadReport, ParquetFiles, Postgres, Verification, forget, verify,
+};
+use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
+use sawmill_profile::{PhaseReport, Profile};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::console::Console;
+use crate::error::Error;
+use crate::footer::{self, FooterSummary};
+use crate::r#gen::{self, GenJob};
+use crate::load::load_files;
+use crate::phases::{self, thousands};
+use crate::target;
+use crate::verify as verification;
+
+/// Generate a dataset, read its footers, load it into a PostgreSQL, verify it.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill demo
+  sawmill demo --rows 10M --files 8
+  sawmill demo --keep                       # leaves the server running, and says how to look at it
+  sawmill demo --to postgres://me@localhost/db
+  sawmill demo --rows 100k --dir /tmp/contacts --json
+
+Without --to a private PostgreSQL is started: an installed one (SAWMILL_PG_BIN, pg_config, PATH, the
+usual directories), or one that is downloaded once. Its data is thrown away, so it runs with fsync
+off. Everything the demo makes is removed when it ends, however it ends, but what --dir and --keep
+name.")]
+pub(crate) struct DemoArgs {
+    /// Records of the contacts dataset.
+    #[arg(long, default_value = "1M", value_parser = phases::count)]
+    rows: u64,
+    /// Parquet files that they are spread over.
+    #[arg(long, default_value_t = 4)]
+    files: u32,
+    /// Write the files into this directory and keep them.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// The seed of the dataset.
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Load into this server instead of starting one.
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// The table to create.
+    #[arg(long, default_value = "contacts")]
+    table: String,
+    /// Keep the table, and the server running.
+    #[arg(long)]
+    keep: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct DemoResult {
+    generated: Vec<WrittenFile>,
+    footers: Vec<FooterSummary>,
+    #[serde(flatten)]
+    loaded: Loaded,
+    phases: Vec<PhaseReport>,
+}
+
+/// What the second half of the job came to.
+#[derive(Serialize)]
+struct Loaded {
+    load: LoadReport,
+    verification: Verification,
+    kept: Option<Kept>,
+}
+
+/// How to get at what was kept.
+#[derive(Serialize)]
+struct Kept {
+    url: String,
+    psql: String,
+    /// Stops the server and removes its data; none for a user's own server.
+    stop: Option<String>,
+}
+
+impl Kept {
+    fn new(url: String, stop: Option<String>, table: &str) -> Self {
+        let psql = format!("psql '{url}' -c 'select * from \"{table}\" limit 10'");
+        Kept { url, psql, stop }
+    }
+}
+
+pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let profile = Profile::new();
+    let layout = Layout::new(args.rows, args.files)?;
+    // A wrong address or name is told before anything is made.
+    let own_server = args.to.as_ref().map(|url| Ok::<_, Error>((url, target::postgres(url, &args.table)?)));
+    let own_server = own_server.transpose()?;
+    let directory = Directory::new(args.dir.as_deref())?;
+    let (generated, footers) = make_files(args, &layout, directory.path(), &profile, console, cancel)?;
+    console.text(&(footer::table_of(&footers) + "\n"))?;
+    let paths: Vec<PathBuf> = generated.iter().map(|file| file.path.clone()).collect();
+    let job = LoadJob { paths: &paths, profile: &profile, console, cancel };
+    let loaded = match own_server {
+        Some((url, target)) => job.into_own_server(url, &target, args)?,
+        None => job.into_local_server(args)?,
+    };
+    directory.close()?;
+    let result = DemoResult { generated, footers, loaded, phases: profile.phases() };
+    console.result(&result, || text(&result, args))
+}
+
+/// Where the files are: a directory of the user's, or one that goes when this value does.
+enum Directory {
+    Kept(PathBuf),
+    Temporary(TempDir),
+}
+
+impl Directory {
+    fn new(keep: Option<&Path>) -> Result<Self, Error> {
+        if let Some(directory) = keep {
+            return Ok(Directory::Kept(directory.to_owned()));
+        }
+        let temporary = tempfile::Builder::new().prefix("sawmill-demo-").tempdir();
+        let temporary = temporary.map_err(|error| {
+            let place = std::env::temp_dir().display().to_string();
+            Error::failure(format!("making a directory failed: {error}"), place, "set TMPDIR or give --dir")
+        })?;
+        Ok(Directory::Temporary(temporary))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Directory::Kept(path) => path,
+            Directory::Temporary(directory) => directory.path(),
+        }
+    }
+
+    /// Removes a temporary directory, and says so if that fails.
+    fn close(self) -> Result<(), Error> {
+        let Directory::Temporary(directory) = self else { return Ok(()) };
+        let place = directory.path().display().to_string();
+        directory
+            .close()
+            .map_err(|e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand"))
+    }
+}
+
+/// The first half of the job: the files, and what their footers say.
+fn make_files(
+    args: &DemoArgs,
+    layout: &Layout,
+    directory: &Path,
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(Vec<WrittenFile>, Vec<FooterSummary>), Error> {
+    let dataset = r#gen::dataset("contacts")?;
+    console.step(&format!("generating {} contacts into {}", thousands(args.rows), directory.display()));
+    let output = Output::Directory(directory.to_owned());
+    let job = GenJob { dataset: &dataset, layout, output: &output, seed: args.seed, threads: None };
+    let (generated, _) = r#gen::generate(&job, profile, console, cancel)?;
+    let phase = profile.phase("footers");
+    let footers =
+        generated.iter().map(|file| footer::summarise(&file.path)).collect::<Result<Vec<_>, _>>()?;
+    phase.add_bytes(footers.iter().map(|footer| footer.footer_bytes as u64).sum());
+    phase.finish();
+    Ok((generated, footers))
+}
+
+/// The second half of the job.
+#[derive(Clone, Copy)]
+struct LoadJob<'a> {
+    paths: &'a [PathBuf],
+    profile: &'a Profile,
+    console: Console,
+    cancel: &'a AtomicBool,
+}
+
+impl LoadJob<'_> {
+    /// Loads into a server that is started for it.
+    fn into_local_server(self, args: &DemoArgs) -> Result<Loaded, Error> {
+        let server = self.start_server()?;
+        let (load, verification) = self.load_and_verify(&target::postgres(&server.url(), &args.table)?)?;
+        let kept = if args.keep {
+            let kept = server.keep()?;
+            Some(Kept::new(kept.url, Some(kept.stop_command), &args.table))
+        } else {
+            self.console.step("removing the server");
+            server.stop()?;
+            None
+        };
+        Ok(Loaded { load, verification, kept })
+    }
+
+    /// Loads into the user's server, and takes the table away again.
+    fn into_own_server(self, url: &str, target: &Postgres, args: &DemoArgs) -> Result<Loaded, Error> {
+        let (load, verification) = self.load_and_verify(target).inspect_err(|error| {
+            // Nothing was made where the table was there before or the server was never reached.
+            if let Some(made) = error.made_table() {
+                self.console.step("removing what was loaded");
+                if let Err(error) = remove(target, made) {
+                    self.console.step(&format!("warning: {error}"));
+                }
+            }
+        })?;
+        let kept = match args.keep {
+            true => Some(Kept::new(url.to_owned(), None, &args.table)),
+            false => {
+                remove(target, true)?;
+                None
+            }
+        };
+        Ok(Loaded { load, verification, kept })
+    }
+
+    fn start_server(self) -> Result<LocalPg, Error> {
+        let phase = self.profile.phase("start server");
+        let console = self.console;
+        let mut show = |progress: DownloadProgress| match progress {
+            DownloadProgress::Resolving => {
+                console.step("no PostgreSQL is installed; looking for one to download")
+            }
+            DownloadProgress::Downloading { version, .. } => {
+                console.step(&format!("downloading PostgreSQL {version}"));
+            }
+            DownloadProgress::Extracting { version, .. } => {
+                console.step(&format!("unpacking PostgreSQL {version}"));
+            }
+            _ => {}
+        };
+        let binaries = Binaries::find_or_download(&mut show)?;
+        console.step(&format!(
+            "starting PostgreSQL {} from {}",
+            binaries.version(),
+            binaries.bin_dir().display()
+        ));
+        // Enough room that no checkpoint falls into the load.
+        let server = LocalPg::builder().binaries(binaries).setting("max_wal_size", "4GB").start()?;
+        console.detail(|| format!("data in {}, removed at the end", server.data_dir().display()));
+        phase.finish();
+        Ok(server)
+    }
+
+    fn load_and_verify(self, target: &Postgres) -> Result<(LoadReport, Verification), Error> {
+        let Self { profile, console, cancel, .. } = self;
+        let options = LoadOptions { degree: target::default_degree(), ..LoadOptions::default() };
+        let source = ParquetFiles::open(self.paths)?;
+        console.step(&format!("loading over {} connections", options.degree));
+        let (load, _) = load_files(&source, target, &options, profile, console, cancel)?;
+        console.step("verifying");
+        let phase = profile.phase("verify");
+        let verification = verify(&source, target, &options, &Control::new(cancel, &phase));
+        let verification = verification.map_err(|error| Error::from(error).after_loading())?;
+        phase.add_rows(verification.target.rows);
+        phase.finish();
+        verification::check(&verification, "of the demo").map_err(Error::after_loading)?;
+        Ok((load, verification))
+    }
+}
+
+/// Takes back what a load left on the user's server; the table too where the load had made it.
+fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
+    let profile = Profile::new();
+    let phase = profile.phase("remove");
+    // Not the flag that ended the demo: this is what it has to do then.
+    let proceed = AtomicBool::new(false);
+    forget(target, table, &Control::new(&proceed, &phase))?;
+    Ok(())
+}
+
+fn text(result: &DemoResult, args: &DemoArgs) -> String {
+    let Loaded { load, verification, kept } = &result.loaded;
+    let mut out = verification::table_of(verification) + "\n" + &phases::table_of(&result.phases);
+    out += &format!("\n{} rows in table {} over {} units\n", thousands(load.rows), args.table, load.units);
+    if let Some(directory) = &args.dir {
+        out += &format!("kept the files in {}\n", directory.display());
+    }
+    if let Some(kept) = kept {
+        out += &format!("kept the table; look at it with\n  {}\n", kept.psql);
+        if let Some(stop) = &kept.stop {
+            out += &format!("stop the server and remove its data with\n  {stop}\n");
+        }
+    }
+    out
+}

@@ -1,0 +1,75 @@
+//! `sawmill verify`: whether a table holds what Parquet files hold.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use sawmill_loader::{Control, ParquetFiles, Verification, verify};
+use sawmill_profile::Profile;
+
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::inputs;
+use crate::phases::{self, thousands};
+use crate::target::{EffortArgs, TargetArgs};
+
+/// Compare a table with Parquet files: rows, values of each column, and the content sum.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill verify /data/trips --to postgres://me@localhost/db --table trips
+
+Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
+pub(crate) struct VerifyArgs {
+    /// Parquet files, or directories that are searched for them.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
+}
+
+pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let source = ParquetFiles::open(&inputs::parquet_files(&args.files)?)?;
+    let profile = Profile::new();
+    let phase = profile.phase("verify");
+    console.step(&format!("verifying {}", args.target.table()));
+    let control = Control::new(cancel, &phase);
+    let verification = verify(&source, &args.target.postgres()?, &args.effort.options()?, &control)?;
+    console.result(&verification, || table_of(&verification))?;
+    check(&verification, args.target.table())
+}
+
+/// The verification as an error where the two sides differ.
+pub(crate) fn check(verification: &Verification, table: &str) -> Result<(), Error> {
+    if verification.matches() {
+        return Ok(());
+    }
+    let mut what = "the table does not hold what the files hold".to_owned();
+    let (source, target) = (verification.source.rows, verification.target.rows);
+    if source != target {
+        what += &format!(": {} rows instead of {}", thousands(target), thousands(source));
+    }
+    let place = match verification.differing.as_slice() {
+        [] => format!("table {table}"),
+        columns => format!("table {table}, columns {}", columns.join(", ")),
+    };
+    Err(Error::new(Exit::Mismatch, what, place, "load it again"))
+}
+
+/// Both sides, line by line.
+pub(crate) fn table_of(verification: &Verification) -> String {
+    let (source, target) = (&verification.source, &verification.target);
+    let mut rows = vec![["", "files", "table"].map(str::to_owned)];
+    rows.push(["rows".to_owned(), thousands(source.rows), thousands(target.rows)]);
+    let counts = source.non_null.iter().zip(&target.non_null);
+    for (name, (source, target)) in verification.columns.iter().zip(counts) {
+        rows.push([format!("{name} not null"), thousands(*source), thousands(*target)]);
+    }
+    let sums = [source, target].map(|side| side.content_sum.to_string());
+    let [source_sum, target_sum] = sums;
+    rows.push(["content sum".to_owned(), source_sum, target_sum]);
+    let verdict = if verification.matches() { "verified: both hold the same\n" } else { "they differ\n" };
+    phases::table(&rows) + verdict
+}

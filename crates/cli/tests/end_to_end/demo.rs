@@ -1,0 +1,183 @@
+//! `sawmill demo`: the main job, against servers that are really there.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use postgres::{Client, NoTls};
+use sawmill_localpg::LocalPg;
+use tempfile::TempDir;
+
+use crate::harness::{Ran, command, names, signal, until, wait};
+
+/// A temporary directory that every account may use, as `/tmp` is.
+fn temporary() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    dir
+}
+
+/// The demo with its temporary directories inside `tmp`.
+fn demo(tmp: &Path, args: &[&str]) -> Command {
+    let mut command = command([&["demo", "--rows", "20k"], args].concat());
+    command.env("TMPDIR", tmp);
+    command
+}
+
+fn run(tmp: &Path, args: &[&str]) -> Ran {
+    Ran::from(demo(tmp, args).output().unwrap())
+}
+
+fn count(url: &str, query: &str) -> i64 {
+    Client::connect(url, NoTls).unwrap().query_one(query, &[]).unwrap().get(0)
+}
+
+#[test]
+fn the_demo_generates_loads_verifies_and_leaves_nothing() {
+    let tmp = temporary();
+    let ran = run(tmp.path(), &["--files", "3"]).ok();
+    for expected in
+        ["contacts-00002.parquet", "3 files", "verified", "20,000", "generate", "load", "verify", "rows/s"]
+    {
+        assert!(ran.out.contains(expected), "{expected}: {}", ran.out);
+    }
+    assert_eq!(ran.err, "", "quiet in a pipe");
+    assert_eq!(names(tmp.path()), [""; 0]);
+}
+
+#[test]
+fn the_demo_as_json_has_every_figure() {
+    let tmp = temporary();
+    let json = run(tmp.path(), &["--json", "--files", "2"]).ok().json();
+    assert_eq!(json["generated"].as_array().unwrap().len(), 2);
+    assert_eq!(json["footers"][1]["rows"], 10_000);
+    assert_eq!(json["load"]["rows"], 20_000);
+    let (source, target) = (&json["verification"]["source"], &json["verification"]["target"]);
+    assert_eq!(source, target);
+    assert_eq!(source["content_sum"], json["load"]["content"]["content_sum"]);
+    let phases: Vec<&str> =
+        json["phases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    assert_eq!(phases, ["generate", "footers", "start server", "load", "verify"]);
+    assert!(json["kept"].is_null());
+}
+
+#[test]
+fn no_rows_at_all_are_loaded_and_verified_too() {
+    let tmp = temporary();
+    let json =
+        Ran::from(command(["demo", "--rows", "0", "--json"]).env("TMPDIR", tmp.path()).output().unwrap());
+    assert_eq!(json.ok().json()["verification"]["target"]["rows"], 0);
+}
+
+#[test]
+fn files_stay_where_a_directory_was_named() {
+    let tmp = temporary();
+    let dir = tmp.path().join("kept");
+    run(tmp.path(), &["--files", "2", "--dir", dir.to_str().unwrap()]).ok();
+    assert_eq!(names(&dir), ["contacts-00000.parquet", "contacts-00001.parquet"]);
+    assert_eq!(names(tmp.path()), ["kept"]);
+}
+
+#[test]
+fn a_kept_server_answers_and_goes_with_the_command_that_was_printed() {
+    let tmp = temporary();
+    let json = run(tmp.path(), &["--keep", "--json"]).ok().json();
+    let (url, stop) = (json["kept"]["url"].as_str().unwrap(), json["kept"]["stop"].as_str().unwrap());
+    assert_eq!(count(url, "select count(*) from contacts"), 20_000);
+    let nulls = "select count(*) from contacts where phones is null";
+    assert!((7_000..9_000).contains(&count(url, nulls)));
+    let mobile = "select count(*) from contacts where phones @> '[{\"phone_type\": \"Mobile\"}]'";
+    assert!((5_000..9_000).contains(&count(url, mobile)));
+    // The line to look at the data is one that a shell runs as it stands.
+    let psql = json["kept"]["psql"].as_str().unwrap();
+    match Command::new("sh").args(["-c", psql]).output() {
+        Ok(output) if output.status.success() => {
+            assert!(String::from_utf8_lossy(&output.stdout).contains("(10 rows)"));
+        }
+        output => println!("skipped the psql line: {output:?}"),
+    }
+    assert!(Command::new("sh").args(["-c", stop]).stdout(Stdio::null()).status().unwrap().success());
+    until("the server's end", || names(tmp.path()).is_empty());
+    assert!(Client::connect(url, NoTls).is_err());
+}
+
+#[test]
+fn a_server_of_ones_own_is_used_and_left_as_it_was() {
+    let tmp = temporary();
+    let server = LocalPg::start().unwrap();
+    let url = server.url();
+    run(tmp.path(), &["--to", &url]).ok();
+    let ours = "select count(*) from pg_namespace where nspname = '_sawmill'";
+    let tables = "select count(*) from pg_tables where schemaname = 'public'";
+    assert_eq!((count(&url, ours), count(&url, tables)), (0, 0));
+    let kept = run(tmp.path(), &["--to", &url, "--keep"]).ok();
+    assert!(kept.out.contains("psql"), "{}", kept.out);
+    assert_eq!(count(&url, "select count(*) from contacts"), 20_000);
+    // A table that is there is not touched, nor what is known of it.
+    let error = run(tmp.path(), &["--to", &url]).fails(1);
+    assert!(error.contains("contacts"), "{error}");
+    assert_eq!((count(&url, ours), count(&url, tables)), (1, 1));
+    assert_eq!(count(&url, "select count(*) from contacts"), 20_000);
+    assert_eq!(names(tmp.path()), [""; 0]);
+}
+
+#[test]
+fn ctrl_c_at_any_moment_leaves_nothing() {
+    let tmp = temporary();
+    for moment in [0, 60, 300, 700, 1_100, 1_500] {
+        let mut demo = command(["demo", "--rows", "3M"]);
+        demo.env("TMPDIR", tmp.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = demo.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(moment));
+        signal(&child, "INT");
+        let ran = wait(child);
+        // A very early signal finds no handler yet.
+        assert!(
+            matches!(ran.code, Some(130) | None),
+            "{moment} ms: {:?}\n{}\n{}",
+            ran.code,
+            ran.out,
+            ran.err
+        );
+        assert_eq!(names(tmp.path()), [""; 0], "{moment} ms");
+    }
+}
+
+#[test]
+fn a_failure_on_the_way_leaves_nothing() {
+    let tmp = temporary();
+    let error = run(tmp.path(), &["--to", "postgres://nobody@127.0.0.1:1/none"]).fails(1);
+    assert!(error.contains("127.0.0.1:1"), "{error}");
+    let none = tmp.path().join("no-such-bin");
+    let mut command = demo(tmp.path(), &[]);
+    let error = Ran::from(command.env("SAWMILL_PG_BIN", &none).output().unwrap()).fails(1);
+    assert!(error.contains("no-such-bin"), "{error}");
+    assert_eq!(names(tmp.path()), [""; 0]);
+}
+
+#[test]
+fn an_ordinary_user_can_run_it_as_well_as_root() {
+    // SAFETY: geteuid has no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("skipped: only root can become somebody else; the other tests ran as an ordinary user");
+        return;
+    }
+    let tmp = temporary();
+    // Where the account can reach it, whatever the permissions of the build directory.
+    let binary = tmp.path().join("sawmill");
+    std::fs::copy(env!("CARGO_BIN_EXE_sawmill"), &binary).unwrap();
+    std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let nobody = 65_534;
+    let output = Command::new(&binary)
+        .args(["demo", "--rows", "1000", "--json"])
+        .env("TMPDIR", tmp.path())
+        .env("HOME", tmp.path())
+        .current_dir("/")
+        .uid(nobody)
+        .gid(nobody)
+        .output()
+        .unwrap();
+    assert_eq!(Ran::from(output).ok().json()["verification"]["target"]["rows"], 1000);
+    assert_eq!(names(tmp.path()), ["sawmill"]);
+}

@@ -1,0 +1,223 @@
+//! `sawmill load` and `sawmill verify`, against a PostgreSQL that the test starts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use postgres::{Client, NoTls};
+use sawmill_localpg::LocalPg;
+
+use crate::harness::{Ran, sawmill, signal, start, until, wait};
+
+struct Bench {
+    server: LocalPg,
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Bench { server: LocalPg::start().unwrap(), dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A contacts file of this many rows.
+    fn contacts(&self, rows: &str) -> PathBuf {
+        let path = self.dir.path().join(format!("contacts-{rows}.parquet"));
+        sawmill(["gen", "contacts", "--rows", rows, "--out", path.to_str().unwrap()]).ok();
+        path
+    }
+
+    fn args<'a>(&self, verb: &'a str, file: &'a Path, table: &'a str, more: &[&'a str]) -> Vec<String> {
+        let mut args = vec![verb.to_owned(), file.to_str().unwrap().to_owned()];
+        args.extend(["--to", &self.server.url(), "--table", table].map(str::to_owned));
+        args.extend(more.iter().map(|s| (*s).to_owned()));
+        args
+    }
+
+    fn load(&self, file: &Path, table: &str, more: &[&str]) -> Ran {
+        sawmill(self.args("load", file, table, more))
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.server.url(), NoTls).unwrap()
+    }
+
+    fn count(&self, query: &str) -> i64 {
+        self.client().query_one(query, &[]).unwrap().get(0)
+    }
+
+    fn exists(&self, table: &str) -> bool {
+        self.count(&format!("select count(*) from pg_tables where tablename = '{table}'")) > 0
+    }
+}
+
+/// A taxi-like file that pyarrow wrote, where there is one.
+fn taxi() -> Option<PathBuf> {
+    let named = std::env::var_os("SAWMILL_TAXI").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/taxi_100k.parquet");
+    named.into_iter().chain([beside]).find(|path| path.exists())
+}
+
+#[test]
+fn a_file_that_somebody_else_wrote_arrives_and_is_verified() {
+    let Some(taxi) = taxi() else {
+        println!("skipped: no taxi file; name one in SAWMILL_TAXI");
+        return;
+    };
+    let bench = Bench::new();
+    let json = bench.load(&taxi, "taxi", &["--verify", "--json"]).ok().json();
+    assert_eq!(json["report"]["rows"], 100_000);
+    assert_eq!(json["report"]["verified"]["target"], json["report"]["content"]);
+    assert_eq!(bench.count("select count(*) from taxi"), 100_000);
+    let types = "select string_agg(distinct data_type, ',' order by data_type) \
+                 from information_schema.columns where table_name = 'taxi'";
+    let types: String = bench.client().query_one(types, &[]).unwrap().get(0);
+    assert_eq!(types, "bigint,double precision,integer,text,timestamp without time zone");
+    let text = sawmill(bench.args("verify", &taxi, "taxi", &[])).ok().out;
+    assert!(text.contains("verified"), "{text}");
+}
+
+#[test]
+fn the_same_load_again_has_nothing_to_do() {
+    let bench = Bench::new();
+    let file = bench.contacts("5k");
+    bench.load(&file, "c", &[]).ok();
+    let again = bench.load(&file, "c", &[]).ok().out;
+    assert!(again.contains("nothing to do"), "{again}");
+    assert_eq!(bench.count("select count(*) from c"), 5_000);
+}
+
+#[test]
+fn appending_the_same_file_twice_does_not_double_it_but_another_file_adds_to_it() {
+    let bench = Bench::new();
+    let (first, second) = (bench.contacts("5k"), bench.contacts("700"));
+    bench.client().batch_execute("create table c (phones jsonb, name text, extra int default 7)").unwrap();
+    bench.load(&first, "c", &["--mode", "append"]).ok();
+    bench.load(&first, "c", &["--mode", "append"]).ok();
+    bench.load(&second, "c", &["--mode", "append"]).ok();
+    assert_eq!(bench.count("select count(*) from c where extra = 7"), 5_700);
+}
+
+#[test]
+fn a_changed_table_is_found_by_verify() {
+    let bench = Bench::new();
+    let file = bench.contacts("5k");
+    bench.load(&file, "c", &[]).ok();
+    for (change, expected) in [
+        (
+            "update c set name = 'X' || name where ctid = (select min(ctid) from c where name is not null)",
+            "name",
+        ),
+        ("delete from c where ctid = (select min(ctid) from c)", "4,999"),
+        ("insert into c select * from c limit 2", "5,001"),
+    ] {
+        bench.client().batch_execute(change).unwrap();
+        let ran = sawmill(bench.args("verify", &file, "c", &[]));
+        assert!(ran.out.contains("they differ"), "{}", ran.out);
+        let error = ran.fails(4);
+        assert!(error.contains(expected), "{change}: {error}");
+    }
+}
+
+#[test]
+fn ctrl_c_in_mid_load_commits_nothing_half_and_the_same_command_finishes() {
+    interrupted_by("INT", Some(130));
+}
+
+#[test]
+fn a_killed_load_is_finished_by_the_same_command() {
+    interrupted_by("KILL", None);
+}
+
+fn interrupted_by(name: &str, code: Option<i32>) {
+    let bench = Bench::new();
+    let file = bench.contacts("2M");
+    let args = bench.args("load", &file, "c", &["--unit-rows", "20k"]);
+    let child = start(&args);
+    // In mid-load: some units are in, in a table that is not yet the one asked for.
+    let mut client = bench.client();
+    until("the first unit", || {
+        let units = client.query_one("select count(*) from _sawmill.units", &[]);
+        units.is_ok_and(|row| row.get::<_, i64>(0) > 3)
+    });
+    signal(&child, name);
+    assert_eq!(wait(child).code, code);
+    assert!(!bench.exists("c"));
+    let backends =
+        "select count(*) from pg_stat_activity where application_name like 'sawmill%' and state <> 'idle'";
+    until("the end of the load's connections", || bench.count(backends) == 0);
+    let json = sawmill(args.iter().map(String::as_str).chain(["--json", "--verify"])).ok().json();
+    assert_eq!(json["report"]["rows"], 2_000_000);
+    assert!(json["report"]["units_resumed"].as_u64().unwrap() > 0, "{json}");
+    assert_eq!(bench.count("select count(*) from c"), 2_000_000);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_an_error_that_says_where_and_leaves_nothing() {
+    let bench = Bench::new();
+    let good = bench.contacts("1000");
+    let at = |name: &str| bench.dir.path().join(name);
+    let bytes = fs::read(&good).unwrap();
+    fs::write(at("truncated.parquet"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(at("text.parquet"), "id,name\n1,Ann\n").unwrap();
+    for name in ["truncated.parquet", "text.parquet", "missing.parquet"] {
+        let error = bench.load(&at(name), "c", &[]).fails(1);
+        assert!(error.contains(name), "{error}");
+    }
+    // The footer is whole, a page is not.
+    let mut torn = bytes.clone();
+    torn[8..200].fill(0xFF);
+    fs::write(at("torn.parquet"), torn).unwrap();
+    let error = bench.load(&at("torn.parquet"), "c", &[]).fails(1);
+    assert!(error.contains("torn.parquet") && error.contains("row group"), "{error}");
+    assert!(!bench.exists("c"));
+}
+
+#[test]
+fn a_table_that_does_not_fit_is_refused_with_the_columns() {
+    let bench = Bench::new();
+    let file = bench.contacts("100");
+    bench.client().batch_execute("create table c (name integer, address text not null)").unwrap();
+    let error = bench.load(&file, "c", &[]).fails(1);
+    assert!(error.contains("exist"), "{error}");
+    let error = bench.load(&file, "c", &["--mode", "append"]).fails(1);
+    for expected in ["name", "phones"] {
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    assert_eq!(bench.count("select count(*) from c"), 0);
+    let error = bench.load(&file, "nothing", &["--mode", "append"]).fails(1);
+    assert!(error.contains("nothing"), "{error}");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_without_its_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.parquet");
+    sawmill(["gen", "contacts", "--rows", "10", "--out", file.to_str().unwrap()]).ok();
+    let file = file.to_str().unwrap();
+    for (url, expected, code) in [
+        ("postgres://u:secret@127.0.0.1:1/db", "127.0.0.1:1", 1),
+        ("postgres://u:secret@no-such-host.invalid/db", "no-such-host.invalid", 1),
+        ("mysql://u:secret@localhost/db", "postgres://", 2),
+    ] {
+        let error = sawmill(["load", file, "--to", url, "--table", "c"]).fails(code);
+        assert!(error.contains(expected) && !error.contains("secret"), "{error}");
+    }
+    let bench = Bench::new();
+    let wrong = bench.server.url().replacen("sawmill:", "sawmill:not", 1);
+    assert_ne!(wrong, bench.server.url());
+    let error = sawmill(["load", file, "--to", &wrong, "--table", "c"]).fails(1);
+    assert!(error.contains("password"), "{error}");
+}
+
+#[test]
+fn a_load_can_be_forgotten_and_its_ddl_looked_at() {
+    let bench = Bench::new();
+    let file = bench.contacts("100");
+    let ddl = bench.load(&file, "sales.c", &["--ddl"]).ok().out;
+    assert!(ddl.contains("CREATE TABLE") && ddl.contains("\"phones\" jsonb"), "{ddl}");
+    bench.load(&file, "c", &[]).ok();
+    let url = bench.server.url();
+    let forgot = sawmill(["load", "forget", "--to", &url, "--table", "c"]).ok().out;
+    assert!(forgot.contains("forgot 1"), "{forgot}");
+    assert_eq!(bench.count("select count(*) from pg_namespace where nspname = '_sawmill'"), 0);
+    assert_eq!(bench.count("select count(*) from c"), 100);
+}

@@ -1,0 +1,39 @@
+//! Every command that the README shows does what it says.
+
+use std::process::Command;
+
+use sawmill_localpg::LocalPg;
+
+/// The lines of the README's shell blocks.
+fn commands() -> Vec<String> {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+    blocks.flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn every_command_of_the_readme_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = LocalPg::start().unwrap();
+    let sawmill = env!("CARGO_BIN_EXE_sawmill");
+    let mut ran = 0;
+    for line in commands() {
+        // These are the tests themselves.
+        if line == "cargo test --workspace" {
+            continue;
+        }
+        let command = line
+            .replace("cargo run --release --", sawmill)
+            .replace("postgres://localhost/db", &server.url())
+            .replace("/tmp/", &format!("{}/", dir.path().display()));
+        let command = match command.strip_prefix("sawmill ") {
+            Some(rest) => format!("{sawmill} {rest}"),
+            None => command,
+        };
+        assert!(command.starts_with(sawmill), "no test runs {line:?}");
+        let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+        assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+        ran += 1;
+    }
+    assert!(ran >= 7, "{ran} commands");
+}

@@ -1,0 +1,238 @@
+//! A load from plan to report.
+//!
+//! Every connection has two threads: one decodes and encodes, one sends. They are coupled by a channel
+//! of [`CHANNEL`] blocks, so that the server never waits for a decoder that could have been ahead, and no
+//! decoder gets further ahead than that. Memory is bounded by
+//! `degree × (CHANNEL + 4) × batch_bytes` (blocks in the channel, one being filled, one being sent, and
+//! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
+//! one batch.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::schedule::Schedule;
+use crate::source::{Source, Unit};
+use crate::target::{Session, Standing, Target};
+use crate::verify::Verification;
+use crate::worker::{Worker, run_worker};
+
+/// Blocks between a decoding and a sending thread.
+pub(crate) const CHANNEL: usize = 3;
+
+/// How a load is run. The numbers bound its memory; see the module's documentation.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Connections that send at the same time.
+    pub degree: usize,
+    /// Rows of a decoded batch.
+    pub batch_rows: usize,
+    /// Bytes of an encoded block.
+    pub batch_bytes: usize,
+    /// Rows of a unit: what is committed in one transaction, and sent again after a lost connection.
+    pub unit_rows: u64,
+    /// How often a lost connection is tried again without a unit arriving in between.
+    pub retries: u32,
+    /// Compare the content of the target with that of the source before the load counts as complete.
+    pub verify: bool,
+}
+
+impl Default for LoadOptions {
+    /// Two connections, batches of 4096 rows, blocks of 256 KiB, units of 128 Ki rows, 8 retries,
+    /// no verification.
+    fn default() -> Self {
+        Self {
+            degree: 2,
+            batch_rows: 4096,
+            batch_bytes: 256 * 1024,
+            unit_rows: 128 * 1024,
+            retries: 8,
+            verify: false,
+        }
+    }
+}
+
+impl LoadOptions {
+    /// Upper bound in bytes of what blocks take, in all connections together.
+    pub fn block_memory(&self) -> u64 {
+        (self.degree.max(1) * (CHANNEL + 4) * self.batch_bytes) as u64
+    }
+}
+
+/// What a load did.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadReport {
+    /// How the target was found.
+    pub standing: Standing,
+    /// Rows of the source that are in the target now, those of earlier runs included.
+    pub rows: u64,
+    /// Rows that this run committed.
+    pub rows_loaded: u64,
+    /// Length of the source's files.
+    pub bytes_in: u64,
+    /// Bytes of rows that this run sent, those of units that were sent again included.
+    pub bytes_sent: u64,
+    /// Units of the plan.
+    pub units: u64,
+    /// Units that earlier runs had committed.
+    pub units_resumed: u64,
+    /// Times that a lost connection was tried again.
+    pub retries: u64,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Rows, content sum and non-null values of the source's rows.
+    pub content: Tally,
+    /// The comparison with the target, where it was asked for.
+    pub verified: Option<Verification>,
+}
+
+/// Loads all rows of the source into the target, exactly once.
+///
+/// The same call again goes on where an earlier one ended, however it ended.
+///
+/// # Errors
+/// See [`Target::prepare`]; a value that cannot be represented, with its file, row group, row and column;
+/// a corrupt file; a connection that stays lost; a failed verification; a raised cancel flag. What was
+/// committed before stays, out of sight or recorded, and the next run goes on from there.
+pub fn load(
+    source: &dyn Source,
+    target: &dyn Target,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<LoadReport> {
+    let started = Instant::now();
+    let session = target.prepare(source, options, control)?;
+    let session = session.as_ref();
+    let mut runs = source.plan(session.unit_rows());
+    let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
+    let mut total = Tally::empty(session.columns());
+    let mut units_resumed = 0;
+    for run in &mut runs {
+        run.retain(|unit| match session.done().get(&unit.key) {
+            None => true,
+            Some(tally) => {
+                total.add(tally);
+                units_resumed += 1;
+                false
+            }
+        });
+    }
+    let progress =
+        Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
+    let rows_before = progress.total().rows;
+    if session.standing() != Standing::Complete {
+        run_workers(source, session, options, control, runs, &progress)?;
+    }
+    let total = progress.total();
+    let planned: u64 = source.files().iter().map(|file| file.rows).sum();
+    if total.rows != planned {
+        return Err(Error::new(
+            Kind::Mismatch,
+            format!("{} rows are recorded as loaded, the source has {planned}", total.rows),
+        )
+        .advise("forget this load and start it again"));
+    }
+    let verified = match options.verify {
+        true => Some(session.verify(&total, control)?),
+        false => None,
+    };
+    if session.standing() != Standing::Complete {
+        session.finish(&total, control)?;
+    }
+    Ok(LoadReport {
+        standing: session.standing(),
+        rows: total.rows,
+        rows_loaded: total.rows - rows_before,
+        bytes_in: source.files().iter().map(|file| file.bytes).sum(),
+        bytes_sent: progress.bytes_sent.load(Relaxed),
+        units,
+        units_resumed,
+        retries: progress.retries.load(Relaxed),
+        seconds: started.elapsed().as_secs_f64(),
+        content: total,
+        verified,
+    })
+}
+
+/// What the workers have done so far.
+pub(crate) struct Progress {
+    pub bytes_sent: AtomicU64,
+    pub retries: AtomicU64,
+    total: Mutex<Tally>,
+}
+
+impl Progress {
+    fn total(&self) -> Tally {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn committed(&self, tally: &Tally, control: &Control<'_>) {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner).add(tally);
+        control.phase().add_rows(tally.rows);
+    }
+
+    pub(crate) fn sent(&self, bytes: u64, control: &Control<'_>) {
+        self.bytes_sent.fetch_add(bytes, Relaxed);
+        control.phase().add_bytes(bytes);
+    }
+}
+
+fn run_workers(
+    source: &dyn Source,
+    session: &dyn Session,
+    options: &LoadOptions,
+    control: &Control<'_>,
+    runs: Vec<Vec<Unit>>,
+    progress: &Progress,
+) -> Result<()> {
+    let left = runs.iter().map(Vec::len).sum::<usize>();
+    let schedule = Schedule::new(runs);
+    let stop = AtomicBool::new(false);
+    let control = control.with_stop(&stop);
+    let failures = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..options.degree.max(1).min(left))
+            .map(|_| {
+                scope.spawn(|| {
+                    let in_hand = Mutex::new(VecDeque::new());
+                    let worker =
+                        Worker { source, session, options, schedule: &schedule, progress, in_hand: &in_hand };
+                    run_worker(&worker, &control).inspect_err(|_| stop.store(true, Relaxed))
+                })
+            })
+            .collect();
+        let results = workers.into_iter().map(|worker| match worker.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        results.filter_map(Result::err).collect::<Vec<_>>()
+    });
+    // Those that were only stopped because another failed say nothing new.
+    let told = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
+    told.map_or(Ok(()), |error| Err(error.clone()))
+}
+
+/// Does `work` again when a connection was lost, after a pause each time.
+pub(crate) fn again<T>(
+    retries: u32,
+    control: &Control<'_>,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    for attempt in 0..retries {
+        match work() {
+            Err(error) if error.kind() == Kind::Connection => control.sleep(backoff(attempt))?,
+            other => return other,
+        }
+    }
+    work()
+}
+
+/// Waiting time before the n-th new attempt: 100 ms doubled each time, 5 s at most.
+pub(crate) fn backoff(attempt: u32) -> Duration {
+    Duration::from_millis(100 << attempt.min(6)).min(Duration::from_secs(5))
+}

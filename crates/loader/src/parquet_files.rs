@@ -1,0 +1,223 @@
+//! Parquet files as a source: opened, compared, planned and read.
+//!
+//! Opening reads every footer once and refuses what cannot be loaded before anything is sent. The
+//! plan cuts row groups into ranges; a reader decodes pages as they are needed, so that memory
+//! follows the batch and the page size, not the row group's.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
+use sawmill_footer::Footer;
+
+use crate::error::{Error, Kind, Result};
+use crate::parquet_reader::ParquetReader;
+use crate::parquet_schema::{differences, read_schema};
+use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
+
+/// Parquet files of the file system, all with the same columns.
+pub struct ParquetFiles {
+    schema: SchemaRef,
+    files: Vec<SourceFile>,
+    pub(crate) opened: Vec<OpenedFile>,
+}
+
+/// What is kept of one file.
+pub(crate) struct OpenedFile {
+    pub path: PathBuf,
+    pub reader: ArrowReaderMetadata,
+    /// Columns of the file in the order of the common schema; `None` where they stand so already.
+    pub order: Option<Vec<usize>>,
+    row_groups: Vec<RowGroup>,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+#[derive(Clone, Copy)]
+struct RowGroup {
+    rows: u64,
+    bytes: u64,
+}
+
+impl ParquetFiles {
+    /// Opens the files and compares their schemas.
+    ///
+    /// # Errors
+    /// A file that is missing, unreadable, truncated, not Parquet or given twice; columns that
+    /// differ from those of the first file, all named in one message.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        let mut opened = Vec::with_capacity(paths.len());
+        for path in paths {
+            opened.push(open(path.as_ref())?);
+        }
+        opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
+        if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
+            return Err(Error::new(Kind::Config, "the file was given twice").at(&pair[0].1.name));
+        }
+        let Some((first, first_file)) = opened.first() else {
+            return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
+        };
+        let mut fields: Vec<Field> =
+            first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        for (other, file) in &opened[1..] {
+            let lines = differences(&first.schema, &other.schema);
+            if !lines.is_empty() {
+                return Err(Error::new(
+                    Kind::Schema,
+                    format!("columns differ from those of {}: {}", first_file.name, lines.join("; ")),
+                )
+                .at(&file.name)
+                .advise("load files with different columns one by one, or into tables of their own"));
+            }
+            for field in &mut fields {
+                let theirs = other.schema.field_with_name(field.name());
+                let nullable = field.is_nullable() || theirs.is_ok_and(Field::is_nullable);
+                field.set_nullable(nullable);
+            }
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let mut files = Vec::with_capacity(opened.len());
+        let mut kept = Vec::with_capacity(opened.len());
+        for (mut file, source) in opened {
+            let order: Vec<usize> =
+                schema.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok()).collect();
+            file.opened.order = (!order.is_sorted()).then_some(order);
+            files.push(source);
+            kept.push(file.opened);
+        }
+        Ok(Self { schema, files, opened: kept })
+    }
+}
+
+impl Source for ParquetFiles {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let unit_rows = unit_rows.max(1);
+        let mut runs = Vec::new();
+        for (file, opened) in (0u32..).zip(&self.opened) {
+            for (row_group, RowGroup { rows, bytes }) in (0u32..).zip(opened.row_groups.iter().copied()) {
+                let mut run = Vec::new();
+                let mut first_row = 0;
+                while first_row < rows {
+                    let take = unit_rows.min(rows - first_row);
+                    let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
+                    let key = UnitKey { file, row_group, first_row };
+                    run.push(Unit { key, rows: take, bytes: share });
+                    first_row += take;
+                }
+                runs.push(run);
+            }
+        }
+        runs
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self, batch_rows))
+    }
+}
+
+impl OpenedFile {
+    /// Opens the file again for reading, and makes sure that it is still the same.
+    pub(crate) fn reopen(&self) -> Result<File> {
+        let place = self.path.display().to_string();
+        let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
+        let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
+        if metadata.len() != self.length || metadata.modified().ok() != self.modified {
+            return Err(Error::new(Kind::Changed, "the file changed while it was loaded")
+                .at(place)
+                .advise("load it again when nobody writes to it any more"));
+        }
+        Ok(file)
+    }
+}
+
+struct Opened {
+    opened: OpenedFile,
+    schema: Arc<Schema>,
+}
+
+fn open(path: &Path) -> Result<(Opened, SourceFile)> {
+    let shown = path.display().to_string();
+    let failed = |error: std::io::Error| unreadable(&error).at(&shown);
+    let canonical = path.canonicalize().map_err(failed)?;
+    let metadata = canonical.metadata().map_err(failed)?;
+    let refused = |error: sawmill_footer::Error| {
+        Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
+    };
+    let footer = Footer::open(&canonical).map_err(refused)?;
+    if footer.encryption_algorithm().map_err(refused)?.is_some() {
+        return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
+    }
+    let file = File::open(&canonical).map_err(failed)?;
+    let not_readable = |error: parquet::errors::ParquetError| {
+        Error::new(Kind::Source, format!("the file cannot be read: {error}"))
+            .at(&shown)
+            .advise("if it is corrupt, write or copy it again")
+    };
+    let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+    let derived = ArrowReaderMetadata::load(&file, options).map_err(not_readable)?;
+    let descriptor = derived.metadata().file_metadata().schema_descr();
+    // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
+    let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
+    let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
+        Error::new(Kind::Schema, what)
+            .at(&shown)
+            .advise("leave the column out, or write it with another type")
+    })?;
+    let options = ArrowReaderOptions::new().with_schema(read.hint);
+    let reader =
+        ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options).map_err(not_readable)?;
+    let row_groups = row_groups(&footer);
+    let source = SourceFile {
+        name: canonical.display().to_string(),
+        fingerprint: fingerprint(&footer, metadata.len()),
+        rows: row_groups.iter().map(|group| group.rows).sum(),
+        bytes: metadata.len(),
+    };
+    let opened = OpenedFile {
+        path: canonical,
+        reader,
+        order: None,
+        row_groups,
+        length: metadata.len(),
+        modified: metadata.modified().ok(),
+    };
+    Ok((Opened { opened, schema: read.schema }, source))
+}
+
+/// Rows and stored bytes of each row group: all that the plan needs of a footer.
+fn row_groups(footer: &Footer) -> Vec<RowGroup> {
+    let size = |group: &sawmill_footer::RowGroup<'_>| {
+        group.columns().map(|column| column.compressed_size().max(0) as u64).sum()
+    };
+    footer
+        .row_groups()
+        .map(|group| RowGroup { rows: group.num_rows().max(0) as u64, bytes: size(&group) })
+        .collect()
+}
+
+/// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
+/// every column chunk, so another content shows in it.
+fn fingerprint(footer: &Footer, length: u64) -> String {
+    format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
+}
+
+fn unreadable(error: &std::io::Error) -> Error {
+    let advice = match error.kind() {
+        std::io::ErrorKind::NotFound => "check the name",
+        std::io::ErrorKind::PermissionDenied => "check who may read it",
+        _ => "",
+    };
+    Error::new(Kind::Source, format!("cannot be read: {error}")).advise(advice)
+}

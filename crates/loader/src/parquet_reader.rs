@@ -1,0 +1,146 @@
+//! Reads units of Parquet files, and finds out which column is at fault when that fails.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::ParquetFiles;
+use crate::source::{Source, Unit, UnitKey, UnitReader};
+
+/// A reader that stays open from one unit to the next of the same row group.
+pub(crate) struct ParquetReader<'a> {
+    source: &'a ParquetFiles,
+    batch_rows: usize,
+    open: Option<OpenRowGroup>,
+    unit: UnitKey,
+    /// Rows of the unit that were not delivered yet.
+    left: u64,
+}
+
+struct OpenRowGroup {
+    batches: ParquetRecordBatchReader,
+    /// The row that comes next.
+    at: UnitKey,
+    /// What a batch held beyond the end of its unit.
+    rest: Option<RecordBatch>,
+}
+
+impl<'a> ParquetReader<'a> {
+    pub(crate) fn new(source: &'a ParquetFiles, batch_rows: usize) -> Self {
+        let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
+        Self { source, batch_rows: batch_rows.max(1), open: None, unit, left: 0 }
+    }
+
+    fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<std::fs::File>> {
+        let Some(file) = self.source.opened.get(key.file as usize) else {
+            return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
+        };
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.reopen()?, file.reader.clone());
+        Ok(reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(self.batch_rows))
+    }
+
+    fn place(&self, key: UnitKey) -> String {
+        let name = self.source.files().get(key.file as usize).map(|file| file.name.as_str());
+        format!("{}, row group {}", name.unwrap_or_default(), key.row_group)
+    }
+
+    /// Names the column that cannot be decoded, by reading the row group column by column.
+    fn corrupt(&self, what: &str) -> Error {
+        let key = self.unit;
+        let mut place = self.place(key);
+        let names = self.source.opened.get(key.file as usize).map(|file| {
+            let descriptor = file.reader.metadata().file_metadata().schema_descr();
+            descriptor.columns().iter().map(|column| column.path().string()).collect::<Vec<_>>()
+        });
+        for (leaf, name) in names.unwrap_or_default().iter().enumerate() {
+            let reads = || -> Result<bool> {
+                let builder = self.builder(key)?;
+                let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
+                let batches = builder.with_projection(mask).build();
+                Ok(batches.is_ok_and(|mut batches| batches.all(|batch| batch.is_ok())))
+            };
+            match catch_unwind(AssertUnwindSafe(reads)) {
+                Ok(Ok(true)) => {}
+                Ok(Err(error)) => return error,
+                Ok(Ok(false)) | Err(_) => {
+                    place = format!("{place}, column {name:?}");
+                    break;
+                }
+            }
+        }
+        Error::new(Kind::Source, format!("the file is corrupt: {what}"))
+            .at(place)
+            .advise("write or copy the file again; rows of other units that were committed stay")
+    }
+}
+
+impl UnitReader for ParquetReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        self.unit = unit.key;
+        self.left = unit.rows;
+        if self.open.as_ref().is_some_and(|open| open.at == unit.key) {
+            return Ok(());
+        }
+        self.open = None;
+        let offset = unit.key.first_row as usize;
+        // The decoder may panic on bytes that no writer would produce.
+        let built = {
+            let builder = self.builder(unit.key)?;
+            catch_unwind(AssertUnwindSafe(|| builder.with_offset(offset).build()))
+        };
+        match built {
+            Ok(Ok(batches)) => self.open = Some(OpenRowGroup { batches, at: unit.key, rest: None }),
+            Ok(Err(error)) => return Err(self.corrupt(&error.to_string())),
+            Err(_) => return Err(self.corrupt("its decoder gave up")),
+        }
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let next = match &mut self.open {
+            None => Ok(None),
+            Some(open) => match open.rest.take() {
+                Some(rest) => Ok(Some(rest)),
+                None => match catch_unwind(AssertUnwindSafe(|| open.batches.next().transpose())) {
+                    Ok(Ok(batch)) => Ok(batch),
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(_) => Err("its decoder gave up".to_owned()),
+                },
+            },
+        };
+        let batch = match next {
+            Ok(Some(batch)) if batch.num_rows() > 0 => batch,
+            Ok(_) => {
+                self.open = None;
+                return Err(self.corrupt(&format!("{} rows are missing at its end", self.left)));
+            }
+            Err(what) => {
+                self.open = None;
+                return Err(self.corrupt(&what));
+            }
+        };
+        let rows = (batch.num_rows() as u64).min(self.left) as usize;
+        self.left -= rows as u64;
+        if let Some(open) = &mut self.open {
+            open.at.first_row += rows as u64;
+            if rows < batch.num_rows() {
+                open.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+            }
+        }
+        let batch = batch.slice(0, rows);
+        let order = self.source.opened.get(self.unit.file as usize).and_then(|file| file.order.as_ref());
+        match order {
+            None => Ok(Some(batch)),
+            Some(order) => {
+                let columns = batch.project(order);
+                Ok(Some(columns.map_err(|error| Error::new(Kind::Source, error.to_string()))?))
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How a Parquet file is to be read: the Arrow types that lose nothing and decode fastest, and the
+//! comparison of the schemas of several files.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+
+/// Field metadata that names an Arrow extension type
+/// (<https://arrow.apache.org/docs/format/CanonicalExtensions.html>).
+pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
+/// The extension name of 16-byte binary that holds UUIDs.
+pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
+
+/// `hint` is what the reader is asked to produce, `schema` the same with extension names.
+pub(crate) struct ReadSchema {
+    pub hint: Arc<Schema>,
+    pub schema: Arc<Schema>,
+}
+
+/// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives by itself.
+///
+/// - strings and bytes as views: their values stay in the decoded page, nothing is copied;
+/// - ENUM as text, where the `parquet` crate by itself reads bytes;
+/// - INT96 timestamps in microseconds: as nanoseconds, dates beyond 1677..2262 would wrap around;
+/// - INTERVAL only where the file's own Arrow schema, `embedded` in its metadata, says which of the three
+///   parts are used, since the reader delivers one unit and drops the rest.
+pub(crate) fn read_schema(
+    arrow: &Schema,
+    parquet: &SchemaDescriptor,
+    embedded: bool,
+) -> Result<ReadSchema, String> {
+    let mut leaves = Leaves { parquet, next: 0, embedded };
+    let hint = leaves.fields(arrow.fields(), false)?;
+    let mut leaves = Leaves { parquet, next: 0, embedded };
+    let named = leaves.fields(arrow.fields(), true)?;
+    Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)) })
+}
+
+/// Walks Arrow fields and Parquet leaf columns side by side: both are in depth-first order.
+struct Leaves<'a> {
+    parquet: &'a SchemaDescriptor,
+    next: usize,
+    embedded: bool,
+}
+
+impl Leaves<'_> {
+    fn fields(&mut self, fields: &Fields, extensions: bool) -> Result<Fields, String> {
+        fields.iter().map(|field| self.field(field, extensions)).collect()
+    }
+
+    fn field(&mut self, field: &FieldRef, extensions: bool) -> Result<FieldRef, String> {
+        use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
+        let nested = match field.data_type() {
+            Struct(fields) => Some(Struct(self.fields(fields, extensions)?)),
+            List(item) => Some(List(self.field(item, extensions)?)),
+            LargeList(item) => Some(LargeList(self.field(item, extensions)?)),
+            ListView(item) => Some(ListView(self.field(item, extensions)?)),
+            LargeListView(item) => Some(LargeListView(self.field(item, extensions)?)),
+            FixedSizeList(item, n) => Some(FixedSizeList(self.field(item, extensions)?, *n)),
+            Map(entries, sorted) => Some(Map(self.field(entries, extensions)?, *sorted)),
+            _ => None,
+        };
+        if let Some(data_type) = nested {
+            return Ok(Arc::new(field.as_ref().clone().with_data_type(data_type)));
+        }
+        if self.next >= self.parquet.num_columns() {
+            return Err("its Arrow schema has more columns than its Parquet schema".into());
+        }
+        let column = self.parquet.column(self.next);
+        self.next += 1;
+        let mut read =
+            field.as_ref().clone().with_data_type(leaf(field.data_type(), &column, self.embedded)?);
+        let uuid = matches!(column.logical_type_ref(), Some(LogicalType::Uuid));
+        if extensions && uuid {
+            let mut metadata: HashMap<String, String> = read.metadata().clone();
+            metadata.insert(EXTENSION_NAME.into(), UUID_EXTENSION.into());
+            read.set_metadata(metadata);
+        }
+        Ok(Arc::new(read))
+    }
+}
+
+fn leaf(arrow: &DataType, column: &ColumnDescriptor, embedded: bool) -> Result<DataType, String> {
+    let text = matches!(column.logical_type_ref(), Some(LogicalType::Enum))
+        || column.converted_type() == ConvertedType::ENUM;
+    let physical = column.physical_type();
+    Ok(match arrow {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::BinaryView if text && physical == PhysicalType::BYTE_ARRAY => {
+            DataType::Utf8View
+        }
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if physical == PhysicalType::INT96 => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        DataType::Interval(_) if !embedded => {
+            return Err(format!(
+                "column {:?} is a Parquet INTERVAL of months, days and milliseconds, which cannot be read whole",
+                column.path().string()
+            ));
+        }
+        other => other.clone(),
+    })
+}
+
+/// What differs between the columns of two files, one line each; empty when they agree. Order of
+/// columns and nullability may differ.
+pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
+    let mut lines = Vec::new();
+    for field in first.fields() {
+        match other.field_with_name(field.name()) {
+            Err(_) => lines.push(format!("column {:?} is missing", field.name())),
+            Ok(theirs) if !same(field, theirs) => {
+                lines.push(format!(
+                    "column {:?} is {} and not {}",
+                    field.name(),
+                    theirs.data_type(),
+                    field.data_type()
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    for field in other.fields() {
+        if first.field_with_name(field.name()).is_err() {
+            lines.push(format!("column {:?} is only there", field.name()));
+        }
+    }
+    lines
+}
+
+/// Whether two fields hold the same values: types without regard to nullability and to the names
+/// that writers give to list items and map entries.
+fn same(a: &Field, b: &Field) -> bool {
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct};
+    let extension = |field: &Field| field.metadata().get(EXTENSION_NAME).cloned();
+    extension(a) == extension(b)
+        && match (a.data_type(), b.data_type()) {
+            (List(a), List(b)) | (LargeList(a), LargeList(b)) => same(a, b),
+            (FixedSizeList(a, n), FixedSizeList(b, m)) => n == m && same(a, b),
+            (Map(a, _), Map(b, _)) => match (a.data_type(), b.data_type()) {
+                (Struct(a), Struct(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+                _ => false,
+            },
+            (Struct(a), Struct(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name() && same(a, b))
+            }
+            (a, b) => a == b,
+        }
+}

@@ -1,0 +1,119 @@
+//! PostgreSQL as a target: binary COPY over several connections, exactly once.
+//!
+//! A batch becomes rows of binary COPY ([`copy_binary`], nested values through [`jsonb`]); a writer
+//! sends a unit's rows and commits them together with the unit's checkpoint ([`writer`],
+//! [`checkpoint`]); a session decides what there is to do and puts the finished table in its place
+//! ([`session`]); the table is read back for proof ([`read_back`]).
+
+mod catalogue;
+mod checkpoint;
+mod columns;
+mod connection;
+pub(crate) mod copy_binary;
+mod forget;
+pub(crate) mod jsonb;
+mod password_file;
+pub(crate) mod pg_type;
+mod prepare;
+mod read_back;
+mod server;
+mod server_error;
+mod session;
+mod socket;
+mod table_name;
+mod tuples;
+mod verify;
+mod writer;
+
+use serde::Serialize;
+
+pub use forget::{Forgotten, forget};
+pub use server::Server;
+pub use table_name::TableName;
+pub use verify::verify;
+
+use crate::buffers::Buffers;
+use crate::control::Control;
+use crate::error::Result;
+use crate::load::LoadOptions;
+use crate::source::Source;
+use crate::target::{BatchEncoder, Session, Target};
+
+/// What happens to the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// The table must not exist. Rows gather in a table of another name in the same schema, which gets
+    /// its final name in the moment it is complete: nobody sees a half-filled table.
+    #[default]
+    Create,
+    /// The table exists; columns are matched by name. Rows are seen as their units are committed.
+    Append,
+}
+
+impl Mode {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Append => "append",
+        }
+    }
+}
+
+/// A table of a PostgreSQL server.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    pub(crate) server: Server,
+    pub(crate) table: TableName,
+    pub(crate) mode: Mode,
+    pub(crate) checkpoint_schema: String,
+}
+
+impl Postgres {
+    /// A new table on a server.
+    pub fn new(server: Server, table: TableName) -> Self {
+        Self { server, table, mode: Mode::Create, checkpoint_schema: "_sawmill".to_owned() }
+    }
+
+    /// What happens to the table.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The schema of the checkpoint tables, `_sawmill` by default.
+    pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
+        self.checkpoint_schema = schema.into();
+        self
+    }
+
+    /// `CREATE TABLE` as mode create would run it for this source.
+    ///
+    /// # Errors
+    /// Columns that have no type or no valid name in PostgreSQL, all named at once.
+    pub fn ddl(&self, source: &dyn Source) -> Result<String> {
+        let columns = columns::natural(source.schema(), &self.table)?;
+        Ok(columns::create_table(&self.table, &columns, source.schema()))
+    }
+
+    /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for
+    /// measurements.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl).
+    pub fn encoder(&self, source: &dyn Source, block_bytes: usize) -> Result<Box<dyn BatchEncoder>> {
+        let columns = columns::natural(source.schema(), &self.table)?;
+        Ok(Box::new(copy_binary::CopyEncoder::new(columns, Buffers::new(block_bytes))))
+    }
+}
+
+impl Target for Postgres {
+    fn prepare<'a>(
+        &'a self,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Box<dyn Session + 'a>> {
+        Ok(Box::new(session::PostgresSession::prepare(self, source, options, control)?))
+    }
+}

@@ -1,0 +1,45 @@
+//! Tables and schemas as the server's catalogue has them.
+
+use super::connection::Connection;
+use super::table_name::TableName;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// A table as the catalogue has it.
+pub(super) struct Found {
+    pub oid: u32,
+    pub schema: String,
+    /// `pg_class.relkind`.
+    pub kind: String,
+}
+
+/// Looks a table up by its name.
+pub(super) fn find(
+    connection: &Connection,
+    table: &TableName,
+    control: &Control<'_>,
+) -> Result<Option<Found>> {
+    let rows = connection.query(
+        control,
+        "SELECT c.oid, n.nspname::text, c.relkind::text FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)",
+        &[&table.quoted()],
+    )?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(Found {
+        oid: connection.get(row, 0)?,
+        schema: connection.get(row, 1)?,
+        kind: connection.get(row, 2)?,
+    }))
+}
+
+/// The schema that new tables go to when none is named.
+pub(super) fn current_schema(connection: &Connection, control: &Control<'_>) -> Result<String> {
+    let rows = connection.query(control, "SELECT current_schema()::text", &[])?;
+    let schema: Option<String> = rows.first().map_or(Ok(None), |row| connection.get(row, 0))?;
+    schema.ok_or_else(|| {
+        Error::new(Kind::Config, "the search path names no schema that exists")
+            .at(connection.place())
+            .advise("name the table's schema")
+    })
+}

@@ -1,0 +1,341 @@
+//! What the server knows of loads: schema `_sawmill` with the tables `loads` and `units`.
+//!
+//! A unit's row is written in the transaction that copies the unit's rows, so either both are there or
+//! neither. A load's row holds what its units refer to: the files, the table and the size of units.
+//! While a load runs it holds an advisory lock, so that it does not run twice at once; should that fail,
+//! the primary key of `units` still lets only one of two transactions commit a unit.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Row;
+
+use super::connection::Connection;
+use super::table_name::quote;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{SourceFile, UnitKey};
+
+/// How long a new run waits for the server to notice that a killed predecessor is gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The checkpoint tables, in a schema of the caller's choice.
+#[derive(Clone, Debug)]
+pub(crate) struct Checkpoints {
+    schema: String,
+}
+
+/// A load's row.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadRecord {
+    pub id: String,
+    /// The table, by the number that it keeps when it is renamed.
+    pub table_oid: u32,
+    pub unit_rows: u64,
+    /// Canonical names of the files, in order, and their fingerprints.
+    pub files: Vec<String>,
+    pub fingerprints: Vec<String>,
+    pub complete: bool,
+    /// What the table held before, where rows are appended and will be verified.
+    pub before: Option<Tally>,
+}
+
+impl LoadRecord {
+    /// The files whose content is not the recorded one.
+    pub(crate) fn changed_files(&self, files: &[SourceFile]) -> Vec<String> {
+        let now: HashMap<&str, &str> =
+            files.iter().map(|file| (file.name.as_str(), file.fingerprint.as_str())).collect();
+        let recorded = self.files.iter().zip(&self.fingerprints);
+        recorded
+            .filter(|(name, fingerprint)| now.get(name.as_str()) != Some(&fingerprint.as_str()))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+}
+
+/// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
+/// changed file is noticed instead of making another load.
+pub(crate) fn load_id(files: &[SourceFile], table: &str, mode: &str) -> String {
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    for part in [table, mode].into_iter().chain(files.iter().map(|file| file.name.as_str())) {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    format!("{:032x}", hash.digest128())
+}
+
+impl Checkpoints {
+    pub(crate) fn new(schema: &str) -> Self {
+        Self { schema: schema.to_owned() }
+    }
+
+    fn table(&self, name: &str) -> String {
+        format!("{}.{}", quote(&self.schema), quote(name))
+    }
+
+    /// Whether the tables are there.
+    pub(crate) fn exist(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
+        let rows = connection.query(
+            control,
+            "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL",
+            &[&self.table("loads"), &self.table("units")],
+        )?;
+        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    }
+
+    /// Creates the tables where they are missing; several loads may try at the same time.
+    pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if self.exist(connection, control)? {
+            return Ok(());
+        }
+        let key = advisory_key(&self.schema);
+        let (schema, loads, units) = (quote(&self.schema), self.table("loads"), self.table("units"));
+        connection.batch(
+            control,
+            &format!(
+                "BEGIN; SELECT pg_advisory_xact_lock({key}); CREATE SCHEMA IF NOT EXISTS {schema}; \
+                 CREATE TABLE IF NOT EXISTS {loads} (\
+                   load_id text PRIMARY KEY, target text NOT NULL, mode text NOT NULL, \
+                   table_oid bigint NOT NULL, unit_rows bigint NOT NULL, \
+                   files text[] NOT NULL, fingerprints text[] NOT NULL, \
+                   begun timestamptz NOT NULL DEFAULT now(), completed timestamptz, \
+                   rows bigint, content_sum text, non_null bigint[], \
+                   before_rows bigint, before_sum text, before_non_null bigint[]); \
+                 CREATE TABLE IF NOT EXISTS {units} (\
+                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
+                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
+                   rows bigint NOT NULL, content_sum text NOT NULL, non_null bigint[] NOT NULL, \
+                   committed timestamptz NOT NULL DEFAULT now(), \
+                   PRIMARY KEY (load_id, file, row_group, first_row)); COMMIT"
+            ),
+        )
+    }
+
+    /// Takes the lock that only one run of a load can hold, for as long as the connection lives.
+    pub(crate) fn lock(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
+        let key = advisory_key(id);
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let rows = connection.query(control, "SELECT pg_try_advisory_lock($1)", &[&key])?;
+            let granted = rows.first().map_or(Ok(false), |row| connection.get(row, 0))?;
+            if granted {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(Error::new(Kind::Busy, "the same load is under way already")
+                    .at(connection.place())
+                    .advise("wait for it to end, or end it"));
+            }
+            control.sleep(Duration::from_millis(200))?;
+        }
+    }
+
+    /// A load's row.
+    pub(crate) fn find(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<LoadRecord>> {
+        let sql = format!(
+            "SELECT load_id, table_oid, unit_rows, files, fingerprints, completed IS NOT NULL, \
+             before_rows, before_sum, before_non_null FROM {} WHERE load_id = $1",
+            self.table("loads")
+        );
+        let rows = connection.query(control, &sql, &[&id])?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let oid: i64 = connection.get(row, 1)?;
+        let unit_rows: i64 = connection.get(row, 2)?;
+        let before: Option<i64> = connection.get(row, 6)?;
+        Ok(Some(LoadRecord {
+            id: connection.get(row, 0)?,
+            table_oid: oid as u32,
+            unit_rows: unit_rows.max(1) as u64,
+            files: connection.get(row, 3)?,
+            fingerprints: connection.get(row, 4)?,
+            complete: connection.get(row, 5)?,
+            before: match before {
+                None => None,
+                Some(_) => Some(read_tally(connection, row, 6)?),
+            },
+        }))
+    }
+
+    /// Writes a load's row.
+    pub(crate) fn begin(
+        &self,
+        connection: &Connection,
+        record: &LoadRecord,
+        target: &str,
+        mode: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO {} (load_id, target, mode, table_oid, unit_rows, files, fingerprints, before_rows, \
+             before_sum, before_non_null) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            self.table("loads")
+        );
+        let before = record.before.as_ref();
+        let counts = before.map(|tally| signed(&tally.non_null));
+        connection.execute(
+            control,
+            &sql,
+            &[
+                &record.id,
+                &target,
+                &mode,
+                &i64::from(record.table_oid),
+                &(record.unit_rows as i64),
+                &record.files,
+                &record.fingerprints,
+                &before.map(|tally| tally.rows as i64),
+                &before.map(|tally| tally.content_sum.to_string()),
+                &counts,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Marks a load as complete.
+    pub(crate) fn complete(
+        &self,
+        connection: &Connection,
+        id: &str,
+        total: &Tally,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!(
+            "UPDATE {} SET completed = now(), rows = $2, content_sum = $3, non_null = $4 WHERE load_id = $1",
+            self.table("loads")
+        );
+        let counts = signed(&total.non_null);
+        let updated = connection.execute(
+            control,
+            &sql,
+            &[&id, &(total.rows as i64), &total.content_sum.to_string(), &counts],
+        )?;
+        match updated {
+            1 => Ok(()),
+            _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
+                .at(connection.place())
+                .advise("somebody forgot the load while it ran: load again")),
+        }
+    }
+
+    /// Removes a load's row and its units.
+    pub(crate) fn delete(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<u64> {
+        let sql = format!("DELETE FROM {} WHERE load_id = $1", self.table("loads"));
+        connection.execute(control, &sql, &[&id])
+    }
+
+    /// Removes the rows of all loads into a table, by its name.
+    pub(crate) fn delete_target(
+        &self,
+        connection: &Connection,
+        target: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let sql = format!("DELETE FROM {} WHERE target = $1", self.table("loads"));
+        connection.execute(control, &sql, &[&target])
+    }
+
+    /// Drops the schema if no load is recorded any more and nothing else is in it.
+    pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let (loads, units) = (self.table("loads"), self.table("units"));
+        let key = advisory_key(&self.schema);
+        connection
+            .batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
+        let rows = connection.query(control, &format!("SELECT EXISTS (SELECT FROM {loads})"), &[])?;
+        let used = rows.first().map_or(Ok(true), |row| connection.get(row, 0))?;
+        if used {
+            return connection.batch(control, "COMMIT");
+        }
+        connection.batch(control, &format!("DROP TABLE {units}, {loads}"))?;
+        // Something else in the schema keeps it.
+        let others = connection.query(
+            control,
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \
+             ON n.oid = c.relnamespace WHERE n.nspname = $1)",
+            &[&self.schema],
+        )?;
+        if !others.first().map_or(Ok(true), |row| connection.get::<bool>(row, 0))? {
+            connection.batch(control, &format!("DROP SCHEMA {}", quote(&self.schema)))?;
+        }
+        connection.batch(control, "COMMIT")
+    }
+
+    /// All committed units of a load.
+    pub(crate) fn units(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<HashMap<UnitKey, Tally>> {
+        let sql = format!(
+            "SELECT rows, content_sum, non_null, file, row_group, first_row FROM {} WHERE load_id = $1",
+            self.table("units")
+        );
+        let rows = connection.query(control, &sql, &[&id])?;
+        let mut units = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            let (file, row_group): (i32, i32) = (connection.get(row, 3)?, connection.get(row, 4)?);
+            let first_row: i64 = connection.get(row, 5)?;
+            let key = UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 };
+            units.insert(key, read_tally(connection, row, 0)?);
+        }
+        Ok(units)
+    }
+
+    /// One unit, if it was committed.
+    pub(crate) fn unit(
+        &self,
+        connection: &Connection,
+        id: &str,
+        key: UnitKey,
+        control: &Control<'_>,
+    ) -> Result<Option<Tally>> {
+        let sql = format!(
+            "SELECT rows, content_sum, non_null FROM {} \
+             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
+            self.table("units")
+        );
+        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
+        rows.first().map(|row| read_tally(connection, row, 0)).transpose()
+    }
+
+    /// The statement that records a unit: load, file, row group, first row, rows, sum, counts.
+    pub(crate) fn insert_unit(&self) -> String {
+        format!(
+            "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            self.table("units")
+        )
+    }
+}
+
+fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
+    let rows: i64 = connection.get(row, from)?;
+    let sum: String = connection.get(row, from + 1)?;
+    let counts: Vec<i64> = connection.get(row, from + 2)?;
+    Ok(Tally {
+        rows: rows as u64,
+        content_sum: sum.parse().map_err(|_| {
+            Error::new(Kind::Server, format!("the checkpoint holds the content sum {sum:?}"))
+                .at(connection.place())
+                .advise("forget the load and start it again")
+        })?,
+        non_null: counts.into_iter().map(|count| count as u64).collect(),
+    })
+}
+
+/// Counts as PostgreSQL's integers.
+pub(crate) fn signed(counts: &[u64]) -> Vec<i64> {
+    counts.iter().map(|count| *count as i64).collect()
+}
+
+/// A 64-bit key for advisory locks.
+fn advisory_key(text: &str) -> i64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(text.as_bytes(), 0x5a3_111) as i64
+}

@@ -1,0 +1,177 @@
+//! The columns of a table that exists, the columns a source asks for, and how they fit together.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema};
+
+use super::connection::Connection;
+use super::copy_binary::Column;
+use super::pg_type::PgType;
+use super::table_name::{TableName, check_name, quote};
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// Columns that PostgreSQL has in every table already.
+const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+/// `MaxHeapAttributeNumber` in src/include/access/htup_details.h.
+const MOST_COLUMNS: usize = 1600;
+
+/// A column of an existing table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableColumn {
+    pub name: String,
+    /// As the server spells its type.
+    pub type_name: String,
+    pub pg_type: Option<PgType>,
+    pub not_null: bool,
+    /// Has a default, counts itself or is computed: the server fills it.
+    pub filled: bool,
+}
+
+/// The columns of a table, in their order.
+pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableColumn>> {
+    // attgenerated is there from version 12 on; to_jsonb reads it where it is.
+    let rows = connection.query(
+        control,
+        "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
+         atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '' \
+         FROM pg_catalog.pg_attribute a WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+        &[&oid],
+    )?;
+    let mut columns = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (filled, generated): (bool, bool) = (connection.get(row, 5)?, connection.get(row, 6)?);
+        let pg_type = PgType::of_catalogue(connection.get(row, 2)?, connection.get(row, 3)?);
+        columns.push(TableColumn {
+            name: connection.get(row, 0)?,
+            type_name: connection.get(row, 1)?,
+            pg_type: pg_type.filter(|_| !generated),
+            not_null: connection.get(row, 4)?,
+            filled: filled || generated,
+        });
+    }
+    Ok(columns)
+}
+
+/// The columns of a new table for this schema. All that cannot be represented is named at once.
+pub(crate) fn natural(schema: &Schema, table: &TableName) -> Result<Arc<Vec<Column>>> {
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut refused = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        match PgType::natural(field).and_then(|pg_type| Column::new(field, i, pg_type)) {
+            Ok(column) => columns.push(column),
+            Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
+        }
+        if let Err(what) = check_name(field.name()) {
+            refused.push(format!("column {:?}: {what}", field.name()));
+        }
+        if SYSTEM.contains(&field.name().as_str()) {
+            refused.push(format!("column {:?}: every table has a system column of that name", field.name()));
+        }
+    }
+    checked(columns, refused, schema, table)
+}
+
+/// The columns of an existing table that this schema fills, matched by name. Missing, extra and
+/// incompatible columns are named at once.
+pub(crate) fn matched(
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+) -> Result<Arc<Vec<Column>>> {
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut refused = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        let Some(theirs) = existing.iter().find(|column| column.name == *field.name()) else {
+            refused.push(format!("column {:?} is not in the table", field.name()));
+            continue;
+        };
+        match theirs.pg_type.filter(|pg_type| pg_type.takes(field)) {
+            Some(pg_type) => match Column::new(field, i, pg_type) {
+                Ok(column) => columns.push(column),
+                Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
+            },
+            None => refused.push(format!(
+                "column {:?} is {} in the table, which cannot take every {} exactly",
+                field.name(),
+                theirs.type_name,
+                field.data_type()
+            )),
+        }
+    }
+    for theirs in existing {
+        if !theirs.filled && schema.fields().iter().all(|field| *field.name() != theirs.name) {
+            let why = if theirs.not_null { "takes no NULL" } else { "has no default" };
+            refused.push(format!("column {:?} of the table is not in the source and {why}", theirs.name));
+        }
+    }
+    checked(columns, refused, schema, table)
+}
+
+fn checked(
+    columns: Vec<Column>,
+    mut refused: Vec<String>,
+    schema: &Schema,
+    table: &TableName,
+) -> Result<Arc<Vec<Column>>> {
+    let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        refused.push(format!("column {:?} is there twice", pair[0]));
+    }
+    if names.is_empty() {
+        refused.push("the source has no columns".to_owned());
+    }
+    if names.len() > MOST_COLUMNS {
+        refused
+            .push(format!("the source has {} columns, PostgreSQL has {MOST_COLUMNS} at most", names.len()));
+    }
+    match refused.is_empty() {
+        true => Ok(Arc::new(columns)),
+        false => Err(Error::new(Kind::Schema, refused.join("; "))
+            .at(format!("table {table}"))
+            .advise("rename, leave out or change these columns in the source, or load into another table")),
+    }
+}
+
+/// How the columns of an existing table differ from those a new one would get; empty when they do not.
+pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for column in wanted {
+        match existing.iter().find(|theirs| theirs.name == column.name) {
+            None => lines.push(format!("it has no column {:?}", column.name)),
+            Some(theirs) if theirs.pg_type != Some(column.pg_type) => {
+                lines.push(format!(
+                    "column {:?} is {} and not {}",
+                    column.name, theirs.type_name, column.pg_type
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    for theirs in existing {
+        if wanted.iter().all(|column| column.name != theirs.name) {
+            lines.push(format!("its column {:?} is not in the source", theirs.name));
+        }
+    }
+    lines
+}
+
+/// `CREATE TABLE` for these columns. A field that cannot be NULL in the source is NOT NULL.
+pub(crate) fn create_table(table: &TableName, columns: &[Column], schema: &Schema) -> String {
+    let lines = columns.iter().map(|column| {
+        let required = schema.fields().get(column.source).is_some_and(|field| !field_is_nullable(field));
+        let constraint = if required { " NOT NULL" } else { "" };
+        format!("  {} {}{constraint}", quote(&column.name), column.pg_type)
+    });
+    format!("CREATE TABLE {} (\n{}\n)", table.quoted(), lines.collect::<Vec<_>>().join(",\n"))
+}
+
+fn field_is_nullable(field: &Field) -> bool {
+    field.is_nullable() || *field.data_type() == arrow_schema::DataType::Null
+}
+
+/// The columns' names for SQL.
+pub(crate) fn list(columns: &[Column]) -> String {
+    columns.iter().map(|column| quote(&column.name)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,204 @@
+//! A connection that blocks its thread, but never beyond a cancel.
+//!
+//! Each connection carries a runtime of its own that lives on the thread that uses it. Whatever is
+//! waited for, the cancel flag is looked at every 100 ms: a server that stopped reading or a lock that is
+//! not granted cannot hold the load. On the way out the server is asked to cancel what it is at.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{CancelToken, Client, NoTls, Row};
+
+use super::server::{Endpoint, Server};
+use super::server_error::{from_server, unreachable};
+use super::socket::{Socket, Traffic};
+use crate::control::{Control, LOOK};
+use crate::error::{Error, Kind, Result};
+
+type ServerResult<T> = std::result::Result<T, tokio_postgres::Error>;
+
+/// An open connection. Not for use from within an asynchronous runtime.
+pub(crate) struct Connection {
+    // Dropped before the runtime that drives it.
+    pub(crate) client: Client,
+    cancel: CancelToken,
+    endpoint: Endpoint,
+    place: String,
+    driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
+    runtime: Option<Runtime>,
+}
+
+impl Connection {
+    /// Connects to the first endpoint that answers.
+    pub(crate) fn open(server: &Server, control: &Control<'_>) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
+            Error::new(Kind::Connection, format!("no event loop: {error}")).at(server.place())
+        })?;
+        let mut last = Error::new(Kind::Config, "the address names no host").at(server.place());
+        for endpoint in &server.endpoints {
+            control.check()?;
+            let place = match server.config.get_dbname() {
+                Some(database) => format!("{endpoint}, database {database:?}"),
+                None => endpoint.to_string(),
+            };
+            let connecting = async {
+                let socket = Socket::connect(endpoint, Arc::<Traffic>::default())
+                    .await
+                    .map_err(|error| unreachable(error, place.clone()))?;
+                server.config.connect_raw(socket, NoTls).await.map_err(|error| from_server(&error, &place))
+            };
+            let within = async {
+                let late = || {
+                    let seconds = server.timeout.as_secs_f64();
+                    unreachable(format!("no answer within {seconds} s"), place.clone())
+                };
+                tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
+            };
+            match runtime.block_on(watched(control, within)) {
+                Ok(Ok((client, connection))) => {
+                    let driver = runtime.spawn(connection);
+                    return Ok(Self {
+                        cancel: client.cancel_token(),
+                        client,
+                        endpoint: endpoint.clone(),
+                        place,
+                        driver: std::sync::Mutex::new(Some(driver)),
+                        runtime: Some(runtime),
+                    });
+                }
+                Ok(Err(error)) => last = error,
+                Err(cancelled) => return Err(cancelled),
+            }
+        }
+        Err(last)
+    }
+
+    /// Host, port and database, for errors.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Waits for what is asked of the server.
+    pub(crate) fn wait<T>(
+        &self,
+        control: &Control<'_>,
+        asked: impl Future<Output = ServerResult<T>>,
+    ) -> Result<T> {
+        self.wait_for(control, async { asked.await.map_err(WireError::Server) })
+    }
+
+    /// The same for futures that have failures of their own.
+    pub(crate) fn wait_for<T>(
+        &self,
+        control: &Control<'_>,
+        asked: impl Future<Output = std::result::Result<T, WireError>>,
+    ) -> Result<T> {
+        let Some(runtime) = &self.runtime else {
+            return Err(Error::new(Kind::Connection, "the connection is closed").at(&self.place));
+        };
+        match runtime.block_on(watched(control, asked)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(WireError::Own(error))) => Err(error),
+            Ok(Err(WireError::Server(error))) => Err(self.explain(runtime, &error)),
+            Err(cancelled) => {
+                self.ask_to_cancel(runtime);
+                Err(cancelled)
+            }
+        }
+    }
+
+    /// Of a connection that was closed, the reason stands in what its driver ended with.
+    fn explain(&self, runtime: &Runtime, error: &tokio_postgres::Error) -> Error {
+        if error.is_closed() {
+            let driver = self.driver.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+            if let Some(driver) = driver {
+                let ended = runtime.block_on(async { tokio::time::timeout(LOOK, driver).await });
+                if let Ok(Ok(Err(reason))) = ended {
+                    return from_server(&reason, &self.place);
+                }
+            }
+        }
+        from_server(error, &self.place)
+    }
+
+    fn ask_to_cancel(&self, runtime: &Runtime) {
+        let asking = async {
+            let socket = Socket::connect(&self.endpoint, Arc::default()).await.ok()?;
+            self.cancel.cancel_query_raw(socket, NoTls).await.ok()
+        };
+        // If this fails the connection is closed anyway, and the server notices when it reads or writes.
+        let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(2), asking).await });
+    }
+
+    /// Runs statements that return nothing of interest.
+    pub(crate) fn batch(&self, control: &Control<'_>, sql: &str) -> Result<()> {
+        self.wait(control, self.client.batch_execute(sql))
+    }
+
+    /// Runs a statement with parameters; returns the number of rows.
+    pub(crate) fn execute(
+        &self,
+        control: &Control<'_>,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64> {
+        self.wait(control, self.client.execute(sql, parameters))
+    }
+
+    /// Runs a query.
+    pub(crate) fn query(
+        &self,
+        control: &Control<'_>,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>> {
+        self.wait(control, self.client.query(sql, parameters))
+    }
+
+    /// One column of a row of this connection's queries.
+    pub(crate) fn get<'r, T: tokio_postgres::types::FromSql<'r>>(&self, row: &'r Row, i: usize) -> Result<T> {
+        row.try_get(i).map_err(|error| from_server(&error, &self.place))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A name look-up may still be under way on a thread of its own: do not wait for it.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A failure on the wire, or one of our own.
+pub(crate) enum WireError {
+    Server(tokio_postgres::Error),
+    Own(Error),
+}
+
+impl From<tokio_postgres::Error> for WireError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<Error> for WireError {
+    fn from(error: Error) -> Self {
+        Self::Own(error)
+    }
+}
+
+/// Awaits, looking at the cancel flag.
+async fn watched<T>(control: &Control<'_>, future: impl Future<Output = T>) -> Result<T> {
+    let mut future = std::pin::pin!(future);
+    loop {
+        control.check()?;
+        if let Ok(value) = tokio::time::timeout(LOOK, future.as_mut()).await {
+            return Ok(value);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The encoder as the loader's worker sees it.
+
+use super::{CopyEncoder, Refused, Stop};
+use crate::content_sum::Tally;
+use crate::error::{Error, Kind, Result};
+use crate::target::{BatchEncoder, Block, Refusal};
+
+impl BatchEncoder for CopyEncoder {
+    fn encode(
+        &mut self,
+        batch: &arrow_array::RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let mut emit = |bytes, rows| emit(Block { bytes, rows });
+        self.batch(batch, &mut emit).map_err(|stop| match stop {
+            Stop::Refused(Refused { row, column, what }) => Refusal::Value { row, column, what },
+            Stop::Emit(error) => Refusal::Stopped(error),
+        })
+    }
+
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        let mut emit = |bytes, rows| emit(Block { bytes, rows });
+        match self.flush(&mut emit) {
+            Ok(()) => Ok(self.take_tally()),
+            Err(Stop::Emit(error)) => Err(error),
+            Err(Stop::Refused(refused)) => Err(Error::new(Kind::Value, refused.what)),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Taking a load back: its records, and the tables it made.
+
+use serde::Serialize;
+
+use super::catalogue::find;
+use super::checkpoint::Checkpoints;
+use super::connection::Connection;
+use super::{Mode, Postgres};
+use crate::control::Control;
+use crate::error::Result;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Forgotten {
+    /// Records of loads into the table.
+    pub loads: u64,
+    /// The unfinished table of a load in mode create.
+    pub staging_dropped: bool,
+    /// The table itself.
+    pub table_dropped: bool,
+}
+
+/// Removes the records of all loads into a table and what unfinished loads left behind, and with
+/// `drop_table` the table itself. The schema of the checkpoints goes when nothing is left in it. Rows
+/// that were appended to a table that existed before stay.
+///
+/// # Errors
+/// No connection, or no permission.
+pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+    let connection = Connection::open(&postgres.server, control)?;
+    let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
+    let staging = find(&connection, &postgres.table.staging(), control)?;
+    let table = find(&connection, &postgres.table, control)?;
+    let schema = match (&table, &staging, postgres.table.schema()) {
+        (Some(found), ..) | (None, Some(found), _) => Some(found.schema.clone()),
+        (None, None, Some(schema)) => Some(schema.to_owned()),
+        (None, None, None) => super::catalogue::current_schema(&connection, control).ok(),
+    };
+    let mut forgotten = Forgotten::default();
+    let Some(schema) = schema else { return Ok(forgotten) };
+    let name = postgres.table.within(&schema);
+    let recorded = checkpoints.exist(&connection, control)?;
+    connection.batch(control, "BEGIN")?;
+    if staging.is_some() && (recorded || drop_table) && postgres.mode == Mode::Create {
+        connection.batch(control, &format!("DROP TABLE IF EXISTS {}", name.staging().quoted()))?;
+        forgotten.staging_dropped = true;
+    }
+    if table.is_some() && drop_table {
+        connection.batch(control, &format!("DROP TABLE IF EXISTS {}", name.quoted()))?;
+        forgotten.table_dropped = true;
+    }
+    if recorded {
+        forgotten.loads = checkpoints.delete_target(&connection, &name.to_string(), control)?;
+    }
+    connection.batch(control, "COMMIT")?;
+    if recorded {
+        checkpoints.drop_if_empty(&connection, control)?;
+    }
+    Ok(forgotten)
+}

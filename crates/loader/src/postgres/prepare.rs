@@ -1,0 +1,166 @@
+//! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
+
+use super::catalogue::{Found, find};
+use super::checkpoint::{Checkpoints, LoadRecord};
+use super::connection::Connection;
+use super::copy_binary::Column;
+use super::read_back::ReadBack;
+use super::table_name::TableName;
+use super::{Postgres, columns};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
+use crate::source::Source;
+use crate::target::Standing;
+
+/// The decision between new, resumed and complete.
+pub(super) struct Preparing<'p, 'a> {
+    pub postgres: &'a Postgres,
+    pub source: &'a dyn Source,
+    pub options: &'a LoadOptions,
+    pub control: &'p Control<'p>,
+    pub connection: &'p Connection,
+    pub checkpoints: &'p Checkpoints,
+    pub table: &'p TableName,
+    pub columns: &'p [Column],
+    pub id: &'p str,
+}
+
+impl Preparing<'_, '_> {
+    pub(super) fn create(&mut self) -> Result<(LoadRecord, Standing)> {
+        let staging = self.table.staging();
+        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        let table = find(self.connection, self.table, self.control)?;
+        let gathered = find(self.connection, &staging, self.control)?;
+        match (record, table) {
+            (Some(record), Some(found)) if record.complete && record.table_oid == found.oid => {
+                let changed = record.changed_files(self.source.files());
+                match changed.is_empty() {
+                    true => Ok((record, Standing::Complete)),
+                    false => Err(Error::new(
+                        Kind::Exists,
+                        format!("the table exists, loaded from another content of {}", changed.join(", ")),
+                    )
+                    .at(self.place())
+                    .advise("drop the table to load it afresh, or load into another one")),
+                }
+            }
+            (_, Some(found)) => Err(self.exists(&found)?),
+            (Some(record), None) if !record.complete => match gathered {
+                Some(gathered) if gathered.oid == record.table_oid => {
+                    self.refuse_changed(&record)?;
+                    Ok((record, Standing::Resumed))
+                }
+                _ => self.start(gathered.as_ref(), &staging),
+            },
+            (_, None) => self.start(gathered.as_ref(), &staging),
+        }
+    }
+
+    /// A new table out of sight, and the load's record, in one transaction.
+    fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
+        if gathered.is_some() {
+            return Err(Error::new(
+                Kind::Exists,
+                format!("another load into this table is not finished: {staging} is there"),
+            )
+            .at(self.place())
+            .advise("finish it with the files it began with, or forget it"));
+        }
+        let connection = self.connection;
+        let create = columns::create_table(staging, self.columns, self.source.schema());
+        connection.batch(self.control, &format!("BEGIN; {create}"))?;
+        let Some(found) = find(connection, staging, self.control)? else {
+            return Err(
+                Error::new(Kind::Server, "the table that was just created is not there").at(self.place())
+            );
+        };
+        let record = self.record(found.oid, None);
+        self.checkpoints.delete(connection, self.id, self.control)?;
+        self.write_record(&record)?;
+        connection.batch(self.control, "COMMIT")?;
+        Ok((record, Standing::New))
+    }
+
+    pub(super) fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        if let Some(record) = record.filter(|record| record.table_oid == oid) {
+            match (record.complete, record.changed_files(self.source.files()).is_empty()) {
+                (true, true) => return Ok((record, Standing::Complete)),
+                // Another content under the same name, after the first was loaded, is another load.
+                (true, false) => {}
+                (false, _) => {
+                    self.refuse_changed(&record)?;
+                    return Ok((record, Standing::Resumed));
+                }
+            }
+        }
+        let before = match self.options.verify {
+            false => None,
+            true => {
+                let read = ReadBack {
+                    server: &self.postgres.server,
+                    table: self.table,
+                    columns: self.columns,
+                    degree: self.options.degree,
+                    each_column: false,
+                };
+                Some(read.run(self.control)?.whole)
+            }
+        };
+        let record = self.record(oid, before);
+        self.connection.batch(self.control, "BEGIN")?;
+        self.checkpoints.delete(self.connection, self.id, self.control)?;
+        self.write_record(&record)?;
+        self.connection.batch(self.control, "COMMIT")?;
+        Ok((record, Standing::New))
+    }
+
+    fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {
+        let files = self.source.files();
+        LoadRecord {
+            id: self.id.to_owned(),
+            table_oid,
+            unit_rows: self.options.unit_rows.max(1),
+            files: files.iter().map(|file| file.name.clone()).collect(),
+            fingerprints: files.iter().map(|file| file.fingerprint.clone()).collect(),
+            complete: false,
+            before,
+        }
+    }
+
+    fn write_record(&self, record: &LoadRecord) -> Result<()> {
+        let (target, mode) = (self.table.to_string(), self.postgres.mode.name());
+        self.checkpoints.begin(self.connection, record, &target, mode, self.control)
+    }
+
+    fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
+        let changed = record.changed_files(self.source.files());
+        match changed.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Kind::Changed,
+                format!("a source file has changed since the load began: {}", changed.join(", ")),
+            )
+            .at(self.place())
+            .advise("bring back the file as it was to finish the load, or forget the load and start afresh")),
+        }
+    }
+
+    fn exists(&self, found: &Found) -> Result<Error> {
+        let existing = columns::read(self.connection, found.oid, self.control)?;
+        let differences = columns::differences(self.columns, &existing);
+        let what = match differences.is_empty() {
+            true => "the table exists already, with the same columns".to_owned(),
+            false => format!("the table exists already, and differs: {}", differences.join("; ")),
+        };
+        Ok(Error::new(Kind::Exists, what)
+            .at(self.place())
+            .advise("load in mode append to add to it, choose another table, or drop it"))
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.connection.place())
+    }
+}

@@ -1,0 +1,233 @@
+//! Both sides of a verification: the table read through `COPY TO`, and the source encoded once more.
+//!
+//! The table is read by several connections under one exported snapshot, each taking ranges of pages
+//! (`ctid` ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they pass; nothing is kept.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt;
+
+use super::columns;
+use super::connection::Connection;
+use super::copy_binary::{Column, CopyEncoder};
+use super::server::Server;
+use super::table_name::TableName;
+use super::tuples::Tuples;
+use crate::buffers::Buffers;
+use crate::content_sum::{ContentSum, Tally};
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
+use crate::schedule::Schedule;
+use crate::source::Source;
+use crate::target::{BatchEncoder, Block, Refusal};
+
+/// Sums of rows, and of single columns where they were asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub whole: Tally,
+    pub each: Vec<ContentSum>,
+}
+
+impl Sums {
+    fn of(tallies: Vec<Sums>, columns: usize) -> Self {
+        let mut sums = Self { whole: Tally::empty(columns), each: Vec::new() };
+        for part in tallies {
+            sums.whole.add(&part.whole);
+            sums.each.resize(part.each.len().max(sums.each.len()), ContentSum::default());
+            for (sum, part) in sums.each.iter_mut().zip(&part.each) {
+                sum.merge(*part);
+            }
+        }
+        sums
+    }
+
+    /// Names of the columns whose values differ, as multisets.
+    pub(crate) fn differing(&self, other: &Sums, columns: &[Column]) -> Vec<String> {
+        let pairs = self.each.iter().zip(&other.each).zip(columns);
+        pairs.filter(|((a, b), _)| a != b).map(|(_, column)| column.name.clone()).collect()
+    }
+}
+
+/// What is to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadBack<'a> {
+    pub server: &'a Server,
+    pub table: &'a TableName,
+    pub columns: &'a [Column],
+    pub degree: usize,
+    pub each_column: bool,
+}
+
+impl ReadBack<'_> {
+    /// Reads the table and sums it up.
+    pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
+        let leader = Connection::open(self.server, control)?;
+        leader.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        let rows = leader.query(
+            control,
+            "SELECT pg_export_snapshot(), \
+             coalesce(pg_relation_size(to_regclass($1)) / current_setting('block_size')::bigint, 0), \
+             (SELECT relkind = 'r' FROM pg_catalog.pg_class WHERE oid = to_regclass($1))",
+            &[&self.table.quoted()],
+        )?;
+        let Some(row) = rows.first() else {
+            return Err(Error::new(Kind::Server, "no snapshot was exported").at(leader.place()));
+        };
+        let (snapshot, pages): (String, i64) = (leader.get(row, 0)?, leader.get(row, 1)?);
+        let plain: Option<bool> = leader.get(row, 2)?;
+        let degree = self.degree.max(1);
+        let ranges = match plain {
+            Some(true) => page_ranges(pages, degree),
+            Some(false) => VecDeque::from([String::new()]),
+            None => {
+                return Err(Error::new(Kind::Schema, "there is no such table")
+                    .at(format!("table {}, {}", self.table, leader.place()))
+                    .advise("load it first"));
+            }
+        };
+        let ranges = Mutex::new(ranges);
+        let stop = AtomicBool::new(false);
+        let control = control.with_stop(&stop);
+        let parts = std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..degree)
+                .map(|_| {
+                    scope.spawn(|| {
+                        self.read_ranges(&snapshot, &ranges, &control)
+                            .inspect_err(|_| stop.store(true, Relaxed))
+                    })
+                })
+                .collect();
+            join_all(readers)
+        })?;
+        drop(leader);
+        Ok(Sums::of(parts, self.columns.len()))
+    }
+
+    fn read_ranges(
+        &self,
+        snapshot: &str,
+        ranges: &Mutex<VecDeque<String>>,
+        control: &Control<'_>,
+    ) -> Result<Sums> {
+        let take = || ranges.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(mut range) = take() else { return Ok(Sums::default()) };
+        let connection = Connection::open(self.server, control)?;
+        // The snapshot's name is of the server's own making: digits and hyphens.
+        connection.batch(
+            control,
+            &format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
+            ),
+        )?;
+        let mut tuples = Tuples::new(self.columns.len(), self.each_column);
+        loop {
+            let sql = format!(
+                "COPY (SELECT {} FROM {}{range}) TO STDOUT (FORMAT binary)",
+                columns::list(self.columns),
+                self.table.quoted()
+            );
+            let reading = async {
+                let mut stream = Box::pin(connection.client.copy_out(&sql).await?);
+                tuples.begin();
+                while let Some(bytes) = stream.next().await {
+                    tuples
+                        .feed(&bytes?)
+                        .map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
+                }
+                Ok(())
+            };
+            connection.wait_for(control, reading)?;
+            match take() {
+                Some(next) => range = next,
+                None => break,
+            }
+        }
+        connection.batch(control, "COMMIT")?;
+        Ok(tuples.into_sums())
+    }
+}
+
+/// Conditions that split a table's pages into four ranges a connection; the last has no end, for pages that
+/// were added meanwhile.
+fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
+    let parts = (degree as i64 * 4).min(pages.max(1) / 64 + 1);
+    if parts == 1 {
+        return VecDeque::from([String::new()]);
+    }
+    let bound = |part: i64| pages * part / parts;
+    (0..parts)
+        .map(|part| {
+            let from = format!(" WHERE ctid >= '({},0)'", bound(part));
+            match part + 1 == parts {
+                true => from,
+                false => format!("{from} AND ctid < '({},0)'", bound(part + 1)),
+            }
+        })
+        .collect()
+}
+
+/// Encodes the whole source and sums it up as the loader did.
+pub(crate) fn encode_source(
+    source: &dyn Source,
+    columns: &Arc<Vec<Column>>,
+    options: &LoadOptions,
+    unit_rows: u64,
+    each_column: bool,
+    control: &Control<'_>,
+) -> Result<Sums> {
+    let schedule = Schedule::new(source.plan(unit_rows));
+    let stop = AtomicBool::new(false);
+    let control = control.with_stop(&stop);
+    let encode = || -> Result<Sums> {
+        let mut reader = source.reader(options.batch_rows);
+        let mut encoder = CopyEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
+        let mut tuples = Tuples::new(columns.len(), each_column);
+        let mut place = None;
+        while let Some(unit) = schedule.next(&mut place) {
+            let mut feed =
+                |block: Block| tuples.feed(&block.bytes).map_err(|what| Error::new(Kind::Source, what));
+            reader.start(&unit)?;
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                encoder.encode(&batch, &mut feed).map_err(|refusal| match refusal {
+                    Refusal::Stopped(error) => error,
+                    Refusal::Value { column, what, .. } => {
+                        Error::new(Kind::Value, what).at(format!("column {column:?}"))
+                    }
+                })?;
+            }
+            encoder.end_unit(&mut feed)?;
+        }
+        Ok(tuples.into_sums())
+    };
+    let worker = || encode().inspect_err(|_| stop.store(true, Relaxed));
+    let parts = std::thread::scope(|scope| {
+        let workers = (0..options.degree.max(1)).map(|_| scope.spawn(worker));
+        join_all(workers.collect())
+    })?;
+    Ok(Sums::of(parts, columns.len()))
+}
+
+/// Results of all threads, or the first error that is not just the echo of another.
+fn join_all<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+    let mut values = Vec::with_capacity(threads.len());
+    let mut failure: Option<Error> = None;
+    for thread in threads {
+        match thread.join() {
+            Ok(Ok(value)) => values.push(value),
+            Ok(Err(error)) => {
+                if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
+                    failure = Some(error);
+                }
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    match failure {
+        None => Ok(values),
+        Some(error) => Err(error),
+    }
+}

@@ -1,0 +1,242 @@
+//! A load into a PostgreSQL table: found or made, written, checked, put in its place.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::catalogue::{current_schema, find};
+use super::checkpoint::{Checkpoints, LoadRecord, load_id};
+use super::connection::Connection;
+use super::copy_binary::{Column, CopyEncoder};
+use super::prepare::Preparing;
+use super::read_back::{self, ReadBack};
+use super::table_name::{TableName, quote};
+use super::writer::{CopyWriter, WriterPlan};
+use super::{Mode, Postgres, columns};
+use crate::buffers::Buffers;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::{LoadOptions, again};
+use crate::source::{Source, UnitKey};
+use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
+use crate::verify::Verification;
+
+/// An open load.
+pub(crate) struct PostgresSession<'a> {
+    postgres: &'a Postgres,
+    source: &'a dyn Source,
+    options: &'a LoadOptions,
+    /// Holds the lock of the load; also does everything that is not copying.
+    control_connection: Mutex<Connection>,
+    /// Where the rows will be seen.
+    table: TableName,
+    /// Where they are written.
+    written: TableName,
+    columns: Arc<Vec<Column>>,
+    plan: Arc<WriterPlan>,
+    buffers: Arc<Buffers>,
+    record: LoadRecord,
+    standing: Standing,
+    done: HashMap<UnitKey, Tally>,
+}
+
+impl<'a> PostgresSession<'a> {
+    pub(crate) fn prepare(
+        postgres: &'a Postgres,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        // What the source cannot give is told without a server.
+        let natural = match postgres.mode {
+            Mode::Create => Some(columns::natural(source.schema(), &postgres.table)?),
+            Mode::Append => None,
+        };
+        let connection = Connection::open(&postgres.server, control)?;
+        let found = find(&connection, &postgres.table, control)?;
+        let schema = match (&found, postgres.table.schema()) {
+            (Some(found), _) => found.schema.clone(),
+            (None, Some(schema)) => schema.to_owned(),
+            (None, None) => current_schema(&connection, control)?,
+        };
+        let table = postgres.table.within(&schema);
+        let columns = match (natural, &found) {
+            (Some(natural), _) => natural,
+            (None, Some(found)) => {
+                if !matches!(found.kind.as_str(), "r" | "p") {
+                    return Err(Error::new(Kind::Schema, "it is no table but a view or another relation")
+                        .at(format!("{table}, {}", connection.place()))
+                        .advise("append to the table behind it"));
+                }
+                columns::matched(source.schema(), &columns::read(&connection, found.oid, control)?, &table)?
+            }
+            (None, None) => {
+                return Err(Error::new(Kind::Schema, "there is no such table to append to")
+                    .at(format!("table {table}, {}", connection.place()))
+                    .advise("create it, or load in mode create, which creates it"));
+            }
+        };
+        let mode = postgres.mode.name();
+        let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
+        let id = load_id(source.files(), &table.to_string(), mode);
+        checkpoints.lock(&connection, &id, control)?;
+        checkpoints.create(&connection, control)?;
+        let mut preparing = Preparing {
+            postgres,
+            source,
+            options,
+            control,
+            connection: &connection,
+            checkpoints: &checkpoints,
+            table: &table,
+            columns: &columns,
+            id: &id,
+        };
+        let (record, standing) = match postgres.mode {
+            Mode::Create => preparing.create()?,
+            Mode::Append => preparing.append(found.map_or(0, |found| found.oid))?,
+        };
+        let done = match standing {
+            Standing::New => HashMap::new(),
+            _ => checkpoints.units(&connection, &id, control)?,
+        };
+        let written = match (postgres.mode, standing) {
+            (Mode::Create, Standing::New | Standing::Resumed) => table.staging(),
+            _ => table.clone(),
+        };
+        let plan = WriterPlan {
+            load_id: id,
+            checkpoints,
+            copy: format!(
+                "COPY {} ({}) FROM STDIN (FORMAT binary)",
+                written.quoted(),
+                columns::list(&columns)
+            ),
+        };
+        Ok(Self {
+            postgres,
+            source,
+            options,
+            control_connection: Mutex::new(connection),
+            table,
+            written,
+            columns,
+            plan: Arc::new(plan),
+            buffers: Buffers::new(options.batch_bytes),
+            record,
+            standing,
+            done,
+        })
+    }
+
+    /// Runs `work` on the connection that holds the load's lock; a lost one is opened and locked again.
+    fn with_connection<T>(
+        &self,
+        control: &Control<'_>,
+        work: impl Fn(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        let mut connection = self.control_connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempt = 0;
+        loop {
+            match work(&connection) {
+                Err(error) if error.kind() == Kind::Connection && attempt < self.options.retries => {
+                    control.sleep(crate::load::backoff(attempt))?;
+                    attempt += 1;
+                    if let Ok(opened) = Connection::open(&self.postgres.server, control) {
+                        self.plan.checkpoints.lock(&opened, &self.plan.load_id, control)?;
+                        *connection = opened;
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+impl Session for PostgresSession<'_> {
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn unit_rows(&self) -> u64 {
+        self.record.unit_rows
+    }
+
+    fn done(&self) -> &HashMap<UnitKey, Tally> {
+        &self.done
+    }
+
+    fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
+        Ok(Box::new(CopyEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers))))
+    }
+
+    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
+        let connection = Connection::open(&self.postgres.server, control)?;
+        Ok(Box::new(CopyWriter::new(Arc::clone(&self.plan), connection, control)?))
+    }
+
+    fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
+        let read = ReadBack {
+            server: &self.postgres.server,
+            table: &self.written,
+            columns: &self.columns,
+            degree: self.options.degree,
+            each_column: false,
+        };
+        let retries = self.options.retries;
+        let mut target = again(retries, control, || read.run(control))?.whole;
+        match (&self.record.before, self.postgres.mode) {
+            (Some(before), _) => target = target.minus(before),
+            (None, Mode::Create) => {}
+            (None, Mode::Append) => {
+                return Err(Error::new(
+                    Kind::Mismatch,
+                    "cannot be verified: what the table held before the load was not summed up",
+                )
+                .at(format!("table {}", self.table))
+                .advise("ask for verification from the first run of an append on"));
+            }
+        }
+        let columns = self.columns.iter().map(|column| column.name.clone()).collect();
+        let mut verification =
+            Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+        if !verification.matches() && self.record.before.is_none() {
+            let source = read_back::encode_source(
+                self.source,
+                &self.columns,
+                self.options,
+                self.record.unit_rows,
+                true,
+                control,
+            )?;
+            let read = ReadBack { each_column: true, ..read };
+            let target = again(retries, control, || read.run(control))?;
+            verification.differing = source.differing(&target, &self.columns);
+        }
+        verification.into_result(&format!("table {}, {}", self.table, self.postgres.server))
+    }
+
+    fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        let checkpoints = &self.plan.checkpoints;
+        let id = &self.plan.load_id;
+        self.with_connection(control, |connection| {
+            // After a lost connection the commit may have happened.
+            if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {
+                return Ok(());
+            }
+            connection.batch(control, "BEGIN")?;
+            if self.postgres.mode == Mode::Create {
+                connection.batch(
+                    control,
+                    &format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name())),
+                )?;
+            }
+            checkpoints.complete(connection, id, total, control)?;
+            connection.batch(control, "COMMIT")
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! Names of tables, as given and as quoted in SQL.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Kind, Result};
+
+/// Bytes that PostgreSQL keeps of a name (`NAMEDATALEN` - 1); it would cut longer ones silently.
+pub(crate) const LONGEST: usize = 63;
+
+/// A table, with its schema if one was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    schema: Option<String>,
+    name: String,
+}
+
+impl TableName {
+    /// A table by the exact names of its schema and itself.
+    ///
+    /// # Errors
+    /// Names that are empty, longer than 63 bytes, or hold 0x00.
+    pub fn new(schema: Option<&str>, name: &str) -> Result<Self> {
+        for part in schema.iter().copied().chain([name]) {
+            check_name(part).map_err(|what| {
+                Error::new(Kind::Config, what).at(format!("table {part:?}")).advise("choose another name")
+            })?;
+        }
+        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
+    }
+
+    /// The table's own name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The schema that was named.
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
+    pub(crate) fn staging(&self) -> Self {
+        const SUFFIX: &str = "__sawmill_loading";
+        let mut name = format!("{}{SUFFIX}", self.name);
+        if name.len() > LONGEST {
+            // Cut at a character, and kept apart from other long names by a hash.
+            let hash = format!("{:08x}", xxhash_rust::xxh3::xxh3_64(self.name.as_bytes()) as u32);
+            let mut keep = LONGEST - SUFFIX.len() - hash.len();
+            while !self.name.is_char_boundary(keep) {
+                keep -= 1;
+            }
+            name = format!("{}{hash}{SUFFIX}", &self.name[..keep]);
+        }
+        Self { schema: self.schema.clone(), name }
+    }
+
+    /// With the schema that the server resolved it to.
+    pub(crate) fn within(&self, schema: &str) -> Self {
+        Self { schema: Some(schema.to_owned()), name: self.name.clone() }
+    }
+
+    /// For SQL.
+    pub(crate) fn quoted(&self) -> String {
+        match &self.schema {
+            Some(schema) => format!("{}.{}", quote(schema), quote(&self.name)),
+            None => quote(&self.name),
+        }
+    }
+}
+
+/// Whether PostgreSQL keeps a name as it is.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    match name {
+        "" => Err("the name is empty".to_owned()),
+        name if name.len() > LONGEST => {
+            Err(format!("the name has {} bytes, PostgreSQL keeps {LONGEST}", name.len()))
+        }
+        name if name.contains('\0') => Err("the name has a 0x00".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// An identifier in quotation marks.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl FromStr for TableName {
+    type Err = Error;
+
+    /// Parses `table`, `schema.table`, and quoted forms such as `"My Schema"."a.b"`. Unlike in SQL,
+    /// case is kept in unquoted names too.
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = |what: &str| {
+            Error::new(Kind::Config, what)
+                .at(format!("table name {text:?}"))
+                .advise("write table, schema.table or \"schema\".\"table\"")
+        };
+        let mut parts = vec![String::new()];
+        let mut quoted = false;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            match character {
+                '"' if quoted && characters.peek() == Some(&'"') => {
+                    characters.next();
+                    parts.last_mut().into_iter().for_each(|part| part.push('"'));
+                }
+                '"' => quoted = !quoted,
+                '.' if !quoted => parts.push(String::new()),
+                other => parts.last_mut().into_iter().for_each(|part| part.push(other)),
+            }
+        }
+        if quoted {
+            return Err(refused("a quotation mark is not closed"));
+        }
+        match parts.as_slice() {
+            [name] => Self::new(None, name),
+            [schema, name] => Self::new(Some(schema), name),
+            _ => Err(refused("there are more parts than schema and table")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_and_quoted() {
+        let table: TableName = "sales.\"Big \"\"T\"\".x\"".parse().unwrap();
+        assert_eq!(table.quoted(), "\"sales\".\"Big \"\"T\"\".x\"");
+        assert_eq!("taxi".parse::<TableName>().unwrap().quoted(), "\"taxi\"");
+        assert!("a.b.c".parse::<TableName>().is_err());
+        assert!("".parse::<TableName>().is_err());
+        assert!("x".repeat(64).parse::<TableName>().is_err());
+    }
+
+    #[test]
+    fn the_staging_name_of_a_long_name_stays_distinct_and_short() {
+        let [a, b] = ["a", "b"].map(|end| TableName::new(None, &format!("{}{end}", "é".repeat(30))).unwrap());
+        assert!(a.staging().name().len() <= LONGEST);
+        assert_ne!(a.staging(), b.staging());
+        assert_eq!(TableName::new(None, "t").unwrap().staging().name(), "t__sawmill_loading");
+    }
+}

@@ -1,0 +1,120 @@
+//! Sends units: COPY and checkpoint in one transaction.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use tokio_postgres::Statement;
+use tokio_postgres::error::SqlState;
+
+use super::checkpoint::{Checkpoints, signed};
+use super::connection::{Connection, WireError};
+use super::copy_binary::{HEADER, TRAILER};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{Unit, UnitKey};
+use crate::target::{Parcel, Parcels, UnitWriter};
+
+/// What all writers of a load have in common.
+#[derive(Debug)]
+pub(crate) struct WriterPlan {
+    pub load_id: String,
+    pub checkpoints: Checkpoints,
+    /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
+    pub copy: String,
+}
+
+/// A connection that copies units into the table.
+pub(crate) struct CopyWriter {
+    plan: Arc<WriterPlan>,
+    connection: Connection,
+    copy: Statement,
+    insert: Statement,
+}
+
+impl CopyWriter {
+    pub(crate) fn new(plan: Arc<WriterPlan>, connection: Connection, control: &Control<'_>) -> Result<Self> {
+        let copy = connection.wait(control, connection.client.prepare(&plan.copy))?;
+        let insert = plan.checkpoints.insert_unit();
+        let insert = connection.wait(control, connection.client.prepare(&insert))?;
+        Ok(Self { plan, connection, copy, insert })
+    }
+}
+
+impl UnitWriter for CopyWriter {
+    fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
+        self.plan.checkpoints.unit(&self.connection, &self.plan.load_id, key, control)
+    }
+
+    fn write(&mut self, unit: &Unit, parcels: &mut Parcels, control: &Control<'_>) -> Result<Option<Tally>> {
+        let Self { plan, connection, copy, insert } = self;
+        let client = &connection.client;
+        let copying = async {
+            client.batch_execute("BEGIN").await?;
+            // Dropped before its end, the sink makes the server fail the COPY.
+            let mut sink = Box::pin(client.copy_in::<_, Bytes>(&*copy).await?);
+            sink.feed(Bytes::from_static(HEADER)).await?;
+            let tally = loop {
+                match parcels.recv().await {
+                    Some(Parcel::Rows(block)) => sink.feed(block.bytes).await?,
+                    Some(Parcel::End(tally)) => break tally,
+                    Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
+                    Some(Parcel::Unit(_)) => {
+                        return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
+                    }
+                    None => return Ok(None),
+                }
+            };
+            sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
+            let copied = sink.as_mut().finish().await?;
+            if copied != unit.rows || tally.rows != unit.rows {
+                return Err(Error::new(
+                    Kind::Mismatch,
+                    format!("a unit of {} rows was read as {} and copied as {copied}", unit.rows, tally.rows),
+                )
+                .advise("a trigger or rule of the table may drop rows")
+                .into());
+            }
+            let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
+            let (first_row, rows) = (unit.key.first_row as i64, unit.rows as i64);
+            let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
+            client
+                .execute(&*insert, &[&plan.load_id, &file, &row_group, &first_row, &rows, &sum, &counts])
+                .await?;
+            client.batch_execute("COMMIT").await?;
+            Ok(Some(tally))
+        };
+        // A predecessor that was killed may have committed the unit while this run already read the
+        // checkpoints. The key of `units` then refuses ours, and its record says the rest.
+        let copying = async {
+            match copying.await {
+                Err(WireError::Server(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                    let ours = error.as_db_error().and_then(|db| db.table()) == Some("units");
+                    match ours {
+                        true => Ok(Outcome::Already(error)),
+                        false => Err(WireError::Server(error)),
+                    }
+                }
+                other => other.map(Outcome::Done),
+            }
+        };
+        match connection.wait_for(control, copying) {
+            Ok(Outcome::Done(tally)) => Ok(tally),
+            Ok(Outcome::Already(error)) => {
+                connection.batch(control, "ROLLBACK")?;
+                let known = plan.checkpoints.unit(connection, &plan.load_id, unit.key, control)?;
+                match known {
+                    Some(tally) => Ok(Some(tally)),
+                    None => Err(super::server_error::from_server(&error, connection.place())),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+enum Outcome {
+    Done(Option<Tally>),
+    Already(tokio_postgres::Error),
+}

@@ -1,0 +1,93 @@
+//! Who takes which unit: every worker reads on in its own row group as long as it lasts, then takes
+//! the largest one that nobody has touched, then the later half of what another has left.
+//!
+//! Reading on matters: a reader that jumps into the middle of a row group has to pass over the pages
+//! before it and decodes the page at the boundary a second time. Halving makes one file with one row
+//! group feed all connections with as few such jumps as there are workers.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use crate::source::Unit;
+
+struct Run {
+    units: VecDeque<Unit>,
+    taken: bool,
+}
+
+/// The units that nobody has taken yet.
+pub(crate) struct Schedule {
+    runs: Mutex<Vec<Run>>,
+}
+
+impl Schedule {
+    pub(crate) fn new(runs: Vec<Vec<Unit>>) -> Self {
+        let runs = runs.into_iter().filter(|units| !units.is_empty());
+        let runs = runs.map(|units| Run { units: units.into(), taken: false }).collect();
+        Self { runs: Mutex::new(runs) }
+    }
+
+    /// The next unit for a worker. `place` is the worker's own and starts as `None`.
+    pub(crate) fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unit) = place.and_then(|own| runs.get_mut(own)?.units.pop_front()) {
+            return Some(unit);
+        }
+        let own = match largest(&runs, false) {
+            Some(untouched) => untouched,
+            None => {
+                let most_left = largest(&runs, true)?;
+                let other = &mut runs[most_left].units;
+                let later_half = other.split_off(other.len() / 2);
+                runs.push(Run { units: later_half, taken: true });
+                runs.len() - 1
+            }
+        };
+        *place = Some(own);
+        runs[own].taken = true;
+        runs[own].units.pop_front()
+    }
+}
+
+/// The run with the most rows left among those that are taken or not.
+fn largest(runs: &[Run], taken: bool) -> Option<usize> {
+    let left = |run: &Run| run.units.iter().map(|unit| unit.rows).sum::<u64>();
+    let open = runs.iter().enumerate().filter(|(_, run)| run.taken == taken && !run.units.is_empty());
+    open.max_by_key(|(i, run)| (left(run), std::cmp::Reverse(*i))).map(|(i, _)| i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::UnitKey;
+
+    fn run(file: u32, units: u64) -> Vec<Unit> {
+        let unit = |i| Unit { key: UnitKey { file, row_group: 0, first_row: i * 10 }, rows: 10, bytes: 1 };
+        (0..units).map(unit).collect()
+    }
+
+    #[test]
+    fn a_worker_reads_on_in_its_row_group_and_starts_with_the_largest() {
+        let schedule = Schedule::new(vec![run(0, 1), run(1, 3)]);
+        let mut place = None;
+        let order: Vec<_> = std::iter::from_fn(|| schedule.next(&mut place)).map(|unit| unit.key).collect();
+        assert_eq!(order.iter().map(|key| key.file).collect::<Vec<_>>(), [1, 1, 1, 0]);
+        assert_eq!(order.iter().map(|key| key.first_row).collect::<Vec<_>>(), [0, 10, 20, 0]);
+    }
+
+    #[test]
+    fn one_row_group_feeds_all_workers_and_every_unit_is_taken_once() {
+        let schedule = Schedule::new(vec![run(0, 8)]);
+        let (mut a, mut b) = (None, None);
+        assert_eq!(schedule.next(&mut a).map(|unit| unit.key.first_row), Some(0));
+        // Seven are left: the other worker starts in their middle.
+        assert_eq!(schedule.next(&mut b).map(|unit| unit.key.first_row), Some(40));
+        let mut rest = Vec::new();
+        while let Some(unit) = schedule.next(&mut a).or_else(|| schedule.next(&mut b)) {
+            rest.push(unit.key.first_row);
+        }
+        rest.sort_unstable();
+        assert_eq!(rest, [10, 20, 30, 50, 60, 70]);
+        assert_eq!(schedule.next(&mut b), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Where rows come from: a schema, a plan of units, and readers that turn units into batches.
+//!
+//! A unit is a range of rows of one row group. It keeps its identity from the plan to the record
+//! in the target that says it has arrived, so it is also the grain of resuming.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// A unit's identity: stable for a source as long as its files do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct UnitKey {
+    /// Position of the file in [`Source::files`].
+    pub file: u32,
+    /// Row group in the file.
+    pub row_group: u32,
+    /// First row, counted from the start of the row group.
+    pub first_row: u64,
+}
+
+/// A range of rows of one row group: what is committed in one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Its identity.
+    pub key: UnitKey,
+    /// Number of rows.
+    pub rows: u64,
+    /// Its share of the row group's stored bytes.
+    pub bytes: u64,
+}
+
+/// One file of a source, as its identity goes into checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceFile {
+    /// What the file is called: for files of a file system the canonical path.
+    pub name: String,
+    /// Changes when the content changes; for Parquet the length and a hash of the footer.
+    pub fingerprint: String,
+    /// Rows in it.
+    pub rows: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// A source of rows.
+pub trait Source: Sync {
+    /// The schema of every batch. A 16-byte binary field that holds UUIDs carries the Arrow
+    /// extension name `arrow.uuid`.
+    fn schema(&self) -> &SchemaRef;
+
+    /// The files, in a fixed order.
+    fn files(&self) -> &[SourceFile];
+
+    /// All rows, cut into units of at most `unit_rows` rows. Units of one inner list follow one
+    /// another in the same row group, so that a reader goes from one to the next without seeking.
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
+
+    /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
+}
+
+/// Reads one unit after the other.
+pub trait UnitReader {
+    /// Goes to the start of a unit; cheap when it follows the unit read last.
+    fn start(&mut self, unit: &Unit) -> Result<()>;
+
+    /// The next batch of the unit, `None` at its end.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>>;
+}

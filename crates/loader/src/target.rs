@@ -1,0 +1,140 @@
+//! Where rows go: what a database has to offer so that units arrive in it exactly once.
+//!
+//! A [`Target`] makes a [`Session`]: the place is prepared, and what earlier runs of the same load
+//! have committed is known. Each connection then has an encoder on a thread that decodes and a
+//! writer on a thread that sends; blocks of rows go from one to the other through a bounded channel.
+//! A writer commits a unit together with the record that says so. When all units are in, the session
+//! checks the content and finishes: whatever was out of sight until then is put in its place.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::load::LoadOptions;
+use crate::source::{Source, Unit, UnitKey};
+use crate::verify::Verification;
+
+/// A kind of database, and an address and a table in it.
+pub trait Target: Sync {
+    /// Prepares the target for the source, or finds out how far an earlier run came.
+    ///
+    /// # Errors
+    /// Everything that can be told before a row is sent: no connection, no permission, a table
+    /// that exists or whose columns do not match, a type that cannot be represented, a source
+    /// that changed since the load began, another run of the same load.
+    fn prepare<'a>(
+        &'a self,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Box<dyn Session + 'a>>;
+}
+
+/// How a load found its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Nothing of this load was there.
+    New,
+    /// An earlier run was not finished.
+    Resumed,
+    /// An earlier run was finished: there is nothing to do.
+    Complete,
+}
+
+/// A load under way.
+pub trait Session: Sync {
+    /// How the target was found.
+    fn standing(&self) -> Standing;
+
+    /// Rows of a unit: an earlier run's, so that units stay the same.
+    fn unit_rows(&self) -> u64;
+
+    /// Units that are in the target already.
+    fn done(&self) -> &HashMap<UnitKey, Tally>;
+
+    /// Number of columns that are loaded.
+    fn columns(&self) -> usize;
+
+    /// An encoder for one thread.
+    fn encoder(&self) -> Result<Box<dyn BatchEncoder>>;
+
+    /// A writer with a connection of its own.
+    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>>;
+
+    /// Compares the target's content with `expected`, the sum of all units.
+    fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification>;
+
+    /// Puts the data in its place and records that the load is complete, in one step.
+    fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()>;
+}
+
+/// Turns batches into what the target's connections send.
+pub trait BatchEncoder: Send {
+    /// Encodes a batch and hands out blocks as they are full.
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal>;
+
+    /// Hands out what is left of the unit, and says what the unit came to.
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally>;
+}
+
+/// Encoded rows.
+#[derive(Debug)]
+pub struct Block {
+    /// The rows' bytes.
+    pub bytes: Bytes,
+    /// Their number.
+    pub rows: u64,
+}
+
+/// Why a batch was not encoded.
+#[derive(Debug)]
+pub enum Refusal {
+    /// A value that the target cannot hold.
+    Value {
+        /// Row in the batch.
+        row: usize,
+        /// Name of the column.
+        column: String,
+        /// The value, and what is wrong with it.
+        what: String,
+    },
+    /// The blocks could not be handed out.
+    Stopped(Error),
+}
+
+/// What goes from a decoding thread to a sending one.
+#[derive(Debug)]
+pub enum Parcel {
+    /// A unit begins.
+    Unit(Unit),
+    /// Rows of it.
+    Rows(Block),
+    /// It is complete, and this is what it came to.
+    End(Tally),
+    /// It cannot be read or encoded; nothing of it may stay.
+    Failed(Error),
+}
+
+/// The receiving end of the channel between a decoding and a sending thread.
+pub type Parcels = tokio::sync::mpsc::Receiver<Parcel>;
+
+/// Sends units and commits them.
+pub trait UnitWriter {
+    /// What the target knows of a unit whose commit may have been lost.
+    fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
+
+    /// Takes the parcels of one unit up to its `End` and commits them with the unit's record.
+    ///
+    /// `Ok(None)` when the channel closed before the end: nothing was committed.
+    fn write(&mut self, unit: &Unit, parcels: &mut Parcels, control: &Control<'_>) -> Result<Option<Tally>>;
+}

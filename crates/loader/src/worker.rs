@@ -1,0 +1,158 @@
+//! One connection's pair of threads, and what happens when the connection is lost.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::{CHANNEL, LoadOptions, Progress, backoff};
+use crate::schedule::Schedule;
+use crate::source::{Source, Unit};
+use crate::target::{Parcel, Refusal, Session, UnitWriter};
+
+/// What a worker works with.
+pub(crate) struct Worker<'a> {
+    pub source: &'a dyn Source,
+    pub session: &'a dyn Session,
+    pub options: &'a LoadOptions,
+    pub schedule: &'a Schedule,
+    pub progress: &'a Progress,
+    /// Units that the decoder took from the schedule and whose commit has not been confirmed.
+    pub in_hand: &'a Mutex<VecDeque<Unit>>,
+}
+
+/// Loads units until none is left. A lost connection is tried again after a pause; what was in hand
+/// is first looked up in the target, since the commit may have happened and only its answer been lost.
+pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<()> {
+    let mut attempt = 0;
+    loop {
+        let mut arrived = false;
+        match try_units(worker, control, &mut arrived) {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                if arrived {
+                    attempt = 0;
+                }
+                if error.kind() != Kind::Connection || attempt >= worker.options.retries {
+                    return Err(error);
+                }
+                control.sleep(backoff(attempt))?;
+                attempt += 1;
+                worker.progress.retries.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> Result<()> {
+    let mut writer = worker.session.writer(control)?;
+    for unit in worker.held() {
+        if let Some(tally) = writer.committed(unit.key, control)? {
+            worker.confirm(&unit);
+            worker.progress.committed(&tally, control);
+            *arrived = true;
+        }
+    }
+    let (parcels, mut received) = mpsc::channel(CHANNEL);
+    std::thread::scope(|scope| {
+        let decoder = scope.spawn(|| {
+            let parcels = parcels;
+            if let Err(error) = decode_units(worker, control, &parcels) {
+                // Nobody listens any more when the connection was lost; then its error is told.
+                let _ = parcels.blocking_send(Parcel::Failed(error));
+            }
+        });
+        let sent = send_units(worker, control, writer.as_mut(), &mut received, arrived);
+        drop(received);
+        if let Err(panic) = decoder.join() {
+            std::panic::resume_unwind(panic);
+        }
+        sent
+    })
+}
+
+fn send_units(
+    worker: &Worker<'_>,
+    control: &Control<'_>,
+    writer: &mut dyn UnitWriter,
+    parcels: &mut crate::target::Parcels,
+    arrived: &mut bool,
+) -> Result<()> {
+    while let Some(parcel) = parcels.blocking_recv() {
+        match parcel {
+            Parcel::Unit(unit) => {
+                let Some(tally) = writer.write(&unit, parcels, control)? else { break };
+                worker.confirm(&unit);
+                worker.progress.committed(&tally, control);
+                *arrived = true;
+            }
+            Parcel::Failed(error) => return Err(error),
+            Parcel::Rows(_) | Parcel::End(_) => {
+                return Err(Error::new(Kind::Source, "rows came outside of a unit"));
+            }
+        }
+    }
+    control.check()
+}
+
+/// Decodes and encodes the units in hand, then those of the schedule.
+fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
+    let mut reader = worker.source.reader(worker.options.batch_rows);
+    let mut encoder = worker.session.encoder()?;
+    let send = |parcel| parcels.blocking_send(parcel).map_err(|_| Error::cancelled());
+    let mut place = None;
+    let mut held = worker.held();
+    loop {
+        control.check()?;
+        let unit = match held.pop_front() {
+            Some(unit) => unit,
+            None => match worker.schedule.next(&mut place) {
+                Some(unit) => {
+                    worker.in_hand.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
+                    unit
+                }
+                None => return Ok(()),
+            },
+        };
+        send(Parcel::Unit(unit))?;
+        reader.start(&unit)?;
+        let mut emit = |block: crate::target::Block| {
+            worker.progress.sent(block.bytes.len() as u64, control);
+            send(Parcel::Rows(block))
+        };
+        let mut row = unit.key.first_row;
+        while let Some(batch) = reader.next_batch()? {
+            control.check()?;
+            encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
+                Refusal::Stopped(error) => error,
+                Refusal::Value { row: in_batch, column, what } => {
+                    let file = worker.source.files().get(unit.key.file as usize);
+                    let file = file.map(|file| file.name.as_str()).unwrap_or_default();
+                    Error::new(Kind::Value, what)
+                        .at(format!(
+                            "{file}, row group {}, row {}, column {column:?}",
+                            unit.key.row_group,
+                            row + in_batch as u64
+                        ))
+                        .advise("rows count from 0 in their row group; correct the value in the source")
+                }
+            })?;
+            row += batch.num_rows() as u64;
+        }
+        let tally = encoder.end_unit(&mut emit)?;
+        send(Parcel::End(tally))?;
+    }
+}
+
+impl Worker<'_> {
+    fn held(&self) -> VecDeque<Unit> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn confirm(&self, unit: &Unit) {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != unit.key);
+    }
+}

@@ -1,0 +1,107 @@
+//! A server shared by the tests that run at the same time, and a database of its own for each.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use postgres::types::{FromSql, Type};
+use postgres::{Client, NoTls};
+use sawmill_loader::{Control, LoadOptions, LoadReport, ParquetFiles, Postgres, Result, load};
+use sawmill_localpg::LocalPg;
+use sawmill_profile::Profile;
+
+static SHARED: Mutex<Weak<LocalPg>> = Mutex::new(Weak::new());
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+pub struct Database {
+    pub url: String,
+    _server: Arc<LocalPg>,
+}
+
+impl Database {
+    /// An empty database.
+    pub fn new() -> Self {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = shared.upgrade().unwrap_or_else(|| {
+            let server = LocalPg::builder().setting("shared_buffers", "128MB").start();
+            Arc::new(server.expect("a server starts"))
+        });
+        *shared = Arc::downgrade(&server);
+        let name = format!("t{}", NUMBER.fetch_add(1, Relaxed));
+        let mut client = Client::connect(&server.url(), NoTls).unwrap();
+        client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        let address = server.url();
+        let (host, _) = address.rsplit_once('/').unwrap();
+        Self { url: format!("{host}/{name}"), _server: server }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.url, NoTls).unwrap()
+    }
+
+    pub fn target(&self, table: &str) -> Postgres {
+        Postgres::new(self.url.parse().unwrap(), table.parse().unwrap())
+    }
+
+    /// Whether a table of this name is there.
+    pub fn has(&self, table: &str) -> bool {
+        self.client().query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).unwrap().get(0)
+    }
+
+    pub fn count(&self, table: &str) -> i64 {
+        self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
+    }
+
+    /// All rows as the bytes that the server sends, sorted.
+    pub fn rows(&self, query: &str) -> Vec<Vec<Option<Vec<u8>>>> {
+        let mut rows: Vec<Vec<Option<Vec<u8>>>> = self
+            .client()
+            .query(query, &[])
+            .unwrap()
+            .iter()
+            .map(|row| (0..row.len()).map(|i| row.get::<_, Option<Raw>>(i).map(|raw| raw.0)).collect())
+            .collect();
+        rows.sort();
+        rows
+    }
+}
+
+/// A value's bytes on the wire.
+pub struct Raw(pub Vec<u8>);
+
+impl<'a> FromSql<'a> for Raw {
+    fn from_sql(
+        _: &Type,
+        raw: &'a [u8],
+    ) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Small blocks, batches and units, so that little data has many of each.
+pub fn small() -> LoadOptions {
+    LoadOptions {
+        batch_rows: 100,
+        batch_bytes: 16 * 1024,
+        unit_rows: 500,
+        verify: true,
+        ..LoadOptions::default()
+    }
+}
+
+/// Runs a load without cancelling it.
+pub fn run(source: &ParquetFiles, target: &Postgres, options: &LoadOptions) -> Result<LoadReport> {
+    let cancel = AtomicBool::new(false);
+    let phase = Profile::new().phase("load");
+    load(source, target, options, &Control::new(&cancel, &phase))
+}
+
+/// Calls with a control that nobody raises.
+pub fn with_control<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
+    let cancel = AtomicBool::new(false);
+    let phase = Profile::new().phase("test");
+    work(&Control::new(&cancel, &phase))
+}

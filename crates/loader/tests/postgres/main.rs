@@ -1,0 +1,12 @@
+//! Loads into a real server, in the ways they go well and in the ways they fail.
+
+mod database;
+mod failures;
+mod faults;
+mod fixture;
+mod modes;
+mod nested;
+mod proxy;
+mod taxi;
+mod types;
+mod verification;

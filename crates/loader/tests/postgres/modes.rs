@@ -1,0 +1,205 @@
+//! What happens to tables: created, found complete, appended to, refused, forgotten.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
+use sawmill_loader::{Kind, LoadOptions, Mode, ParquetFiles, Standing, forget};
+
+use crate::database::{Database, run, small, with_control};
+use crate::fixture::{file_of, people};
+
+#[test]
+fn a_load_that_is_complete_is_not_done_again_unless_its_table_was_dropped() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let target = database.target("people");
+    let first = run(&source, &target, &small()).unwrap();
+    assert_eq!((first.standing, first.rows, first.units, first.units_resumed), (Standing::New, 1200, 3, 0));
+    let second = run(&source, &target, &small()).unwrap();
+    assert_eq!((second.standing, second.rows, second.rows_loaded), (Standing::Complete, 1200, 0));
+    assert_eq!(second.content, first.content);
+    assert_eq!(database.count("people"), 1200);
+    database.client().batch_execute("DROP TABLE people").unwrap();
+    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::New);
+    assert_eq!(database.count("people"), 1200);
+    assert!(!database.has("people__sawmill_loading"));
+}
+
+#[test]
+fn files_of_one_schema_load_together_in_any_order_of_columns() {
+    let database = Database::new();
+    let (_one, a) = file_of(
+        vec![
+            ("id", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
+            ("name", Arc::new(StringArray::from(vec!["x", "y"]))),
+        ],
+        10,
+    );
+    let (_two, b) = file_of(
+        vec![
+            ("name", Arc::new(StringArray::from(vec!["z"])) as ArrayRef),
+            ("id", Arc::new(Int64Array::from(vec![3]))),
+        ],
+        10,
+    );
+    run(&ParquetFiles::open(&[&a, &b]).unwrap(), &database.target("t"), &small()).unwrap();
+    let text = "SELECT string_agg(id || name, ',' ORDER BY id) FROM t";
+    assert_eq!(database.client().query_one(text, &[]).unwrap().get::<_, String>(0), "1x,2y,3z");
+}
+
+#[test]
+fn a_unix_socket_serves_as_well() {
+    let server = sawmill_localpg::LocalPg::start().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let target =
+        sawmill_loader::Postgres::new(server.socket_url().parse().unwrap(), "people".parse().unwrap());
+    let report = run(&ParquetFiles::open(&[&path]).unwrap(), &target, &small()).unwrap();
+    assert!(report.verified.unwrap().matches());
+}
+
+#[test]
+fn a_table_that_exists_is_refused_with_the_ways_out_and_how_it_differs() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 10, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    database.client().batch_execute("CREATE TABLE people (id bigint, name integer, extra text)").unwrap();
+    let error = run(&source, &database.target("people"), &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists);
+    let what = error.what();
+    for part in ["exists already", "\"name\" is integer and not text", "no column \"amount\"", "\"extra\""] {
+        assert!(what.contains(part), "{what}");
+    }
+    assert!(error.advice().contains("append"), "{error}");
+    assert_eq!(database.count("people"), 0);
+}
+
+#[test]
+fn appending_matches_columns_by_name_and_widens_integers() {
+    let database = Database::new();
+    database
+        .client()
+        .batch_execute(
+            "CREATE TABLE t (amount numeric(12,2), note varchar(20), id bigint, n serial, day date DEFAULT now());
+             INSERT INTO t (amount, id) VALUES (0.5, 0)",
+        )
+        .unwrap();
+    let columns = vec![
+        ("id", Arc::new(Int32Array::from(vec![7, -8])) as ArrayRef),
+        ("amount", Arc::new(Int32Array::from(vec![Some(i32::MIN), None]))),
+        ("note", Arc::new(StringArray::from(vec!["a", "b"]))),
+    ];
+    let (_directory, path) = file_of(columns, 10);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let target = database.target("t").mode(Mode::Append);
+    let report = run(&source, &target, &small()).unwrap();
+    assert!(report.verified.unwrap().matches(), "the row that was there before is not part of the proof");
+    let text = "SELECT string_agg(concat_ws('|', id, amount, note), ',' ORDER BY id) FROM t";
+    let rows = |database: &Database| database.client().query_one(text, &[]).unwrap().get::<_, String>(0);
+    assert_eq!(rows(&database), "-8|b,0|0.50,7|-2147483648.00|a");
+    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    assert_eq!(rows(&database), "-8|b,0|0.50,7|-2147483648.00|a");
+}
+
+#[test]
+fn columns_that_do_not_fit_are_named_all_at_once_before_anything_is_sent() {
+    let database = Database::new();
+    database
+        .client()
+        .batch_execute("CREATE TABLE t (id smallint, name text, needed text NOT NULL, due timestamp(3))")
+        .unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 10, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let error = run(&source, &database.target("t").mode(Mode::Append), &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Schema);
+    for part in ["\"id\" is smallint", "\"amount\" is not in the table", "\"needed\"", "\"due\""] {
+        assert!(error.what().contains(part), "{error}");
+    }
+    assert_eq!(database.count("t"), 0);
+    let error = run(&source, &database.target("nowhere").mode(Mode::Append), &small()).unwrap_err();
+    assert!(error.what().contains("no such table"), "{error}");
+}
+
+#[test]
+fn schemas_that_differ_between_files_are_refused_with_file_column_and_both_types() {
+    let (_one, a) = file_of(vec![("id", Arc::new(Int64Array::from(vec![1])) as ArrayRef)], 10);
+    let (_two, b) = file_of(
+        vec![
+            ("id", Arc::new(StringArray::from(vec!["x"])) as ArrayRef),
+            ("more", Arc::new(StringArray::from(vec!["x"]))),
+        ],
+        10,
+    );
+    let Err(error) = ParquetFiles::open(&[&a, &b]) else { panic!("different schemas were accepted") };
+    assert_eq!(error.kind(), Kind::Schema);
+    let what = error.what();
+    assert!(what.contains("\"id\"") && what.contains("Utf8") && what.contains("Int64"), "{what}");
+    assert!(what.contains("\"more\""), "{what}");
+    let Err(error) = ParquetFiles::open(&[&a, &a]) else { panic!("one file was accepted twice") };
+    assert!(error.what().contains("twice"), "{error}");
+}
+
+#[test]
+fn names_that_the_server_would_change_are_refused() {
+    let database = Database::new();
+    let long = "x".repeat(64);
+    let array = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
+    let (_directory, path) = file_of(vec![(&long, array()), ("ctid", array())], 10);
+    let error = run(&ParquetFiles::open(&[&path]).unwrap(), &database.target("t"), &small()).unwrap_err();
+    assert!(error.what().contains("64 bytes") && error.what().contains("system column"), "{error}");
+}
+
+#[test]
+fn odd_names_are_quoted_everywhere() {
+    let database = Database::new();
+    let array = || Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef;
+    let (_directory, path) = file_of(vec![("Select \"x\"", array()), ("ü; --", array())], 10);
+    database.client().batch_execute("CREATE SCHEMA \"My \"\"S\"").unwrap();
+    let target = database.target("\"My \"\"S\".\"a.b\"");
+    run(&ParquetFiles::open(&[&path]).unwrap(), &target, &small()).unwrap();
+    assert_eq!(database.count("\"My \"\"S\".\"a.b\""), 3);
+}
+
+#[test]
+fn forgetting_a_load_leaves_no_trace_of_it() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1000, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let (kept, gone) = (database.target("kept"), database.target("gone"));
+    run(&source, &kept, &small()).unwrap();
+    run(&source, &gone, &small()).unwrap();
+    let forgotten = with_control(|control| forget(&gone, true, control)).unwrap();
+    assert_eq!((forgotten.loads, forgotten.table_dropped), (1, true));
+    assert!(!database.has("gone") && database.has("kept") && database.has("_sawmill.loads"));
+    let forgotten = with_control(|control| forget(&kept, false, control)).unwrap();
+    assert_eq!((forgotten.loads, forgotten.table_dropped), (1, false));
+    assert!(database.has("kept"));
+    let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = '_sawmill'";
+    assert_eq!(database.client().query_one(schemas, &[]).unwrap().get::<_, i64>(0), 0);
+    assert_eq!(with_control(|control| forget(&kept, true, control)).unwrap().loads, 0);
+}
+
+#[test]
+fn an_empty_file_makes_an_empty_table() {
+    let database = Database::new();
+    let (_directory, path) =
+        file_of(vec![("id", Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef)], 10);
+    let report = run(&ParquetFiles::open(&[&path]).unwrap(), &database.target("t"), &small()).unwrap();
+    assert_eq!((report.rows, report.units), (0, 0));
+    assert_eq!(database.count("t"), 0);
+    let target = database.target("t2");
+    let ddl = target.ddl(&ParquetFiles::open(&[&path]).unwrap()).unwrap();
+    assert_eq!(ddl, "CREATE TABLE \"t2\" (\n  \"id\" bigint\n)");
+    let options = LoadOptions { degree: 8, ..small() };
+    assert_eq!(run(&ParquetFiles::open(&[&path]).unwrap(), &target, &options).unwrap().rows, 0);
+}

@@ -1,0 +1,86 @@
+//! A table that somebody changed is told from one that nobody did.
+
+use sawmill_loader::{LoadOptions, ParquetFiles, Verification, verify};
+
+use crate::database::{Database, run, small, with_control};
+use crate::fixture::people;
+
+fn loaded(rows: usize) -> (Database, tempfile::TempDir, ParquetFiles) {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, rows, 1500);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    run(&source, &database.target("people"), &small()).unwrap();
+    (database, directory, source)
+}
+
+fn verification(database: &Database, source: &ParquetFiles) -> Verification {
+    let options = LoadOptions { degree: 3, ..small() };
+    with_control(|control| verify(source, &database.target("people"), &options, control)).unwrap()
+}
+
+#[test]
+fn a_changed_a_deleted_and_a_doubled_row_are_found_and_the_column_is_named() {
+    let (database, _directory, source) = loaded(3000);
+    let mut client = database.client();
+    assert!(verification(&database, &source).matches());
+
+    client.batch_execute("UPDATE people SET amount = amount + 0.125 WHERE id = 1777").unwrap();
+    let changed = verification(&database, &source);
+    assert!(!changed.matches());
+    assert_eq!((changed.target.rows, changed.differing.as_slice()), (3000, ["amount".to_owned()].as_slice()));
+
+    client.batch_execute("UPDATE people SET amount = amount - 0.125 WHERE id = 1777").unwrap();
+    assert!(verification(&database, &source).matches(), "the order of rows does not matter");
+
+    client.batch_execute("DELETE FROM people WHERE id = 5").unwrap();
+    let deleted = verification(&database, &source);
+    assert_eq!((deleted.source.rows, deleted.target.rows, deleted.matches()), (3000, 2999, false));
+
+    client.batch_execute("INSERT INTO people SELECT * FROM people WHERE id = 6").unwrap();
+    let doubled = verification(&database, &source);
+    assert_eq!((doubled.target.rows, doubled.matches()), (3000, false));
+
+    client.batch_execute("UPDATE people SET name = NULL WHERE id = 7").unwrap();
+    let emptied = verification(&database, &source);
+    // The name that is gone now, and that of row 5.
+    assert_eq!(emptied.source.non_null[1] - emptied.target.non_null[1], 2);
+}
+
+#[test]
+fn values_swapped_between_rows_are_found() {
+    let (database, _directory, source) = loaded(600);
+    let swap = "UPDATE people p SET amount = q.amount FROM people q WHERE (p.id, q.id) IN ((1, 2), (2, 1))";
+    database.client().batch_execute(swap).unwrap();
+    let swapped = verification(&database, &source);
+    // Each column holds the same values as before, but the rows do not.
+    assert!(!swapped.matches());
+    assert!(swapped.differing.is_empty());
+}
+
+#[test]
+fn a_trigger_that_changes_rows_fails_the_load_before_the_table_is_shown() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 2000, 500);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    database
+        .client()
+        .batch_execute(
+            "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN IF NEW.id = 1234 THEN NEW.amount := 0; END IF; RETURN NEW; END $$;
+             CREATE FUNCTION watch() RETURNS event_trigger LANGUAGE plpgsql AS $$
+             DECLARE made record; BEGIN
+               FOR made IN SELECT * FROM pg_event_trigger_ddl_commands() WHERE object_identity LIKE 'public.people%' LOOP
+                 EXECUTE format('CREATE TRIGGER spoil BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION spoil()', made.object_identity);
+               END LOOP; END $$;
+             CREATE EVENT TRIGGER watch ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION watch();",
+        )
+        .unwrap();
+    let error = run(&source, &database.target("people"), &small()).unwrap_err();
+    assert_eq!(error.kind(), sawmill_loader::Kind::Mismatch);
+    assert!(error.what().contains("values differ in amount"), "{error}");
+    assert!(!database.has("people"));
+}

@@ -1,0 +1,197 @@
+//! The machine a result was measured on, as far as it can be told without being asked to install
+//! anything.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// What a result depends on besides the code. Texts are empty where the system does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's model.
+    pub cpu: String,
+    /// Processors this process may use.
+    pub processors: u64,
+    /// Memory in bytes.
+    pub memory: Option<u64>,
+    /// The operating system and its release.
+    pub system: String,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The virtual machine or container it is seen to run in, if any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub virtualisation: String,
+    /// The frequency governor of the processors, where there is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub governor: String,
+    /// The compiler this was built with.
+    pub rustc: String,
+    /// What it was built for, and whether as release or debug.
+    pub build: String,
+}
+
+/// A filesystem that a path lies on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filesystem {
+    /// The path that was asked for.
+    pub path: String,
+    /// Where the filesystem is mounted.
+    pub mounted_at: String,
+    /// Its type: ext4, tmpfs, ...
+    pub kind: String,
+    /// What is mounted there.
+    pub device: String,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Self {
+        Self {
+            cpu: cpu_model(),
+            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
+            memory: memory(),
+            system: system(),
+            kernel: kernel(),
+            virtualisation: virtualisation(),
+            governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            rustc: env!("SAWMILL_RUSTC").to_owned(),
+            build: format!("{} {}", env!("SAWMILL_TARGET"), env!("SAWMILL_PROFILE")),
+        }
+    }
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let memory = self.memory.map(crate::format_bytes).unwrap_or_default();
+        let processors = format!("{} processors", self.processors);
+        let parts = [&self.cpu, &processors, &memory, &self.system, &self.kernel, &self.rustc, &self.build];
+        let told: Vec<&str> = parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        f.write_str(&told.join(", "))
+    }
+}
+
+impl Filesystem {
+    /// The filesystem of a path, which must exist; `None` where the system does not tell
+    /// (`/proc/self/mountinfo`, `proc(5)`).
+    pub fn of(path: &Path) -> Option<Self> {
+        let full = path.canonicalize().ok()?;
+        let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mounts = table.lines().filter_map(mount).filter(|(at, ..)| full.starts_with(at));
+        // The longest mount point that holds the path, and of equal ones the last mounted.
+        let (mounted_at, kind, device) = mounts.max_by_key(|(at, ..)| at.len())?;
+        Some(Self { path: path.display().to_string(), mounted_at, kind, device })
+    }
+}
+
+/// Mount point, type and device of a line of `mountinfo`.
+fn mount(line: &str) -> Option<(String, String, String)> {
+    let (before, after) = line.split_once(" - ")?;
+    let mounted_at = before.split(' ').nth(4)?;
+    let mut fields = after.split(' ');
+    let (kind, device) = (fields.next()?, fields.next()?);
+    // Blanks in names are written as octal numbers.
+    let plain = |text: &str| text.replace("\\040", " ");
+    Some((plain(mounted_at), kind.to_owned(), plain(device)))
+}
+
+/// A small file as text without blanks around it, empty where it is not there.
+fn text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// The value behind `key` and a separator in the lines of a text.
+fn value<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(separator)?;
+        (name.trim() == key).then(|| value.trim().trim_matches('"'))
+    })
+}
+
+fn cpu_model() -> String {
+    let table = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = ["model name", "Model", "Hardware", "cpu"].iter().find_map(|key| value(&table, key, ':'));
+    model.map(str::to_owned).or_else(|| sysctl("machdep.cpu.brand_string")).unwrap_or_default()
+}
+
+fn memory() -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    match value(&table, "MemTotal", ':') {
+        Some(total) => total.strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024),
+        None => sysctl("hw.memsize")?.parse().ok(),
+    }
+}
+
+fn system() -> String {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = value(&release, "PRETTY_NAME", '=').map(str::to_owned);
+    let product = || sysctl("kern.osproductversion").map(|version| format!("macOS {version}"));
+    name.or_else(product).unwrap_or_else(|| std::env::consts::OS.to_owned())
+}
+
+fn virtualisation() -> String {
+    if Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists() {
+        return "container".to_owned();
+    }
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = value(&flags, "flags", ':').unwrap_or_default();
+    let virtual_machine = flags.split(' ').any(|flag| flag == "hypervisor");
+    if virtual_machine { "virtual machine".to_owned() } else { String::new() }
+}
+
+#[cfg(unix)]
+fn kernel() -> String {
+    // SAFETY: an all-zero utsname is a valid value, and uname fills it through a valid pointer.
+    let (answer, name) = unsafe {
+        let mut name: libc::utsname = std::mem::zeroed();
+        (libc::uname(&mut name), name)
+    };
+    if answer != 0 {
+        return String::new();
+    }
+    let field = |bytes: &[libc::c_char]| -> String {
+        bytes.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8 as char).collect()
+    };
+    format!("{} {} {}", field(&name.sysname), field(&name.release), field(&name.machine))
+}
+
+#[cfg(not(unix))]
+fn kernel() -> String {
+    String::new()
+}
+
+/// A value that macOS tells.
+#[cfg(target_os = "macos")]
+fn sysctl(name: &str) -> Option<String> {
+    let output = std::process::Command::new("/usr/sbin/sysctl").args(["-n", name]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(not(target_os = "macos"))]
+fn sysctl(_: &str) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_machine_is_told_and_survives_json() {
+        let machine = Machine::this();
+        assert!(machine.processors >= 1 && machine.memory.unwrap() > 1 << 26);
+        assert!(machine.kernel.starts_with("Linux ") && machine.rustc.starts_with("rustc "));
+        let text = serde_json::to_string(&machine).unwrap();
+        assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_filesystem_of_a_path_is_that_of_its_nearest_mount() {
+        assert_eq!(Filesystem::of(Path::new("/proc/self")).unwrap().kind, "proc");
+        assert_eq!(Filesystem::of(Path::new("/no/such/path")), None);
+        let line = "36 35 98:0 /mnt1 /mnt\\0402 rw shared:1 - ext3 /dev/root rw,errors=continue";
+        assert_eq!(mount(line).unwrap(), ("/mnt 2".into(), "ext3".into(), "/dev/root".into()));
+    }
+}

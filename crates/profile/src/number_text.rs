@@ -1,0 +1,63 @@
+//! What the human formats have in common: a number with its unit taken apart, and a number shown
+//! with three digits.
+
+use crate::error::{Error, Result};
+
+/// Splits `12.5 MiB` into its number and its unit; digits can be grouped by `_`.
+pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Result<(f64, &'a str)> {
+    let trimmed = text.trim();
+    let is_exponent = |at: usize| {
+        // The e of 1e6, but not that of a unit.
+        let rest = trimmed.get(at + 1..).unwrap_or_default();
+        matches!(trimmed.as_bytes().get(at), Some(b'e' | b'E'))
+            && at > 0
+            && rest.strip_prefix(['+', '-']).unwrap_or(rest).starts_with(|c: char| c.is_ascii_digit())
+    };
+    let ends = |(at, char): &(usize, char)| {
+        let before = trimmed.get(..*at).unwrap_or_default();
+        let sign = matches!(char, '+' | '-') && (before.is_empty() || before.ends_with(['e', 'E']));
+        !(char.is_ascii_digit() || matches!(char, '.' | '_') || sign || is_exponent(*at))
+    };
+    let end = trimmed.char_indices().find(ends).map_or(trimmed.len(), |(at, _)| at);
+    let (number, unit) = trimmed.split_at(end);
+    let refused = |why: &str| Error::new(format!("{text:?} is no {what}{why}"), "", advice);
+    let value: f64 = number.replace('_', "").parse().map_err(|_| refused(""))?;
+    if !value.is_finite() || value < 0.0 || number.starts_with(['-', '+']) {
+        return Err(refused(": it must not be negative"));
+    }
+    Ok((value, unit.trim_start()))
+}
+
+/// A whole number of units; what is left of a part of one is an error.
+pub(crate) fn whole(value: f64, text: &str, what: &str, advice: &str) -> Result<u64> {
+    // 2^64 as a float; above 2^53 the product is whole anyway, as near as a float comes to it.
+    if value >= 18_446_744_073_709_551_616.0 {
+        return Err(Error::new(format!("{text:?} is too large for a {what}"), "", advice));
+    }
+    let rounded = value.round();
+    if (value - rounded).abs() > 1e-6 {
+        return Err(Error::new(format!("{text:?} is no whole {what}"), "", advice));
+    }
+    Ok(rounded as u64)
+}
+
+/// Three digits that matter, and no fewer before the point: 1.23, 12.3, 123, 1234.
+pub(crate) fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// The largest unit that leaves at least 1 before the point, as the number is shown.
+pub(crate) fn scaled<'a>(value: f64, units: &[(&'a str, f64)]) -> (String, &'a str) {
+    let mut chosen = units.first().copied().unwrap_or(("", 1.0));
+    for unit in units {
+        // 999.7 is shown as 1000, so it belongs to the next unit.
+        if value.abs() >= unit.1 * 0.9995 {
+            chosen = *unit;
+        }
+    }
+    (three_digits(value / chosen.1), chosen.0)
+}

@@ -1,0 +1,142 @@
+//! The files of `/proc` that the sampler reads (`proc(5)`), parsed without allocation where they
+//! are read ten times a second.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+/// What `/proc/<pid>/stat` or `/proc/<pid>/task/<tid>/stat` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) name: String,
+    pub(crate) parent: u32,
+    /// User and system time of the process or thread itself.
+    pub(crate) own_cpu: Duration,
+    /// That of its children which have ended and were waited for.
+    pub(crate) reaped_cpu: Duration,
+}
+
+impl Stat {
+    /// Reads it; `None` where the process is gone.
+    pub(crate) fn read(path: &str) -> Option<Self> {
+        with_text(path, |text| Self::parse(text, ticks_per_second()))?
+    }
+
+    fn parse(text: &str, ticks: u64) -> Option<Self> {
+        // The name stands in parentheses and can contain any of them itself: the last one ends it.
+        let (before, after) = text.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
+        let mut fields = after.split_ascii_whitespace();
+        // Counted as proc(5) counts: the state is field 3.
+        let parent = fields.nth(1)?.parse().ok()?;
+        let mut time = |skip: usize| {
+            let count: u64 = fields.nth(skip)?.parse().ok()?;
+            Some(Duration::from_nanos((u128::from(count) * 1_000_000_000 / u128::from(ticks)) as u64))
+        };
+        let (user, system) = (time(9)?, time(0)?);
+        let (reaped_user, reaped_system) = (time(0)?, time(0)?);
+        Some(Self {
+            name: name.to_owned(),
+            parent,
+            own_cpu: user + system,
+            reaped_cpu: reaped_user + reaped_system,
+        })
+    }
+}
+
+/// CPU time of a thread in nanoseconds, finer than the ticks of `stat`: the first number of
+/// `/proc/<pid>/task/<tid>/schedstat`, where the kernel is built with it.
+pub(crate) fn run_time(path: &str) -> Option<Duration> {
+    with_text(path, |text| text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos))?
+}
+
+/// Resident and shared memory in bytes: fields 2 and 3 of `/proc/<pid>/statm`.
+pub(crate) fn resident_and_shared(path: &str) -> Option<(u64, u64)> {
+    with_text(path, |text| {
+        let mut pages = text.split_ascii_whitespace().skip(1);
+        let resident: u64 = pages.next()?.parse().ok()?;
+        let shared: u64 = pages.next()?.parse().ok()?;
+        let size = page_size();
+        Some((resident * size, shared.min(resident) * size))
+    })?
+}
+
+/// Bytes read from and written to storage, `read_bytes` and `write_bytes` of `/proc/<pid>/io`.
+pub(crate) fn storage_bytes(path: &str) -> Option<(u64, u64)> {
+    with_text(path, |text| {
+        let value = |key: &str| -> Option<u64> {
+            text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
+        };
+        Some((value("read_bytes:")?, value("write_bytes:")?))
+    })?
+}
+
+/// A line in kB of `/proc/<pid>/status`, in bytes.
+pub(crate) fn status_bytes(path: &str, key: &str) -> Option<u64> {
+    with_text(path, |text| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib * 1024)
+    })?
+}
+
+/// The numbers that are names in a directory: processes in `/proc`, threads in a `task`.
+pub(crate) fn numbered(path: &str) -> Vec<u32> {
+    let listed = std::fs::read_dir(path).ok();
+    listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Reads a small file of `/proc` onto the stack: one read gives all of it.
+fn with_text<T>(path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
+    let mut bytes = [0u8; 4096];
+    let mut file = File::open(path).ok()?;
+    let mut length = 0;
+    loop {
+        match file.read(bytes.get_mut(length..)?) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    // Names can be any bytes; the numbers behind them are what counts.
+    let text = String::from_utf8_lossy(bytes.get(..length)?);
+    Some(read(&text))
+}
+
+fn ticks_per_second() -> u64 {
+    // SAFETY: sysconf takes a number and gives a number.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok().filter(|ticks| *ticks > 0).unwrap_or(100)
+}
+
+fn page_size() -> u64 {
+    // SAFETY: sysconf takes a number and gives a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).ok().filter(|size| *size > 0).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_parentheses_does_not_shift_the_fields() {
+        let text = "42 (a) b (c)) S 7 1 1 0 -1 4194560 1 2 3 4 150 50 30 20 20 0 1 0 9 1 1";
+        let stat = Stat::parse(text, 100).unwrap();
+        assert_eq!((stat.name.as_str(), stat.parent), ("a) b (c)", 7));
+        assert_eq!(stat.own_cpu, Duration::from_secs(2));
+        assert_eq!(stat.reaped_cpu, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn this_process_can_be_read() {
+        let stat = Stat::read("/proc/self/stat").unwrap();
+        assert!(stat.parent > 0 && !stat.name.is_empty());
+        let (resident, shared) = resident_and_shared("/proc/self/statm").unwrap();
+        assert!(resident > shared && shared > 0);
+        assert!(status_bytes("/proc/self/status", "VmHWM:").unwrap() >= resident / 2);
+        assert!(numbered("/proc").contains(&std::process::id()));
+        assert_eq!(Stat::read("/proc/0/stat"), None);
+    }
+}

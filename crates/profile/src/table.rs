@@ -1,0 +1,145 @@
+//! Aligned text tables for terminals. Width is counted in characters, which is right for ASCII and
+//! Latin text.
+
+use std::fmt;
+
+/// How a column is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table of text cells. [`fmt::Display`] draws it: a line of headers, a rule, the rows; two blanks
+/// between columns and none at the end of a line.
+///
+/// ```
+/// use sawmill_profile::{Align, Table};
+/// let mut table = Table::new([("phase", Align::Left), ("rows/s", Align::Right)]);
+/// table.row(["generate", "4.40 M"]);
+/// table.row(["load", "950 k"]);
+/// assert_eq!(table.to_string(), "\
+/// phase     rows/s
+/// --------  ------
+/// generate  4.40 M
+/// load       950 k
+/// ");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    headers: Vec<String>,
+    aligns: Vec<Align>,
+    rows: Vec<Row>,
+    most_width: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Row {
+    Cells(Vec<String>),
+    Rule,
+}
+
+impl Table {
+    /// A table with these columns and no rows.
+    pub fn new(columns: impl IntoIterator<Item = (impl Into<String>, Align)>) -> Self {
+        let (headers, aligns) = columns.into_iter().map(|(name, align)| (name.into(), align)).unzip();
+        Self { headers, aligns, rows: Vec::new(), most_width: usize::MAX }
+    }
+
+    /// Cuts cells of left-aligned columns to this many characters, 4 at least; the cut is marked
+    /// with an ellipsis.
+    pub fn most_cell_width(self, most: usize) -> Self {
+        Self { most_width: most.max(4), ..self }
+    }
+
+    /// Adds a row. Cells that are missing are empty, cells beyond the last column are left out; a
+    /// line break in a cell becomes a blank.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
+        let mut row: Vec<String> = cells.into_iter().take(self.headers.len()).map(Into::into).collect();
+        row.resize(self.headers.len(), String::new());
+        for (cell, align) in row.iter_mut().zip(&self.aligns) {
+            if cell.contains(['\n', '\r', '\t']) {
+                *cell = cell.replace(['\n', '\r', '\t'], " ");
+            }
+            if *align == Align::Left && cell.chars().count() > self.most_width {
+                *cell = cell.chars().take(self.most_width - 1).chain(['…']).collect();
+            }
+        }
+        self.rows.push(Row::Cells(row));
+    }
+
+    /// Adds a rule, as before a line of sums.
+    pub fn rule(&mut self) {
+        self.rows.push(Row::Rule);
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.headers.iter().map(|header| header.chars().count()).collect();
+        for row in &self.rows {
+            if let Row::Cells(cells) = row {
+                for (width, cell) in widths.iter_mut().zip(cells) {
+                    *width = cell.chars().count().max(*width);
+                }
+            }
+        }
+        widths
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        let line = |f: &mut fmt::Formatter<'_>, cells: &[String]| {
+            let mut text = String::new();
+            for ((cell, width), align) in cells.iter().zip(&widths).zip(&self.aligns) {
+                match align {
+                    Align::Left => text.push_str(&format!("{cell:<width$}  ")),
+                    Align::Right => text.push_str(&format!("{cell:>width$}  ")),
+                }
+            }
+            writeln!(f, "{}", text.trim_end())
+        };
+        let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+        line(f, &self.headers)?;
+        line(f, &rule)?;
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => line(f, cells)?,
+                Row::Rule => line(f, &rule)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_right_and_long_text_is_cut() {
+        let mut table =
+            Table::new([("name", Align::Left), ("n", Align::Right), ("", Align::Left)]).most_cell_width(6);
+        table.row(["a", "1", "x"]);
+        table.row(["größe", "1,000", ""]);
+        table.rule();
+        table.row(["much too long\n", "7"]);
+        let drawn = table.to_string();
+        let expected = "\
+name        n
+------  -----  -
+a           1  x
+größe   1,000
+------  -----  -
+much …      7
+";
+        assert_eq!(drawn, expected);
+    }
+}

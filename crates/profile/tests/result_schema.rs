@@ -1,0 +1,74 @@
+//! The schema that `docs/bench-results.md` describes is the one that is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sawmill_profile::{
+    Case, Commit, Filesystem, Profile, ResultFile, Run, Sampler, SamplerOptions, SideResult, Target,
+    WaitKind, span, wait,
+};
+
+fn full_file() -> ResultFile {
+    let own = Target::Pid(std::process::id());
+    let sampler = Sampler::start(SamplerOptions::new().watch("server", &own)).unwrap();
+    let profile = Profile::with_hardware();
+    let phase = profile.phase("load");
+    let attached = phase.attach("sender 1");
+    {
+        let _outer = span("batch");
+        let _inner = wait(WaitKind::Network);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(attached);
+    phase.finish();
+    let run = |millis| Run { wall: Duration::from_millis(millis), ..Run::default() };
+    let runs: Vec<Run> = [10, 11, 12, 10, 11].map(run).to_vec();
+    let ours = SideResult {
+        timeline: Some(sampler.stop()),
+        folded_stacks: Some("main;work 3\n".into()),
+        command: Some("sawmill gen".into()),
+        ..SideResult::new("sawmill", 1, runs.clone()).with_phases(profile.phases())
+    };
+    let mut file = ResultFile::new("first", "sawmill bench load");
+    file.cases
+        .push(Case::new("load", BTreeMap::new(), vec![ours, SideResult::new("psql", 1, runs)]).unwrap());
+    file.commit = Some(Commit { hash: "ab".repeat(20), title: "Measure".into(), changed: false });
+    file.filesystems.push(Filesystem::default());
+    file
+}
+
+fn keys(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            found.extend(fields.keys().cloned());
+            fields.values().for_each(|value| keys(value, found));
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_that_is_written_is_documented() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-results.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&full_file().to_json().unwrap()).unwrap();
+    let mut found = BTreeSet::new();
+    keys(&value, &mut found);
+    let undocumented: Vec<&String> = found.iter().filter(|key| !docs.contains(&format!("`{key}`"))).collect();
+    assert!(undocumented.is_empty(), "{undocumented:?}");
+}
+
+#[test]
+fn a_file_with_everything_in_it_is_read_back_equal() {
+    let file = full_file();
+    assert_eq!(ResultFile::from_json(&file.to_json().unwrap(), "").unwrap(), file);
+    let bottleneck = file.cases[0].sides[0].bottleneck.clone().unwrap();
+    assert!(bottleneck.to_string().starts_with("the server was the limit: sender"), "{bottleneck}");
+}
+
+#[test]
+fn fields_of_a_later_minor_addition_are_left_out() {
+    let text = full_file().to_json().unwrap().replacen('{', "{\n  \"invented_later\": [1, 2],", 1);
+    assert!(ResultFile::from_json(&text, "").is_ok());
+}
