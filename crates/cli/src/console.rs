@@ -3,7 +3,7 @@
 //! Progress bars and notes appear only where standard error is a terminal; in a pipe a command is
 //! quiet but for its result and its errors.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -27,6 +27,29 @@ pub(crate) struct Console {
 /// How often a progress bar looks at its phase.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Bytes of output that are written in one go.
+const OUTPUT_BUFFER: usize = 64 * 1024;
+
+/// Standard output that ends when the command is told to stop.
+pub(crate) struct Output<'a> {
+    stdout: StdoutLock<'static>,
+    cancel: &'a AtomicBool,
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.cancel.load(Relaxed) {
+            // Not `ErrorKind::Interrupted`, upon which `write_all` would try again.
+            return Err(io::Error::other("interrupted"));
+        }
+        self.stdout.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+}
+
 impl Console {
     /// Whether bars and steps are shown.
     fn live(self) -> bool {
@@ -45,6 +68,24 @@ impl Console {
     /// Prints the first part of a result that has more to come; `--json` prints all at the end.
     pub(crate) fn text(self, text: &str) -> Result<(), Error> {
         if self.json { Ok(()) } else { print(text) }
+    }
+
+    /// Standard output for results that are written piece by piece, buffered: flush it in the end.
+    pub(crate) fn output(self, cancel: &AtomicBool) -> BufWriter<Output<'_>> {
+        BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock(), cancel })
+    }
+
+    /// A bar that counts files, where bars are shown.
+    pub(crate) fn bar_of_files(self, files: u64) -> Option<ProgressBar> {
+        if !self.live() {
+            return None;
+        }
+        let bar = ProgressBar::new(files);
+        let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} files, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Some(bar.with_prefix("read"))
     }
 
     /// Says what happens next, on a terminal or with `-v`.

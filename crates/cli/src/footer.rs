@@ -1,135 +1,196 @@
 //! `sawmill footer`: what the footers of Parquet files say.
+//!
+//! ```text
+//! paths ─inputs─▶ files ─decode, on threads─▶ summary, facts, footer ─in order─▶ views ─▶ standard output
+//!                                                      └──▶ dataset: sums and what is unusual
+//! ```
+//!
+//! Each view has a file below `footer/`. Nothing is kept of a file but its summary once its views are
+//! written.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+mod bench;
+mod checked;
+mod chunks;
+mod columns;
+mod dataset;
+mod dates;
+mod document;
+mod dumped;
+mod each;
+mod in_order;
+mod key_value;
+mod open_file;
+mod page_index;
+mod row_groups;
+mod run;
+mod schema;
+mod schema_difference;
+mod selection;
+mod sizes;
+mod statistics;
+mod summary;
+mod text;
+mod values;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_footer::Footer;
-use serde::Serialize;
 
 use crate::console::Console;
 use crate::error::Error;
 use crate::inputs;
-use crate::phases::{bytes, seconds, table, thousands};
+pub(crate) use run::Run;
+pub(crate) use summary::{FooterSummary, summarise, table_of};
 
-/// Decode the footers of Parquet files and summarise them.
+/// Decode the footers of Parquet files and show what they say.
+///
+/// Without a view: a line a file and, of several files, what they are together: rows, bytes, schemas
+/// that differ, row groups of unusual size, columns without bounds.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   sawmill footer data.parquet
   sawmill footer /data/trips            # every .parquet file below the directory
+  sawmill footer '/data/**/part-*.parquet'
+  sawmill footer data.parquet --schema
+  sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
+  sawmill footer data.parquet --sizes
   sawmill footer *.parquet --json | jq '.files[].rows'
+  sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
 
-A file that cannot be read is an error that names it; the others are shown all the same.")]
+A file that cannot be read is an error that names it; the others are shown all the same, and the exit
+code is 1. Control characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
-    /// Parquet files, or directories that are searched for them.
+    /// Parquet files, directories that are searched for them, or patterns in quotes (*, ?, [a-z], and
+    /// ** for any directories).
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// The schema, as a message type and as a tree.
+    #[arg(long, help_heading = "Views")]
+    schema: bool,
+    /// Rows, sizes, places and orders of the row groups.
+    #[arg(long, help_heading = "Views")]
+    row_groups: bool,
+    /// Types, codecs, encodings, sizes and places of the column chunks.
+    #[arg(long, help_heading = "Views")]
+    columns: bool,
+    /// Bounds and counts of the column chunks (-v: long values whole).
+    #[arg(long, help_heading = "Views")]
+    statistics: bool,
+    /// The data pages of the column chunks, from the page indexes: places, rows, bounds.
+    #[arg(long, help_heading = "Views")]
+    page_index: bool,
+    /// The file's keys and values (-v: long values whole).
+    #[arg(long, help_heading = "Views")]
+    key_value: bool,
+    /// Where the bytes of the file and of its footer go, by column (-v: all columns).
+    #[arg(long, help_heading = "Views")]
+    sizes: bool,
+    /// The footer's Thrift: byte offset, field id, name and value (-v: long values whole).
+    #[arg(long, help_heading = "Views")]
+    dump: bool,
+    /// Everything that is wrong: offsets, sizes, overlaps, counts, indexes (exit code 1 if anything is).
+    #[arg(long, help_heading = "Views")]
+    check: bool,
+    /// Time the decoding of the footer: our ways and the parquet crate's.
+    #[arg(long, help_heading = "Views")]
+    bench: bool,
+    /// A line of JSON for every column chunk, with its bounds.
+    #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS, conflicts_with = "csv")]
+    ndjson: bool,
+    /// A line of comma-separated values for every column chunk, with its bounds.
+    #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS)]
+    csv: bool,
+    /// Only columns whose paths match: * is any part of a name, ** any of a path, ? a character.
+    /// Without these, the columns at or below the path. May be given more than once.
+    #[arg(long, value_name = "GLOB", help_heading = "Selection")]
+    column: Vec<String>,
+    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
+    #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
+    row_group: Option<Range<usize>>,
+    /// Bytes to read from a file's end at first; a longer footer costs a second read.
+    #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_TAIL_HINT, help_heading = "Selection")]
+    tail_hint: usize,
 }
 
-/// One file's footer, summarised.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct FooterSummary {
-    pub file: PathBuf,
-    pub rows: i64,
-    pub row_groups: usize,
-    pub columns: usize,
-    /// Bytes of all column chunks, as stored and as encoded before compression.
-    pub compressed_bytes: i64,
-    pub uncompressed_bytes: i64,
-    pub footer_bytes: usize,
-    /// Opening the file, reading the footer's bytes and decoding them.
-    pub decode_seconds: f64,
-    pub created_by: Option<String>,
+const VIEWS: [&str; 10] = [
+    "schema",
+    "row_groups",
+    "columns",
+    "statistics",
+    "page_index",
+    "key_value",
+    "sizes",
+    "dump",
+    "check",
+    "bench",
+];
+
+/// What can be shown of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Schema,
+    RowGroups,
+    Columns,
+    Statistics,
+    PageIndex,
+    KeyValue,
+    Sizes,
+    Dump,
+    Check,
+    Bench,
 }
 
-#[derive(Serialize)]
-struct FooterResult<'a> {
-    files: &'a [FooterSummary],
+impl View {
+    /// What a person calls it.
+    fn title(self) -> &'static str {
+        match self {
+            View::Schema => "schema",
+            View::RowGroups => "row groups",
+            View::Columns => "columns",
+            View::Statistics => "statistics",
+            View::PageIndex => "page index",
+            View::KeyValue => "keys and values",
+            View::Sizes => "sizes",
+            View::Dump => "dump",
+            View::Check => "check",
+            View::Bench => "bench",
+        }
+    }
 }
 
-pub(crate) fn run(args: &FooterArgs, console: Console) -> Result<(), Error> {
+impl FooterArgs {
+    fn views(&self) -> Vec<View> {
+        let asked = [
+            (self.schema, View::Schema),
+            (self.row_groups, View::RowGroups),
+            (self.columns, View::Columns),
+            (self.statistics, View::Statistics),
+            (self.page_index, View::PageIndex),
+            (self.key_value, View::KeyValue),
+            (self.sizes, View::Sizes),
+            (self.dump, View::Dump),
+            (self.check, View::Check),
+            (self.bench, View::Bench),
+        ];
+        asked.into_iter().filter_map(|(asked, view)| asked.then_some(view)).collect()
+    }
+}
+
+pub(crate) fn run(args: &FooterArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    if console.json && (args.ndjson || args.csv) {
+        let advice = "give one of --json, --ndjson and --csv";
+        return Err(Error::usage("two formats for one output", "", advice));
+    }
     let files = inputs::parquet_files(&args.files)?;
-    let mut summaries = Vec::with_capacity(files.len());
-    let mut failed: Vec<Error> = Vec::new();
-    for file in &files {
-        match summarise(file) {
-            Ok(summary) => summaries.push(summary),
-            Err(error) => failed.push(error),
-        }
-    }
-    if !summaries.is_empty() || failed.is_empty() {
-        console.result(&FooterResult { files: &summaries }, || table_of(&summaries))?;
-    }
-    let total = failed.len();
-    match failed.pop() {
-        None => Ok(()),
-        Some(only) if total == 1 => Err(only),
-        Some(last) => {
-            for error in failed {
-                eprintln!("error: {error}");
-            }
-            eprintln!("error: {last}");
-            Err(Error::failure(format!("{total} of {} files could not be read", files.len()), "", ""))
-        }
-    }
-}
-
-/// Decodes the footer of one file.
-pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
-    let started = Instant::now();
-    let footer = Footer::open(file)?;
-    let decode_seconds = started.elapsed().as_secs_f64();
-    let sum = |of: fn(&sawmill_footer::ColumnChunk<'_>) -> i64| {
-        footer
-            .row_groups()
-            .flat_map(|group| group.columns())
-            .map(|chunk| of(&chunk))
-            .fold(0, i64::saturating_add)
+    let options = selection::options(args);
+    let format = match (console.json, args.ndjson, args.csv) {
+        (true, ..) => run::Format::Json,
+        (_, true, _) => run::Format::Ndjson,
+        (_, _, true) => run::Format::Csv,
+        _ => run::Format::Text,
     };
-    Ok(FooterSummary {
-        file: file.to_owned(),
-        rows: footer.num_rows(),
-        row_groups: footer.num_row_groups(),
-        columns: footer.num_columns(),
-        compressed_bytes: sum(|chunk| chunk.compressed_size()),
-        uncompressed_bytes: sum(|chunk| chunk.uncompressed_size()),
-        footer_bytes: footer.footer_len(),
-        decode_seconds,
-        created_by: footer.created_by().map(str::to_owned),
-    })
-}
-
-/// The summaries as a table, with a total below more than one.
-pub(crate) fn table_of(summaries: &[FooterSummary]) -> String {
-    let head = ["file", "rows", "row groups", "columns", "compressed", "uncompressed", "footer", "decode"];
-    let mut rows = vec![head.map(str::to_owned)];
-    let line = |name: String, s: &FooterSummary, columns: String| {
-        [
-            name,
-            thousands(s.rows.max(0) as u64),
-            thousands(s.row_groups as u64),
-            columns,
-            bytes(s.compressed_bytes.max(0) as u64),
-            bytes(s.uncompressed_bytes.max(0) as u64),
-            bytes(s.footer_bytes as u64),
-            seconds(Duration::from_secs_f64(s.decode_seconds)),
-        ]
-    };
-    for summary in summaries {
-        rows.push(line(summary.file.display().to_string(), summary, thousands(summary.columns as u64)));
-    }
-    if let [first, _, ..] = summaries {
-        let mut total = first.clone();
-        for summary in &summaries[1..] {
-            total.rows = total.rows.saturating_add(summary.rows);
-            total.row_groups += summary.row_groups;
-            total.compressed_bytes = total.compressed_bytes.saturating_add(summary.compressed_bytes);
-            total.uncompressed_bytes = total.uncompressed_bytes.saturating_add(summary.uncompressed_bytes);
-            total.footer_bytes += summary.footer_bytes;
-            total.decode_seconds += summary.decode_seconds;
-        }
-        rows.push(line(format!("{} files", summaries.len()), &total, String::new()));
-    }
-    table(&rows)
+    Run::new(&files, options, args.views(), format, console, cancel).run()
 }

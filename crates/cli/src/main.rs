@@ -8,6 +8,7 @@ mod demo;
 mod error;
 mod footer;
 mod r#gen;
+mod globs;
 mod inputs;
 mod interrupt;
 mod load;
@@ -94,7 +95,7 @@ fn run(command: &Command, console: Console) -> Result<(), Error> {
     match command {
         Command::Demo(args) => demo::run(args, console, &cancel),
         Command::Gen(args) => r#gen::run(args, console, &cancel),
-        Command::Footer(args) => footer::run(args, console),
+        Command::Footer(args) => footer::run(args, console, &cancel),
         Command::Load(args) => load::run(args, console, &cancel),
         Command::Verify(args) => verify::run(args, console, &cancel),
         Command::Completions { shell } => {

@@ -5,5 +5,6 @@ mod footer;
 mod r#gen;
 mod harness;
 mod load;
+mod parquet_files;
 mod readme;
 mod screen;

@@ -1,0 +1,201 @@
+//! Patterns of file names, for those who quote them: thousands of files are too many for a shell's
+//! command line, and `**` is not every shell's.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// Whether a path has characters that a pattern is made of.
+pub(crate) fn is_pattern(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
+}
+
+/// The paths that match a pattern, in the order of their names.
+///
+/// In a name `*` stands for any characters, `?` for one, `[a-z]` for one of these and `[!a-z]` for one
+/// of the others; `**` as a name stands for any directories, or none. Names that start with a dot are
+/// only found by patterns that do, links to directories are not followed by `**`.
+///
+/// # Errors
+///
+/// A directory cannot be read.
+pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::new()];
+    let parts: Vec<Component<'_>> = pattern.components().collect();
+    for (at, part) in parts.iter().enumerate() {
+        let last = at + 1 == parts.len();
+        let name = match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        };
+        let mut next = Vec::new();
+        for path in found {
+            match name {
+                Some("**") => below(&path, &mut next)?,
+                Some(name) if is_pattern(Path::new(name)) => {
+                    for (entry, is_dir) in entries(&path)? {
+                        if matches(name, &entry) && (last || is_dir) {
+                            next.push(path.join(entry));
+                        }
+                    }
+                }
+                _ => {
+                    let path = path.join(part);
+                    if path.as_os_str().is_empty() || path.symlink_metadata().is_ok() {
+                        next.push(path);
+                    }
+                }
+            }
+        }
+        found = next;
+    }
+    // `**` finds a directory's own files by more than one way if it stands there twice.
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The entries of a directory, sorted, each with whether it is (or links to) a directory. What is
+/// none has none.
+fn entries(directory: &Path) -> io::Result<Vec<(String, bool)>> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        // Names that are no text cannot match a pattern, which is text.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let kind = entry.file_type()?;
+        entries.push((name, kind.is_dir() || (kind.is_symlink() && entry.path().is_dir())));
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+/// A directory and all directories below it.
+fn below(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for (name, is_dir) in entries(&directory)?.into_iter().rev() {
+            let path = directory.join(&name);
+            if is_dir && !name.starts_with('.') && !path.is_symlink() {
+                open.push(path);
+            }
+        }
+        found.push(directory);
+    }
+    Ok(())
+}
+
+/// Whether a name matches a pattern of one name.
+fn matches(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    // Where to go on if what follows the last star does not match: the star takes one more.
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() || p < pattern.len() {
+        let step = match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p, n + 1));
+                p += 1;
+                continue;
+            }
+            Some('?') if n < name.len() => Some(p + 1),
+            Some('[') if n < name.len() => class(&pattern[p..], name[n]).map(|len| p + len),
+            Some(c) if name.get(n) == Some(c) => Some(p + 1),
+            _ => None,
+        };
+        match (step, retry) {
+            (Some(after), _) => (p, n) = (after, n + 1),
+            (None, Some((star, from))) if from <= name.len() => {
+                (p, n) = (star + 1, from);
+                retry = Some((star, from + 1));
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The length of the class at the start of `pattern`, if `c` is in it. A bracket that is not closed
+/// stands for itself.
+fn class(pattern: &[char], c: char) -> Option<usize> {
+    let (start, negated) = match pattern.get(1) {
+        Some('!' | '^') => (2, true),
+        _ => (1, false),
+    };
+    // A bracket right at the start of a class is one of its characters.
+    let Some(end) = pattern.iter().skip(start + 1).position(|&c| c == ']').map(|at| at + start + 1) else {
+        return (c == '[').then_some(1);
+    };
+    let (mut at, mut within) = (start, false);
+    while at < end {
+        if at + 2 < end && pattern[at + 1] == '-' {
+            within |= (pattern[at]..=pattern[at + 2]).contains(&c);
+            at += 3;
+        } else {
+            within |= pattern[at] == c;
+            at += 1;
+        }
+    }
+    (within != negated).then_some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_patterns() {
+        for (pattern, name) in [
+            ("*.parquet", "a.parquet"),
+            ("part-?-*", "part-1-"),
+            ("*a*b", "xaxxb"),
+            ("[a-c]x[!0-9]", "bxy"),
+            ("[]]", "]"),
+            ("[x", "[x"),
+            ("*", "日本"),
+            (".*", ".hidden"),
+        ] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("*.parquet", "a.parquets"),
+            ("?", ""),
+            ("[a-c]", "d"),
+            ("[!a-c]", "a"),
+            ("*", ".hidden"),
+            ("a", "ab"),
+        ] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+        // Stars do not cost exponential time.
+        assert!(!matches(&"*a".repeat(40), &"a".repeat(39)));
+    }
+
+    #[test]
+    fn directories_are_walked_as_far_as_the_pattern_says() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a.parquet", "x/b.parquet", "x/y/c.parquet", "x/y/d.csv", ".hidden/e.parquet"] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let found = |pattern: &str| -> Vec<String> {
+            let paths = matching(&dir.path().join(pattern)).unwrap();
+            let below = |path: &PathBuf| path.strip_prefix(dir.path()).unwrap().display().to_string();
+            paths.iter().map(below).collect()
+        };
+        assert_eq!(found("*.parquet"), ["a.parquet"]);
+        assert_eq!(found("**/*.parquet"), ["a.parquet", "x/b.parquet", "x/y/c.parquet"]);
+        assert_eq!(found("**/**/c.*"), ["x/y/c.parquet"]);
+        assert_eq!(found("x/*/?.c*"), ["x/y/d.csv"]);
+        assert_eq!(found("[x]/b.parquet"), ["x/b.parquet"]);
+        assert_eq!(found("nothing/*"), [""; 0]);
+    }
+}

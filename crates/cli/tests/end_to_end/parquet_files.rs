@@ -1,0 +1,192 @@
+//! Parquet files of other makings: by the `parquet` crate's writer, and footers made by hand.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, Time32MillisecondArray, TimestampMicrosecondArray, UInt64Array,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use sawmill_footer::ThriftWriter;
+
+fn write(path: &Path, batch: &RecordBatch, properties: WriterProperties) {
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let columns = columns.into_iter().map(|(name, array)| {
+        let nullable = array.null_count() > 0;
+        (name, array, nullable)
+    });
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+/// A column of every kind of bound, three rows in the first row group and one in the second.
+pub fn many_types(path: &Path) {
+    let long = "x".repeat(200);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("int", Arc::new(Int32Array::from(vec![Some(-5), None, Some(7), Some(1)]))),
+        ("unsigned", Arc::new(UInt64Array::from(vec![0, 1, u64::MAX, 1]))),
+        ("double", Arc::new(Float64Array::from(vec![-0.25, 0.1, 1e300, 0.0]))),
+        ("bool", Arc::new(BooleanArray::from(vec![true, false, true, true]))),
+        ("text", Arc::new(StringArray::from(vec!["", "zoë", "m", "n"]))),
+        ("long_text", Arc::new(StringArray::from(vec![long.as_str(); 4]))),
+        ("date", Arc::new(Date32Array::from(vec![-1, 19_782, 0, 0]))),
+        (
+            "instant",
+            Arc::new(
+                TimestampMicrosecondArray::from(vec![-1, 1_709_210_096_000_000, 0, 0]).with_timezone("UTC"),
+            ),
+        ),
+        ("time", Arc::new(Time32MillisecondArray::from(vec![0, 45_296_789, 5, 5]))),
+        (
+            "decimal",
+            Arc::new(
+                Decimal128Array::from(vec![-5, 123_456_789_012_345_678_901_234_567, 0, 0])
+                    .with_precision_and_scale(38, 2)
+                    .unwrap(),
+            ),
+        ),
+        ("binary", Arc::new(BinaryArray::from(vec![&[0, 0xff][..], &[0xde, 0xad, 0xbe, 0xef], &[1], &[1]]))),
+        ("nothing", Arc::new(Int64Array::new_null(4))),
+    ];
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(3))
+        .set_compression(Compression::SNAPPY)
+        .set_bloom_filter_enabled(true)
+        .set_key_value_metadata(Some(vec![KeyValue { key: "empty".to_owned(), value: None }]))
+        .build();
+    write(path, &batch(columns), properties);
+}
+
+/// Twenty rows of `id` and `name` in row groups of ten, without statistics.
+pub fn of_other_schema(path: &Path) {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..20))),
+        ("name", Arc::new(StringArray::from_iter_values((0..20).map(|i| i.to_string())))),
+    ];
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(10))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    write(path, &batch(columns), properties);
+}
+
+/// Columns of these names, with one more text as value, key-value metadata and writer.
+pub fn with_names(path: &Path, names: &[&str], text: &str) {
+    let columns =
+        names.iter().map(|name| (*name, Arc::new(StringArray::from(vec![text])) as ArrayRef)).collect();
+    let properties = WriterProperties::builder()
+        .set_key_value_metadata(Some(vec![KeyValue::new(text.to_owned(), text.to_owned())]))
+        .set_created_by(text.to_owned())
+        .build();
+    write(path, &batch(columns), properties);
+}
+
+/// Many columns of one row.
+pub fn many_columns(path: &Path, columns: usize) {
+    let names: Vec<String> = (0..columns).map(|i| format!("column_{i}")).collect();
+    let array: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+    let columns = names.iter().map(|name| (name.as_str(), Arc::clone(&array))).collect();
+    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+    write(path, &batch(columns), properties);
+}
+
+fn file_of(path: &Path, writer: ThriftWriter) {
+    let footer = writer.into_bytes();
+    let mut file = b"PAR1".to_vec();
+    file.extend(&footer);
+    file.extend((footer.len() as u32).to_le_bytes());
+    file.extend(b"PAR1");
+    std::fs::write(path, file).unwrap();
+}
+
+/// A footer of so many row groups and columns, the middle one of three being odd: `encrypted`, or of an
+/// unknown `codec` or `type`.
+pub fn raw_footer(path: &Path, row_groups: usize, columns: usize, oddity: &str) {
+    let odd = |column: usize, what: &str| column == 1 && oddity == what;
+    let mut w = ThriftWriter::new();
+    w.i32(1, 1);
+    w.list(2, 12, columns as u64 + 1);
+    w.begin_element();
+    w.binary(4, b"root");
+    w.i32(5, columns as i32);
+    w.stop();
+    for column in 0..columns {
+        w.begin_element();
+        w.i32(1, if odd(column, "type") { 99 } else { 1 });
+        w.i32(3, 0);
+        w.binary(4, format!("c{column}").as_bytes());
+        w.stop();
+    }
+    w.i64(3, row_groups as i64);
+    w.list(4, 12, row_groups as u64);
+    for _ in 0..row_groups {
+        w.begin_element();
+        w.list(1, 12, columns as u64);
+        for column in 0..columns {
+            w.begin_element();
+            w.i64(2, 0);
+            if odd(column, "encrypted") {
+                w.begin(8);
+                w.begin(2);
+                w.list(1, 8, 1);
+                w.bytes_value(b"c1");
+                w.stop();
+                w.stop();
+                w.binary(9, b"secret");
+                w.stop();
+                continue;
+            }
+            w.begin(3);
+            w.i32(1, if odd(column, "type") { 99 } else { 1 });
+            w.list(2, 5, 1);
+            w.integer(0);
+            w.list(3, 8, 1);
+            w.bytes_value(format!("c{column}").as_bytes());
+            w.i32(4, if odd(column, "codec") { 99 } else { 0 });
+            w.i64(5, 1);
+            w.i64(6, 10);
+            w.i64(7, 10);
+            w.i64(9, 4);
+            w.stop();
+            w.stop();
+        }
+        w.i64(2, 10);
+        w.i64(3, 1);
+        w.stop();
+    }
+    w.stop();
+    file_of(path, w);
+}
+
+/// A schema of groups within groups, with one leaf and no rows.
+pub fn deep(path: &Path, depth: usize) {
+    let mut w = ThriftWriter::new();
+    w.i32(1, 1);
+    w.list(2, 12, depth as u64 + 1);
+    for at in 0..=depth {
+        w.begin_element();
+        if at == depth {
+            w.i32(1, 1);
+        }
+        w.i32(3, 1);
+        w.binary(4, b"g");
+        if at < depth {
+            w.i32(5, 1);
+        }
+        w.stop();
+    }
+    w.i64(3, 0);
+    w.list(4, 12, 0);
+    w.stop();
+    file_of(path, w);
+}
