@@ -103,6 +103,16 @@ impl Console {
         }
     }
 
+    /// A spinner for work whose steps are known but not its size; nothing where nobody looks.
+    pub(crate) fn spinner(self) -> ProgressBar {
+        if !self.live() {
+            return ProgressBar::hidden();
+        }
+        let spinner = ProgressBar::new_spinner();
+        spinner.enable_steady_tick(TICK);
+        spinner
+    }
+
     /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted.
     pub(crate) fn with_bar<T>(self, title: &str, rows: u64, phase: &Phase, work: impl FnOnce() -> T) -> T {
         if !self.live() {

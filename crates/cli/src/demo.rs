@@ -221,19 +221,24 @@ impl LoadJob<'_> {
     fn start_server(self) -> Result<LocalPg, Error> {
         let phase = self.profile.phase("start server");
         let console = self.console;
-        let mut show = |progress: DownloadProgress| match progress {
-            DownloadProgress::Resolving => {
-                console.step("no PostgreSQL is installed; looking for one to download")
-            }
-            DownloadProgress::Downloading { version, .. } => {
-                console.step(&format!("downloading PostgreSQL {version}"));
-            }
-            DownloadProgress::Extracting { version, .. } => {
-                console.step(&format!("unpacking PostgreSQL {version}"));
-            }
-            _ => {}
+        let spinner = console.spinner();
+        let mut show = |progress: DownloadProgress| {
+            let text = match progress {
+                DownloadProgress::Resolving => {
+                    "no PostgreSQL is installed; looking for one to download".to_owned()
+                }
+                DownloadProgress::Downloading { version, .. } => format!("downloading PostgreSQL {version}"),
+                DownloadProgress::Extracting { version, bytes, .. } => {
+                    format!("checking and unpacking PostgreSQL {version} ({})", phases::bytes(bytes))
+                }
+                _ => return,
+            };
+            console.detail(|| text.clone());
+            spinner.set_message(text);
         };
-        let binaries = Binaries::find_or_download(&mut show)?;
+        let binaries = Binaries::find_or_download(&mut show);
+        spinner.finish_and_clear();
+        let binaries = binaries?;
         console.step(&format!(
             "starting PostgreSQL {} from {}",
             binaries.version(),
