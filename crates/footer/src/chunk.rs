@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use crate::decode;
 use crate::details::{self, ChunkDetails, Want};
+use crate::element::Element;
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::Error;
 use crate::row_group::RowGroup;
 use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA};
-use crate::schema::Element;
 use crate::statistics::{SizeStatistics, Statistics};
 use crate::thrift::Cursor;
 
