@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use crate::decode;
 use crate::details::{self, ChunkDetails, Want};
+use crate::element::Element;
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::Error;
 use crate::row_group::RowGroup;
 use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA};
-use crate::schema::Element;
 use crate::statistics::{SizeStatistics, Statistics};
 use crate::thrift::Cursor;
 
@@ -174,7 +174,9 @@ impl<'a> ColumnChunk<'a> {
     ///
     /// A value is malformed.
     pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
-        Ok(self.decode(Want::Statistics)?.statistics)
+        let footer = self.group.footer;
+        let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk.at as usize);
+        details::statistics(&mut cursor).map_err(|fault| footer.chunk_error(fault, self))
     }
 
     /// The number of nulls, if the chunk has statistics that say it.

@@ -95,6 +95,29 @@ pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<Chun
     }
 }
 
+/// The statistics of a chunk, without a look at what is behind them.
+pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Option<Statistics<'a>>> {
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => return Ok(None),
+            (3, STRUCT) => {
+                let mut last = 0;
+                loop {
+                    let field = cursor.field(&mut last)?;
+                    match (field.id, field.wire) {
+                        (_, STOP) => break,
+                        (12, STRUCT) => return statistics::statistics(cursor).map(Some),
+                        (_, wire) => cursor.skip(wire)?,
+                    }
+                }
+            }
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+}
+
 fn column_meta_data<'a>(cursor: &mut Cursor<'a>, chunk: &mut ChunkDetails<'a>, want: Want) -> Step<()> {
     let all = want == Want::All;
     let mut last = 0;
@@ -110,7 +133,8 @@ fn column_meta_data<'a>(cursor: &mut Cursor<'a>, chunk: &mut ChunkDetails<'a>, w
             (3, LIST) if all => chunk.path_in_schema = Some(texts(cursor)?),
             (8, LIST) if all => chunk.key_value_metadata = Some(key_values(cursor)?),
             (10, I64) => chunk.index_page_offset = Some(cursor.integer()?),
-            (12, STRUCT) if want != Want::Locations => {
+            // The first that comes, as in `statistics` below.
+            (12, STRUCT) if want != Want::Locations && chunk.statistics.is_none() => {
                 chunk.statistics = Some(statistics::statistics(cursor)?);
             }
             (13, LIST) if all => chunk.encoding_stats = Some(statistics::encoding_stats(cursor)?),

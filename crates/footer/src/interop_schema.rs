@@ -8,10 +8,11 @@ use parquet::basic::{
 };
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::element::Element;
 use crate::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
 use crate::error::Error;
 use crate::logical::{LogicalType, TimeUnit};
-use crate::schema::{Element, Schema};
+use crate::schema::Schema;
 
 /// Schemas deeper than this are refused: the crate's own code walks them recursively.
 const DEPTH_LIMIT: usize = 256;

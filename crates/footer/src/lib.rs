@@ -26,6 +26,7 @@ mod chunk;
 mod decode;
 mod details;
 mod dump;
+mod element;
 mod encryption;
 mod engine;
 mod enums;
@@ -67,6 +68,7 @@ pub use check::Finding;
 pub use chunk::ColumnChunk;
 pub use details::{ChunkDetails, ColumnCryptoMetaData};
 pub use dump::{DumpLine, DumpValue, Root, dump};
+pub use element::Element;
 pub use encryption::{AesParameters, EncryptionAlgorithm};
 pub use enums::{
     BoundaryOrder, Codec, ColumnOrder, ConvertedType, EdgeInterpolationAlgorithm, Encoding, EncodingSet,
@@ -81,7 +83,7 @@ pub use options::{DEFAULT_TAIL_HINT, Options};
 pub use page_index::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
 pub use row_group::RowGroup;
 pub use scan::SortingColumn;
-pub use schema::{Element, Schema};
+pub use schema::Schema;
 pub use source::RangeReader;
 pub use statistics::{BoundingBox, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics};
 pub use synthetic::{SyntheticColumns, SyntheticFooter};
