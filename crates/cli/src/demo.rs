@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use sawmill_generator::{Layout, Output, WrittenFile};
 use sawmill_loader::{
-    Control, LoadOptions, LoadReport, ParquetFiles, Postgres, Verification, forget, verify,
+    Control, LoadOptions, LoadReport, ParquetFiles, Postgres, TableName, Verification, forget, verify,
 };
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
 use sawmill_profile::{PhaseReport, Profile};
@@ -88,16 +88,25 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(url: String, stop: Option<String>, table: &str) -> Self {
-        let psql = format!("psql '{url}' -c 'select * from \"{table}\" limit 10'");
+    fn new(url: String, stop: Option<String>, table: &TableName) -> Self {
+        let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let parts: Vec<String> = table.schema().into_iter().chain([table.name()]).map(identifier).collect();
+        let query = format!("select * from {} limit 10", parts.join("."));
+        let psql = format!("psql {} -c {}", shell_word(&url), shell_word(&query));
         Kept { url, psql, stop }
     }
+}
+
+/// A word that a shell takes as it stands.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let profile = Profile::new();
     let layout = Layout::new(args.rows, args.files)?;
-    // A wrong address or name is told before anything is made.
+    // A wrong name or address is told before anything is made.
+    let table: TableName = args.table.parse()?;
     let own_server = args.to.as_ref().map(|url| Ok::<_, Error>((url, target::postgres(url, &args.table)?)));
     let own_server = own_server.transpose()?;
     let directory = Directory::new(args.dir.as_deref())?;
@@ -106,8 +115,8 @@ pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Res
     let paths: Vec<PathBuf> = generated.iter().map(|file| file.path.clone()).collect();
     let job = LoadJob { paths: &paths, profile: &profile, console, cancel };
     let loaded = match own_server {
-        Some((url, target)) => job.into_own_server(url, &target, args)?,
-        None => job.into_local_server(args)?,
+        Some((url, target)) => job.into_own_server(url, &target, &table, args)?,
+        None => job.into_local_server(&table, args)?,
     };
     directory.close()?;
     let result = DemoResult { generated, footers, loaded, phases: profile.phases() };
@@ -183,12 +192,12 @@ struct LoadJob<'a> {
 
 impl LoadJob<'_> {
     /// Loads into a server that is started for it.
-    fn into_local_server(self, args: &DemoArgs) -> Result<Loaded, Error> {
+    fn into_local_server(self, table: &TableName, args: &DemoArgs) -> Result<Loaded, Error> {
         let server = self.start_server()?;
         let (load, verification) = self.load_and_verify(&target::postgres(&server.url(), &args.table)?)?;
         let kept = if args.keep {
             let kept = server.keep()?;
-            Some(Kept::new(kept.url, Some(kept.stop_command), &args.table))
+            Some(Kept::new(kept.url, Some(kept.stop_command), table))
         } else {
             self.console.step("removing the server");
             server.stop()?;
@@ -198,7 +207,13 @@ impl LoadJob<'_> {
     }
 
     /// Loads into the user's server, and takes the table away again.
-    fn into_own_server(self, url: &str, target: &Postgres, args: &DemoArgs) -> Result<Loaded, Error> {
+    fn into_own_server(
+        self,
+        url: &str,
+        target: &Postgres,
+        table: &TableName,
+        args: &DemoArgs,
+    ) -> Result<Loaded, Error> {
         let (load, verification) = self.load_and_verify(target).inspect_err(|error| {
             // Nothing was made where the table was there before or the server was never reached.
             if let Some(made) = error.made_table() {
@@ -209,7 +224,7 @@ impl LoadJob<'_> {
             }
         })?;
         let kept = match args.keep {
-            true => Some(Kept::new(url.to_owned(), None, &args.table)),
+            true => Some(Kept::new(url.to_owned(), None, table)),
             false => {
                 remove(target, true)?;
                 None

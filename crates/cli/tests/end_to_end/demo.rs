@@ -149,6 +149,8 @@ fn a_failure_on_the_way_leaves_nothing() {
     let tmp = temporary();
     let error = run(tmp.path(), &["--to", "postgres://nobody@127.0.0.1:1/none"]).fails(1);
     assert!(error.contains("127.0.0.1:1"), "{error}");
+    let error = run(tmp.path(), &["--table", "a.b.c"]).fails(2);
+    assert!(error.contains("a.b.c"), "{error}");
     let none = tmp.path().join("no-such-bin");
     let mut command = demo(tmp.path(), &[]);
     let error = Ran::from(command.env("SAWMILL_PG_BIN", &none).output().unwrap()).fails(1);
