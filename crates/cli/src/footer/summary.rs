@@ -138,7 +138,8 @@ pub(crate) fn write_remarks(summary: &FooterSummary, out: &mut dyn Write) -> io:
     let (writer, more) = clipped(summary.created_by.as_deref().unwrap_or("nobody who says so"), 200);
     let codecs = match summary.codecs.as_slice() {
         [] => String::new(),
-        codecs => format!(", compressed with {}", codecs.join(", ")),
+        [one] => format!(", codec {one}"),
+        codecs => format!(", codecs {}", codecs.join(", ")),
     };
     let more = if more { "…" } else { "" };
     writeln!(out, "\nwritten by {}{more}, format version {}{codecs}", escaped(writer), summary.version)
