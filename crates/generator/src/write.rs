@@ -125,6 +125,17 @@ struct Run<'a> {
     stop: AtomicBool,
 }
 
+/// Ends the other threads when this one panics: they would wait for its row group for ever.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -132,6 +143,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Run<'_> {
     /// Makes row groups until there are none left.
     fn work(&self) {
+        let _others_stop = StopOnPanic(&self.stop);
         let mut shredder = Shredder::new(self.dataset, self.job.seed);
         let mut chunks: Vec<ColumnChunk> = Vec::new();
         chunks.resize_with(self.dataset.columns(), ColumnChunk::default);
