@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use sawmill_profile::Phase;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use sawmill_profile::{Phase, format_rate};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -83,7 +83,11 @@ impl Console {
         let bar = ProgressBar::new(files);
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} files, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.progress_chars("=> "));
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // Nobody is left to hear that the terminal is closed.
+                let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
+            };
+            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
         }
         Some(bar.with_prefix("read"))
     }
@@ -119,10 +123,14 @@ impl Console {
             return work();
         }
         let style =
-            "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} rows, {per_sec}, {eta} left";
+            "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {rate}, {eta} left";
         let bar = ProgressBar::new(rows).with_prefix(title.to_owned());
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.progress_chars("=> "));
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // Nobody is left to hear that the terminal is closed.
+                let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
+            };
+            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
         }
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
