@@ -42,7 +42,8 @@ Examples:
 
 Sweeps: --threads, --files and --row-group-rows of gen, --tail-hint of footer, --degree and --unit-rows
 of load take lists (1,2,4) and ranges with their end (1..4, 10..30+10, 1024..16384*2); all combinations
-are measured. Exit code 3: slower than --fail-if-slower allows.")]
+are measured. Ours is timed inside this process, without its start; another program as a whole, with
+its start. Exit code 3: slower than --fail-if-slower allows.")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     what: What,

@@ -99,7 +99,8 @@ fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
     };
     if work(case) != work(theirs) {
         let tell = |case| match work(case) {
-            Some((Some(rows), checksum)) => format!("{rows} rows {}", checksum.unwrap_or_default()),
+            Some((Some(rows), None)) => format!("{rows} rows"),
+            Some((Some(rows), Some(sum))) => format!("{rows} rows of content {sum}"),
             Some((None, checksum)) => checksum.unwrap_or_default(),
             None => "nothing".to_owned(),
         };
