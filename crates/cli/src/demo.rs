@@ -193,7 +193,7 @@ struct LoadJob<'a> {
 impl LoadJob<'_> {
     /// Loads into a server that is started for it.
     fn into_local_server(self, table: &TableName, args: &DemoArgs) -> Result<Loaded, Error> {
-        let server = self.start_server()?;
+        let (server, _) = start_server(self.profile, self.console)?;
         let (load, verification) = self.load_and_verify(&target::postgres(&server.url(), &args.table)?)?;
         let kept = if args.keep {
             let kept = server.keep()?;
@@ -233,39 +233,6 @@ impl LoadJob<'_> {
         Ok(Loaded { load, verification, kept })
     }
 
-    fn start_server(self) -> Result<LocalPg, Error> {
-        let phase = self.profile.phase("start server");
-        let console = self.console;
-        let spinner = console.spinner();
-        let mut show = |progress: DownloadProgress| {
-            let text = match progress {
-                DownloadProgress::Resolving => {
-                    "no PostgreSQL is installed; looking for one to download".to_owned()
-                }
-                DownloadProgress::Downloading { version, .. } => format!("downloading PostgreSQL {version}"),
-                DownloadProgress::Extracting { version, bytes, .. } => {
-                    format!("checking and unpacking PostgreSQL {version} ({})", phases::bytes(bytes))
-                }
-                _ => return,
-            };
-            console.detail(|| text.clone());
-            spinner.set_message(text);
-        };
-        let binaries = Binaries::find_or_download(&mut show);
-        spinner.finish_and_clear();
-        let binaries = binaries?;
-        console.step(&format!(
-            "starting PostgreSQL {} from {}",
-            binaries.version(),
-            binaries.bin_dir().display()
-        ));
-        // Enough room that no checkpoint falls into the load.
-        let server = LocalPg::builder().binaries(binaries).setting("max_wal_size", "4GB").start()?;
-        console.detail(|| format!("data in {}, removed at the end", server.data_dir().display()));
-        phase.finish();
-        Ok(server)
-    }
-
     fn load_and_verify(self, target: &Postgres) -> Result<(LoadReport, Verification), Error> {
         let Self { profile, console, cancel, .. } = self;
         let options = LoadOptions { degree: target::default_degree(), ..LoadOptions::default() };
@@ -283,8 +250,42 @@ impl LoadJob<'_> {
     }
 }
 
+/// Starts a private server, and tells its version.
+pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(LocalPg, String), Error> {
+    let phase = profile.phase("start server");
+    let spinner = console.spinner();
+    let mut show = |progress: DownloadProgress| {
+        let text = match progress {
+            DownloadProgress::Resolving => {
+                "no PostgreSQL is installed; looking for one to download".to_owned()
+            }
+            DownloadProgress::Downloading { version, .. } => format!("downloading PostgreSQL {version}"),
+            DownloadProgress::Extracting { version, bytes, .. } => {
+                format!("checking and unpacking PostgreSQL {version} ({})", phases::bytes(bytes))
+            }
+            _ => return,
+        };
+        console.detail(|| text.clone());
+        spinner.set_message(text);
+    };
+    let binaries = Binaries::find_or_download(&mut show);
+    spinner.finish_and_clear();
+    let binaries = binaries?;
+    console.step(&format!(
+        "starting PostgreSQL {} from {}",
+        binaries.version(),
+        binaries.bin_dir().display()
+    ));
+    let version = binaries.version().to_string();
+    // Enough room that no checkpoint falls into the load.
+    let server = LocalPg::builder().binaries(binaries).setting("max_wal_size", "4GB").start()?;
+    console.detail(|| format!("data in {}, removed at the end", server.data_dir().display()));
+    phase.finish();
+    Ok((server, version))
+}
+
 /// Takes back what a load left on the user's server; the table too where the load had made it.
-fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
+pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
     let profile = Profile::new();
     let phase = profile.phase("remove");
     // Not the flag that ended the demo: this is what it has to do then.

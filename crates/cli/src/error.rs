@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Failure = 1,
     /// The arguments contradict each other or the input.
     Usage = 2,
+    /// A benchmark was slower than is allowed.
+    Slower = 3,
     /// What is in the target is not what is in the source.
     Mismatch = 4,
     /// Stopped by Ctrl-C (128 + SIGINT) or another signal.
@@ -95,6 +97,12 @@ impl From<sawmill_generator::Error> for Error {
             ErrorKind::Cancelled => Exit::Interrupted,
         };
         Self::new(exit, error.what(), error.place(), error.advice())
+    }
+}
+
+impl From<sawmill_profile::Error> for Error {
+    fn from(error: sawmill_profile::Error) -> Self {
+        Self::failure(error.what(), error.place(), error.advice())
     }
 }
 

@@ -37,12 +37,13 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
+use sawmill_footer::Options;
 
 use crate::console::Console;
 use crate::error::Error;
 use crate::inputs;
 pub(crate) use run::Run;
-pub(crate) use summary::{FooterSummary, summarise, table_of};
+pub(crate) use summary::{FooterSummary, decode, summarise, table_of};
 
 /// Decode the footers of Parquet files and show what they say.
 ///
@@ -162,6 +163,15 @@ impl View {
 }
 
 impl FooterArgs {
+    /// The files and what is to be decoded of them, for who shows nothing of it.
+    pub(crate) fn without_views(&self) -> Result<(Vec<PathBuf>, Options), Error> {
+        if !self.views().is_empty() || self.ndjson || self.csv {
+            let advice = "leave the views out";
+            return Err(Error::usage("nothing of the files is shown", "a view", advice));
+        }
+        Ok((inputs::parquet_files(&self.files)?, selection::options(self)))
+    }
+
     fn views(&self) -> Vec<View> {
         let asked = [
             (self.schema, View::Schema),

@@ -62,16 +62,43 @@ struct GenResult<'a> {
     phase: PhaseReport,
 }
 
+impl GenArgs {
+    /// What is to be generated, and how it is laid out.
+    pub(crate) fn dataset_and_layout(&self) -> Result<(Dataset, Layout), Error> {
+        let dataset = dataset(&self.dataset)?;
+        let layout = Layout::new(self.rows, self.files)?;
+        let layout = match self.row_group_rows {
+            Some(rows) => layout.with_row_group_rows(rows)?,
+            None => layout,
+        };
+        Ok((dataset, layout))
+    }
+
+    /// Where to, as the user says it.
+    pub(crate) fn out(&self) -> &Path {
+        &self.out
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn threads(&self) -> Option<NonZeroUsize> {
+        self.threads
+    }
+
+    /// Whether only the spec is asked for.
+    pub(crate) fn prints(&self) -> bool {
+        self.print
+    }
+}
+
 pub(crate) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if args.print {
         let spec = spec_text(&args.dataset)?;
         return console.result(&spec, || spec.clone());
     }
-    let dataset = dataset(&args.dataset)?;
-    let mut layout = Layout::new(args.rows, args.files)?;
-    if let Some(rows) = args.row_group_rows {
-        layout = layout.with_row_group_rows(rows)?;
-    }
+    let (dataset, layout) = args.dataset_and_layout()?;
     let output = Output::from_path(&args.out);
     let profile = Profile::new();
     let job = GenJob {

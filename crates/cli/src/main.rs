@@ -3,6 +3,7 @@
 //! It wires the libraries together and has no logic of its own. Each sub-command has a file:
 //! its arguments, what it calls, what it prints.
 
+mod bench;
 mod console;
 mod demo;
 mod error;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::bench::sweep::{self, Parameters};
 use crate::console::Console;
 use crate::error::{Error, Exit};
 
@@ -41,7 +43,8 @@ Examples:
   sawmill footer /tmp/contacts
   sawmill load /tmp/contacts --to postgres://me@localhost/db --table contacts
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 4 the target differs from the source, 130 interrupted."
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 slower than a benchmark allows, 4 the target differs
+from the source, 130 interrupted."
 )]
 struct Cli {
     /// Print results as JSON.
@@ -64,6 +67,7 @@ enum Command {
     Footer(footer::FooterArgs),
     Load(load::LoadArgs),
     Verify(verify::VerifyArgs),
+    Bench(bench::BenchArgs),
     /// Print the completion script of a shell.
     #[command(after_help = "\
 Examples:
@@ -76,9 +80,7 @@ Examples:
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let console = Console { json: cli.json, quiet: cli.quiet, verbose: cli.verbose };
-    match run(&cli.command, console) {
+    match parse().and_then(|points| run(&points)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if error.exit() != Exit::BrokenPipe {
@@ -89,7 +91,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command, console: Console) -> Result<(), Error> {
+/// The command line; of a benchmark that sweeps, one for each of its points.
+fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
+    let points = sweep::points(std::env::args_os())?;
+    Ok(points.into_iter().map(|point| (point.parameters, Cli::parse_from(point.words))).collect())
+}
+
+fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
+    let Some((_, Cli { json, quiet, verbose, command })) = points.first() else { return Ok(()) };
+    let console = Console { json: *json, quiet: *quiet, verbose: *verbose };
     let cancel = interrupt::on_signal()
         .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
     match command {
@@ -98,6 +108,13 @@ fn run(command: &Command, console: Console) -> Result<(), Error> {
         Command::Footer(args) => footer::run(args, console, &cancel),
         Command::Load(args) => load::run(args, console, &cancel),
         Command::Verify(args) => verify::run(args, console, &cancel),
+        Command::Bench(_) => {
+            let benches = points.iter().filter_map(|(parameters, cli)| match &cli.command {
+                Command::Bench(args) => Some((parameters, args)),
+                _ => None,
+            });
+            bench::run(&benches.collect::<Vec<_>>(), console, &cancel)
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);

@@ -1,5 +1,6 @@
 //! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
 
+mod bench;
 mod demo;
 mod footer;
 mod r#gen;

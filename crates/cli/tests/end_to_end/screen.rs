@@ -7,9 +7,13 @@ use crate::harness::{command, sawmill};
 
 #[test]
 fn every_sub_command_has_help_with_examples() {
-    for sub in ["demo", "gen", "footer", "load", "verify", "completions"] {
+    for sub in ["demo", "gen", "footer", "load", "verify", "bench", "completions"] {
         let help = sawmill([sub, "--help"]).ok().out;
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+    }
+    for sub in ["gen", "footer", "load", "report"] {
+        let help = sawmill(["bench", sub, "--help"]).ok().out;
+        assert!(help.contains(&format!("  sawmill bench {sub} ")), "{help}");
     }
     assert!(sawmill(["--version"]).ok().out.starts_with("sawmill 0."));
     assert_eq!(sawmill(["no-such-command"]).code, Some(2));

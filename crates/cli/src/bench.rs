@@ -1,0 +1,107 @@
+//! `sawmill bench`: whole runs of the other sub-commands, measured, compared and kept.
+//!
+//! ```text
+//! arguments ─sweep─▶ points ─case─▶ runs of ours and of other programs, interleaved ─▶ cases
+//!                                        cases ─outcome─▶ table, JSON, HTML, saved result, exit code
+//! ```
+//!
+//! What is run lies in a file a sub-command below `bench/`; each run has a profile of its own.
+
+mod against;
+mod case;
+mod footers;
+mod generate;
+mod history;
+mod loads;
+mod outcome;
+mod plan;
+mod saved;
+pub(crate) mod sweep;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use clap::{Args, Subcommand};
+
+use crate::bench::case::Measurement;
+use crate::bench::outcome::Outcome;
+use crate::bench::plan::PlanArgs;
+use crate::bench::sweep::Parameters;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+
+/// Measure whole runs, and compare them with another program or with a saved result.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill bench gen contacts --rows 10M --out /dev/null --threads 1,2,4
+  sawmill bench gen contacts --rows 1M --save before
+  sawmill bench gen contacts --rows 1M --baseline before --fail-if-slower 5%
+  sawmill bench footer /data/trips --against 'python3 footers.py /data/trips' --html footers.html
+  sawmill bench load /data/trips --degree 1..8*2 --results load.json
+  sawmill bench report monday.json tuesday.json --html history.html
+
+Sweeps: --threads, --files and --row-group-rows of gen, --tail-hint of footer, --degree and --unit-rows
+of load take lists (1,2,4) and ranges with their end (1..4, 10..30+10, 1024..16384*2); all combinations
+are measured. Ours is timed inside this process, without its start; another program as a whole, with
+its start. Exit code 3: slower than --fail-if-slower allows.")]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    Gen(generate::GenBench),
+    Footer(footers::FooterBench),
+    Load(loads::LoadBench),
+    Report(history::ReportArgs),
+}
+
+impl What {
+    fn plan(&self) -> Option<(&'static str, &PlanArgs)> {
+        match self {
+            What::Gen(args) => Some(("gen", &args.plan)),
+            What::Footer(args) => Some(("footer", &args.plan)),
+            What::Load(args) => Some(("load", &args.plan)),
+            What::Report(_) => None,
+        }
+    }
+}
+
+/// Measures every point of a sweep; without one there is a single point without parameters.
+pub(crate) fn run(
+    points: &[(&Parameters, &BenchArgs)],
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let Some((_, first)) = points.first() else { return Ok(()) };
+    if let What::Report(args) = &first.what {
+        return history::run(args, console);
+    }
+    let Some((name, plan)) = first.what.plan() else { return Ok(()) };
+    let mut outcome = Outcome::new(plan)?;
+    let server = match &first.what {
+        What::Load(args) => loads::Server::start(args, console)?,
+        _ => None,
+    };
+    for (parameters, args) in points {
+        let measurement = Measurement { name, parameters, plan, console, cancel };
+        let case = match &args.what {
+            What::Gen(args) => generate::measure(args, &measurement),
+            What::Footer(args) => footers::measure(args, &measurement),
+            What::Load(args) => loads::measure(args, server.as_ref(), &measurement),
+            What::Report(_) => continue,
+        };
+        // Whatever a run said when it was told to stop, it is told as that.
+        let case = case.map_err(|error| match cancel.load(Relaxed) {
+            true => Error::new(Exit::Interrupted, "interrupted", "between or within runs", ""),
+            false => error,
+        })?;
+        outcome.add(case)?;
+    }
+    if let Some(server) = server {
+        outcome.version("PostgreSQL", &server.version);
+        server.stop()?;
+    }
+    outcome.tell(console)
+}

@@ -1,0 +1,47 @@
+//! `sawmill bench footer`: files opened, their footers read and decoded, one file after the other.
+
+use clap::Args;
+use sawmill_profile::{Case, Profile};
+
+use crate::bench::case::{Done, Measurement};
+use crate::bench::plan::PlanArgs;
+use crate::error::{Error, Exit};
+use crate::footer::{self, FooterArgs};
+
+/// Measure opening files and decoding their footers.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill bench footer /data/trips
+  sawmill bench footer wide.parquet --column 'a.*' --tail-hint 4096,65536,1048576
+  sawmill bench footer /data/trips --against 'python3 footers.py /data/trips'
+
+The files are decoded one after the other; nothing is printed of them, so no view can be asked for.")]
+pub(crate) struct FooterBench {
+    #[command(flatten)]
+    job: FooterArgs,
+    #[command(flatten)]
+    pub plan: PlanArgs,
+}
+
+pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Case, Error> {
+    let (files, options) = args.job.without_views()?;
+    measurement.case(&[], || {
+        let profile = Profile::new();
+        let phase = profile.phase("footers");
+        let (mut rows, mut row_groups) = (0i64, 0);
+        for file in &files {
+            if measurement.cancel.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(Error::new(Exit::Interrupted, "interrupted", file.display().to_string(), ""));
+            }
+            let (summary, _) = footer::decode(file, &options)?;
+            rows = rows.saturating_add(summary.rows);
+            row_groups += summary.row_groups;
+            phase.add_bytes(summary.footer_bytes as u64);
+        }
+        let phase = phase.finish();
+        // No rows are read, so there is no rate of them: they only show that the work was the same.
+        let checksum = format!("{} files, {rows} rows, {row_groups} row groups", files.len());
+        Ok(Done { bytes: phase.bytes, phase, rows: None, checksum: Some(checksum) })
+    })
+}

@@ -1,0 +1,33 @@
+//! `sawmill bench report`: result files drawn as one page, their history where there are several.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sawmill_profile::{ResultFile, results_table, write_html_report};
+
+use crate::console::Console;
+use crate::error::Error;
+
+/// Draw results, in the order in which they are named, as one page.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill bench report a.json --html a.html
+  sawmill bench report monday.json tuesday.json --html history.html")]
+pub(crate) struct ReportArgs {
+    /// Files that --results wrote; the last one is shown in detail.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The page.
+    #[arg(long, value_name = "FILE")]
+    html: PathBuf,
+}
+
+pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
+    let files = args.files.iter().map(|path| ResultFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+    write_html_report(&args.html, &files)?;
+    console.result(&files, || {
+        let tables = files.iter().map(|file| format!("{}\n{}", file.label, results_table(file)));
+        tables.collect::<Vec<_>>().join("\n")
+    })
+}

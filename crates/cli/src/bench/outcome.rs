@@ -1,0 +1,160 @@
+//! What a benchmark comes to: its table, its files, and whether it passes.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use sawmill_profile::{
+    Case, CommandLine, Method, ResultFile, results_table, sweep_tables, write_html_report,
+};
+
+use crate::bench::plan::PlanArgs;
+use crate::bench::saved;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+
+/// Results as they come together.
+pub(crate) struct Outcome<'a> {
+    plan: &'a PlanArgs,
+    baseline: Option<ResultFile>,
+    file: ResultFile,
+}
+
+impl<'a> Outcome<'a> {
+    /// No results yet; what can be wrong with where they go is told before any time is spent.
+    pub(crate) fn new(plan: &'a PlanArgs) -> Result<Self, Error> {
+        if plan.fail_if_slower.is_some() && plan.baseline.is_none() && plan.against.is_empty() {
+            let advice = "give --baseline or --against";
+            return Err(Error::usage("nothing to be slower than", "--fail-if-slower", advice));
+        }
+        if let Some(name) = &plan.save {
+            saved::check(name)?;
+        }
+        let baseline = plan.baseline.as_deref().map(saved::read).transpose()?;
+        let mut file = ResultFile::new("", &command_text(std::env::args_os()));
+        file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
+        file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Ok(Outcome { plan, baseline, file })
+    }
+
+    /// Adds a case, compared with that of the baseline.
+    pub(crate) fn add(&mut self, mut case: Case) -> Result<(), Error> {
+        if let Some(baseline) = &self.baseline {
+            same_work(&case, baseline)?;
+            case.compare_with_baseline(baseline)?;
+        }
+        self.file.cases.push(case);
+        Ok(())
+    }
+
+    /// Names a version of what took part.
+    pub(crate) fn version(&mut self, of: &str, version: &str) {
+        self.file.versions.insert(of.to_owned(), version.to_owned());
+    }
+
+    /// Writes and prints the results, and gives the verdict.
+    pub(crate) fn tell(self, console: Console) -> Result<(), Error> {
+        if let Some(path) = &self.plan.results {
+            self.file.write(path)?;
+        }
+        if let Some(path) = &self.plan.html {
+            write_html_report(path, std::slice::from_ref(&self.file))?;
+        }
+        if let Some(name) = &self.plan.save {
+            saved::save(name, &self.file)?;
+        }
+        console.result(&self.file, || text(&self.file))?;
+        self.plan.fail_if_slower.map_or(Ok(()), |share| verdict(&self.file, share))
+    }
+}
+
+/// The command line for the record. An address can hold a password and is left out.
+fn command_text(words: impl Iterator<Item = OsString>) -> String {
+    let mut hidden = false;
+    let words = words.map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        let is_address = std::mem::replace(&mut hidden, word == "--to");
+        match word.starts_with("--to=") {
+            true => "--to=...".to_owned(),
+            false if is_address => "...".to_owned(),
+            false => word,
+        }
+    });
+    CommandLine::new(words).map(|line| line.text()).unwrap_or_default()
+}
+
+/// A baseline that did something else is no baseline.
+fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
+    let same = |theirs: &&Case| theirs.name == case.name && theirs.parameters == case.parameters;
+    let Some(theirs) = baseline.cases.iter().find(same) else {
+        let advice = "measure the same as --save did";
+        return Err(Error::usage(
+            format!("no case {:?} in the baseline", case.title()),
+            &baseline.label,
+            advice,
+        ));
+    };
+    let work = |case: &Case| {
+        let run = case.sides.first().and_then(|side| side.runs.first());
+        run.map(|run| (run.rows, run.checksum.clone()))
+    };
+    if work(case) != work(theirs) {
+        let tell = |case| match work(case) {
+            Some((Some(rows), None)) => format!("{rows} rows"),
+            Some((Some(rows), Some(sum))) => format!("{rows} rows of content {sum}"),
+            Some((None, checksum)) => checksum.unwrap_or_default(),
+            None => "nothing".to_owned(),
+        };
+        let what = format!("the baseline did other work: {}, now {}", tell(theirs), tell(case));
+        return Err(Error::usage(what, &baseline.label, "give the same input and the same options"));
+    }
+    Ok(())
+}
+
+/// An error where ours is seen to be slower by more than `share`, or where that cannot be told.
+fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
+    let mut slower = Vec::new();
+    for case in &file.cases {
+        for found in &case.comparisons {
+            let place = format!("{} with {}", case.title(), found.with);
+            if found.comparison.method == Method::TooFewRuns {
+                let advice = "give --runs 5 or more, for what is saved too";
+                return Err(Error::usage("too few runs to see whether it is slower", place, advice));
+            }
+            if found.comparison.slower_by_more_than(share) {
+                slower.push(format!("{place}: takes {:.3} times as long", found.comparison.ratio));
+            }
+        }
+    }
+    match slower.is_empty() {
+        true => Ok(()),
+        false => {
+            let what = format!("slower by more than {}%", share * 100.0);
+            Err(Error::new(Exit::Slower, what, slower.join("; "), ""))
+        }
+    }
+}
+
+/// The table of all runs, and one for each parameter that has more than one value.
+fn text(file: &ResultFile) -> String {
+    let mut text = results_table(file).to_string();
+    let parameters = file.cases.first().map(|case| case.parameters.keys()).into_iter().flatten();
+    for parameter in parameters {
+        for (title, table) in sweep_tables(&file.cases, parameter) {
+            // Writing to a String does not fail.
+            let _ = write!(text, "\n{title}\n{table}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_not_put_on_record() {
+        let words = ["sawmill", "bench", "load", "--to", "postgres://me:secret@h/db", "--to=x", "a b"];
+        let text = command_text(words.into_iter().map(OsString::from));
+        assert_eq!(text, "sawmill bench load --to ... --to=... 'a b'");
+    }
+}

@@ -1,0 +1,195 @@
+//! Sweeps: options whose value is a list or a range, as one command line for each combination.
+//!
+//! The words of the command line are taken apart before they are parsed, so that every point of a
+//! sweep is parsed, checked and refused as if it had been typed.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use sawmill_profile::parse_count;
+
+use crate::error::Error;
+
+/// The swept parameters of a point and their values.
+pub(crate) type Parameters = BTreeMap<String, String>;
+
+/// A command line and what was swept to come to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub parameters: Parameters,
+    pub words: Vec<OsString>,
+}
+
+/// The options that can be swept, of each sub-command.
+const SWEPT: [(&str, &[&str]); 3] = [
+    ("gen", &["--threads", "--files", "--row-group-rows"]),
+    ("footer", &["--tail-hint"]),
+    ("load", &["--degree", "--unit-rows"]),
+];
+
+/// Points that a command line may have, and values that a sweep may have.
+const MOST: usize = 1000;
+
+const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 1024..16384*2";
+
+/// The points of a command line, in the order of the values, the last option's fastest. What sweeps
+/// nothing, or is no benchmark, is one point.
+pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>, Error> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let options = options_of(&words);
+    let mut points = vec![Point { parameters: Parameters::new(), words: Vec::new() }];
+    let mut option: Option<&str> = None;
+    for word in &words {
+        let text = word.to_str();
+        let (swept, value) = match (option.take(), text) {
+            (Some(name), Some(text)) => (Some((name, "")), text),
+            (None, Some(text)) => match text.split_once('=') {
+                Some((name, value)) => (options.iter().find(|o| **o == name).map(|o| (*o, "=")), value),
+                None => {
+                    option = options.iter().find(|o| **o == text).copied();
+                    (None, text)
+                }
+            },
+            (_, None) => (None, ""),
+        };
+        let values = match swept {
+            Some((name, _)) if is_sweep(value) => values(value, name)?,
+            _ => Vec::new(),
+        };
+        let Some((name, equals)) = swept.filter(|_| !values.is_empty()) else {
+            points.iter_mut().for_each(|point| point.words.push(word.clone()));
+            continue;
+        };
+        if points.len() * values.len() > MOST {
+            let what = format!("more than {MOST} combinations");
+            return Err(Error::usage(what, name, "sweep fewer values"));
+        }
+        let parameter = name.trim_start_matches('-').replace('-', "_");
+        let at = |point: &Point, value: &String| {
+            let mut point = point.clone();
+            point.parameters.insert(parameter.clone(), value.clone());
+            point.words.push(match equals {
+                "" => value.into(),
+                _ => format!("{name}={value}").into(),
+            });
+            point
+        };
+        points = points.iter().flat_map(|point| values.iter().map(|value| at(point, value))).collect();
+    }
+    Ok(points)
+}
+
+/// What can be swept of this command line.
+fn options_of(words: &[OsString]) -> &'static [&'static str] {
+    // The flags before a sub-command have no values.
+    let mut names = words.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    if names.next().map(OsString::as_os_str) != Some(OsStr::new("bench")) {
+        return &[];
+    }
+    let name = names.next();
+    let found = SWEPT.iter().find(|(sub, _)| name.is_some_and(|name| name == sub));
+    found.map_or(&[], |(_, options)| options)
+}
+
+fn is_sweep(value: &str) -> bool {
+    value.contains(',') || value.contains("..")
+}
+
+/// The values of a list whose items are numbers or ranges.
+fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
+    let wrong = |what: String| Error::usage(what, format!("{option} {text}"), ADVICE);
+    let number = |part: &str| parse_count(part).map_err(|error| wrong(error.what()));
+    let mut values: Vec<String> = Vec::new();
+    for item in text.split(',') {
+        let Some((start, rest)) = item.split_once("..") else {
+            number(item)?;
+            values.push(item.trim().to_owned());
+            continue;
+        };
+        let (end, step) = match rest.split_once(['*', '+']) {
+            Some((end, step)) => (end, number(step)?),
+            None => (rest, 1),
+        };
+        let times = rest.contains('*');
+        let (mut at, end) = (number(start)?, number(end)?);
+        if step < if times { 2 } else { 1 } || (times && at == 0) {
+            return Err(wrong("a range that does not get on".to_owned()));
+        }
+        if at > end {
+            return Err(wrong("a range that ends before it starts".to_owned()));
+        }
+        while at <= end {
+            values.push(at.to_string());
+            if values.len() > MOST {
+                return Err(wrong(format!("more than {MOST} values")));
+            }
+            let next = if times { at.checked_mul(step) } else { at.checked_add(step) };
+            let Some(next) = next else { break };
+            at = next;
+        }
+    }
+    match (1..values.len()).find(|place| values[..*place].contains(&values[*place])) {
+        Some(place) => Err(wrong(format!("{} stands there twice", values[place]))),
+        None => Ok(values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Vec<Point>, Error> {
+        points(line.split(' ').map(OsString::from))
+    }
+
+    fn lines(line: &str) -> Vec<String> {
+        let join = |point: Point| point.words.join(OsStr::new(" ")).into_string().unwrap();
+        of(line).unwrap().into_iter().map(join).collect()
+    }
+
+    #[test]
+    fn lists_and_ranges_with_their_end_are_values() {
+        let values = |text| values(text, "--degree").unwrap().join(" ");
+        assert_eq!(values("1,2,4"), "1 2 4");
+        assert_eq!(values("1..4"), "1 2 3 4");
+        assert_eq!(values("10..35+10"), "10 20 30");
+        assert_eq!(values("1024..16384*2"), "1024 2048 4096 8192 16384");
+        assert_eq!(values("1..3,8k"), "1 2 3 8k");
+        assert_eq!(values("7..7"), "7");
+        assert_eq!(values("18446744073709551615..18446744073709551615"), "18446744073709551615");
+    }
+
+    #[test]
+    fn what_is_no_sweep_is_refused_with_examples() {
+        for text in ["1,", "..", "4..1", "0..8*2", "1..8*1", "1..8+0", "1..", "a,b", "1,1", "1..100000"] {
+            let error = values(text, "--degree").unwrap_err().to_string();
+            assert!(error.contains("--degree") && error.contains("1,2,4"), "{error}");
+        }
+    }
+
+    #[test]
+    fn all_combinations_are_points_the_last_option_fastest() {
+        let line = "sawmill --json bench gen contacts --threads 1,2 --files=3,4 --rows 10,000";
+        let expected = [("1", "3"), ("1", "4"), ("2", "3"), ("2", "4")].map(|(threads, files)| {
+            format!("sawmill --json bench gen contacts --threads {threads} --files={files} --rows 10,000")
+        });
+        assert_eq!(lines(line), expected);
+        let parameters = &of(line).unwrap()[1].parameters;
+        assert_eq!(format!("{parameters:?}"), r#"{"files": "4", "threads": "1"}"#);
+    }
+
+    #[test]
+    fn other_commands_and_other_options_are_left_alone() {
+        for line in [
+            "sawmill gen contacts --threads 1,2",
+            "sawmill bench footer a --row-group 0..4",
+            "sawmill bench gen contacts --threads",
+            "sawmill bench gen contacts --threads 2",
+            "sawmill",
+        ] {
+            assert_eq!(lines(line), [line]);
+            assert!(of(line).unwrap()[0].parameters.is_empty());
+        }
+        assert!(of("sawmill bench load a --degree 1..100 --unit-rows 1..100").is_err());
+    }
+}
