@@ -11,9 +11,9 @@ use sawmill_loader::{
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
-use tempfile::TempDir;
 
 use crate::console::Console;
+use crate::demo_directory::Directory;
 use crate::error::Error;
 use crate::footer::{self, FooterSummary};
 use crate::r#gen::{self, GenJob};
@@ -121,42 +121,6 @@ pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Res
     directory.close()?;
     let result = DemoResult { generated, footers, loaded, phases: profile.phases() };
     console.result(&result, || text(&result, args))
-}
-
-/// Where the files are: a directory of the user's, or one that goes when this value does.
-enum Directory {
-    Kept(PathBuf),
-    Temporary(TempDir),
-}
-
-impl Directory {
-    fn new(keep: Option<&Path>) -> Result<Self, Error> {
-        if let Some(directory) = keep {
-            return Ok(Directory::Kept(directory.to_owned()));
-        }
-        let temporary = tempfile::Builder::new().prefix("sawmill-demo-").tempdir();
-        let temporary = temporary.map_err(|error| {
-            let place = std::env::temp_dir().display().to_string();
-            Error::failure(format!("making a directory failed: {error}"), place, "set TMPDIR or give --dir")
-        })?;
-        Ok(Directory::Temporary(temporary))
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Directory::Kept(path) => path,
-            Directory::Temporary(directory) => directory.path(),
-        }
-    }
-
-    /// Removes a temporary directory, and says so if that fails.
-    fn close(self) -> Result<(), Error> {
-        let Directory::Temporary(directory) = self else { return Ok(()) };
-        let place = directory.path().display().to_string();
-        directory
-            .close()
-            .map_err(|e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand"))
-    }
 }
 
 /// The first half of the job: the files, and what their footers say.

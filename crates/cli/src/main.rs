@@ -6,6 +6,7 @@
 mod bench;
 mod console;
 mod demo;
+mod demo_directory;
 mod error;
 mod footer;
 mod r#gen;

@@ -145,6 +145,19 @@ fn ctrl_c_at_any_moment_leaves_nothing() {
 }
 
 #[test]
+fn what_a_killed_demo_leaves_goes_with_the_next() {
+    let tmp = temporary();
+    let mut killed = command(["demo", "--rows", "3M"]);
+    let mut killed = killed.env("TMPDIR", tmp.path()).stdout(Stdio::null()).spawn().unwrap();
+    until("the server's directory", || names(tmp.path()).iter().any(|name| name.starts_with("sawmill-pg-")));
+    signal(&killed, "KILL");
+    killed.wait().unwrap();
+    assert_ne!(names(tmp.path()), [""; 0]);
+    run(tmp.path(), &[]).ok();
+    assert_eq!(names(tmp.path()), [""; 0]);
+}
+
+#[test]
 fn a_failure_on_the_way_leaves_nothing() {
     let tmp = temporary();
     let error = run(tmp.path(), &["--to", "postgres://nobody@127.0.0.1:1/none"]).fails(1);

@@ -1,0 +1,98 @@
+//! The directory that the demo's files go into: the user's, or one that goes when the demo does.
+//!
+//! A temporary directory holds a lock file that its process keeps locked. A process that is killed
+//! cannot remove its directory, but its lock is gone, so the next demo knows to remove it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::Error;
+
+const PREFIX: &str = "sawmill-demo-";
+const LOCK: &str = ".lock";
+
+/// Where the files are.
+pub(crate) enum Directory {
+    Kept(PathBuf),
+    Temporary { directory: TempDir, _lock: File },
+}
+
+impl Directory {
+    /// The user's directory, or a new temporary one.
+    pub(crate) fn new(keep: Option<&Path>) -> Result<Self, Error> {
+        if let Some(directory) = keep {
+            return Ok(Directory::Kept(directory.to_owned()));
+        }
+        let parent = std::env::temp_dir();
+        remove_abandoned(&parent);
+        let make = || {
+            let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
+            // Locked before it has its name: a lock file that can be locked has no owner.
+            let lock = tempfile::NamedTempFile::new_in(directory.path())?;
+            lock.as_file().lock()?;
+            let lock = lock.persist(directory.path().join(LOCK)).map_err(|error| error.error)?;
+            Ok(Directory::Temporary { directory, _lock: lock })
+        };
+        make().map_err(|error: std::io::Error| {
+            let place = parent.display().to_string();
+            Error::failure(format!("making a directory failed: {error}"), place, "set TMPDIR or give --dir")
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Directory::Kept(path) => path,
+            Directory::Temporary { directory, .. } => directory.path(),
+        }
+    }
+
+    /// Removes a temporary directory, and says so if that fails.
+    pub(crate) fn close(self) -> Result<(), Error> {
+        let Directory::Temporary { directory, .. } = self else { return Ok(()) };
+        let place = directory.path().display().to_string();
+        directory
+            .close()
+            .map_err(|e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand"))
+    }
+}
+
+/// Removes the directories of demos that were killed. What cannot be removed, such as another
+/// account's, is left to its owner.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_demo_left_is_removed_and_what_another_uses_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let directory = parent.path().join(name);
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("data"), "x").unwrap();
+            directory
+        };
+        let (killed, used, young, other) =
+            (make("sawmill-demo-1"), make("sawmill-demo-2"), make("sawmill-demo-3"), make("other"));
+        fs::write(killed.join(LOCK), "").unwrap();
+        let lock = File::create(used.join(LOCK)).unwrap();
+        lock.lock().unwrap();
+        remove_abandoned(parent.path());
+        assert!(!killed.exists());
+        assert!(used.exists() && young.exists() && other.exists());
+    }
+}
