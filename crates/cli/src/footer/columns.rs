@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::footer::each::{Each, shown};
 use crate::footer::open_file::OpenFile;
+use crate::footer::row_groups;
 use crate::footer::summary::{count, size};
 use crate::footer::text::{Left, Right, Table, ratio};
 use crate::phases::thousands;
@@ -82,10 +83,7 @@ pub(crate) fn json(file: &OpenFile) -> impl Serialize {
 /// A table a row group.
 pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     for (i, group) in file.footer.row_groups().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
-        }
-        writeln!(out, "row group {}, {} rows", group.index(), count(group.num_rows()))?;
+        row_groups::heading(&group, i == 0, out)?;
         let mut table = Table::new(&[
             ("column", Left),
             ("type", Left),

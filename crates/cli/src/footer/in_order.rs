@@ -11,12 +11,27 @@ struct State<T> {
     stop: bool,
 }
 
+/// Ends the other threads when one panics: they would wait for its result for ever.
+struct StopOnPanic<F: Fn()>(F);
+
+impl<F: Fn()> Drop for StopOnPanic<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
 /// Makes what belongs to 0, 1, ... `count` - 1 on `threads` threads and hands it to `take` in this
 /// order, on the caller's thread. At most `ahead` of them wait to be taken.
 ///
 /// # Errors
 ///
 /// The first one of `take`; what has not been started by then is not made.
+///
+/// # Panics
+///
+/// When `make` does, after all threads have ended.
 pub(crate) fn in_order<T: Send, E>(
     count: usize,
     threads: usize,
@@ -34,7 +49,13 @@ pub(crate) fn in_order<T: Send, E>(
     // Nothing is done under the lock that could leave the state half-changed.
     let lock = || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };
     let wait = |on: &Condvar, guard| on.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    let end = || {
+        lock().stop = true;
+        made.notify_all();
+        room.notify_all();
+    };
     let work = || {
+        let _others_stop = StopOnPanic(end);
         loop {
             let mut state = lock();
             while !state.stop && state.next < count && state.next >= state.taken + ahead {
@@ -52,6 +73,7 @@ pub(crate) fn in_order<T: Send, E>(
         }
     };
     std::thread::scope(|scope| {
+        let _threads_stop = StopOnPanic(end);
         for _ in 0..threads {
             scope.spawn(work);
         }
@@ -60,6 +82,8 @@ pub(crate) fn in_order<T: Send, E>(
             let value = loop {
                 match state.ready.remove(&index) {
                     Some(value) => break value,
+                    // A thread panicked, and the scope passes that on.
+                    None if state.stop => return Ok(()),
                     None => state = wait(&made, state),
                 }
             };
@@ -68,8 +92,7 @@ pub(crate) fn in_order<T: Send, E>(
             room.notify_all();
             take(index, value)
         });
-        lock().stop = true;
-        room.notify_all();
+        end();
         result
     })
 }
@@ -77,6 +100,15 @@ pub(crate) fn in_order<T: Send, E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_in_a_thread_ends_all_of_them() {
+        let ended = std::panic::catch_unwind(|| {
+            let make = |i| if i == 5 { panic!("as the test wants it") } else { i };
+            in_order(100, 3, 2, make, |_, _| Ok::<_, ()>(()))
+        });
+        assert!(ended.is_err());
+    }
 
     #[test]
     fn everything_comes_in_its_order_whatever_the_threads() {

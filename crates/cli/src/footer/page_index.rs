@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::footer::each::Each;
 use crate::footer::open_file::OpenFile;
+use crate::footer::row_groups;
 use crate::footer::summary::{count, size};
 use crate::footer::text::{Left, Right, Table};
 use crate::footer::values::{CLIP, Value};
@@ -130,10 +131,7 @@ pub(crate) fn text(file: &OpenFile, whole: bool, out: &mut dyn Write) -> io::Res
     let limit = if whole { usize::MAX } else { CLIP };
     let Some(reader) = file.reader() else { return Ok(()) };
     for (i, group) in file.footer.row_groups().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
-        }
-        writeln!(out, "row group {}, {} rows", group.index(), count(group.num_rows()))?;
+        row_groups::heading(&group, i == 0, out)?;
         let mut table = Table::new(&[
             ("column", Left),
             ("page", Right),

@@ -11,6 +11,14 @@ use crate::footer::summary::{count, size};
 use crate::footer::text::{Left, Right, Table, escaped, ratio};
 use crate::phases::thousands;
 
+/// What stands above the table of a row group, with an empty line before all but the first.
+pub(crate) fn heading(group: &RowGroup<'_>, first: bool, out: &mut dyn Write) -> io::Result<()> {
+    if !first {
+        writeln!(out)?;
+    }
+    writeln!(out, "row group {}, {} rows", group.index(), count(group.num_rows()))
+}
+
 #[derive(Serialize)]
 struct Group {
     row_group: usize,
