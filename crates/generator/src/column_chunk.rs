@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use crate::dataset::{Field, Leaf};
 use crate::levels::{bit_width, encode, encode_indices};
+use crate::logical_type::Physical;
 use crate::person_name;
 use crate::shred::LeafBuffer;
-use crate::spec::TypeSpec;
 use crate::statistics::Bounds;
 use crate::thrift::structure;
-use crate::values::{Dictionary, ValueBuffer, Values};
+use crate::value_buffer::{PhysicalBuffer, ValueBuffer};
 
 /// Room left for a page header: the longest one written here takes 34 bytes.
 const HEADER_ROOM: usize = 40;
@@ -87,8 +87,8 @@ impl ColumnChunk {
         repetition: &[u8],
         repetition_histogram: &[u64],
     ) {
-        if let (Values::Choice { dictionary, .. }, true) = (&leaf.values, self.pages.is_empty()) {
-            self.dictionary_page(dictionary, leaf.kind);
+        if let (ValueBuffer::Indices(_), true) = (&column.values, self.pages.is_empty()) {
+            self.dictionary_page(leaf.dictionary(), leaf.physical);
         }
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
@@ -99,7 +99,7 @@ impl ColumnChunk {
         if max > 0 {
             level_block(&column.definition, max, &mut self.buffer);
         }
-        let (encoding, string_bytes) = values_of(&leaf.values, &column.values, &mut self.buffer);
+        let (encoding, string_bytes) = values_of(leaf, &column.values, &mut self.buffer);
         let size = self.buffer.len() - body;
         let mut header = Vec::with_capacity(HEADER_ROOM);
         structure(&mut header, |w| {
@@ -119,7 +119,7 @@ impl ColumnChunk {
             bytes: piece.len(),
             rows,
             nulls: (entries - values) as u64,
-            bounds: Bounds::of(&leaf.values, &column.values),
+            bounds: Bounds::of(leaf, &column.values),
             string_bytes,
             definition_histogram: if max == 0 { Vec::new() } else { histogram(&column.definition, max) },
             repetition_histogram: repetition_histogram.to_vec(),
@@ -127,11 +127,11 @@ impl ColumnChunk {
         self.pieces.push(piece);
     }
 
-    fn dictionary_page(&mut self, dictionary: &Dictionary, kind: TypeSpec) {
+    fn dictionary_page(&mut self, dictionary: &[Vec<u8>], physical: Physical) {
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
-        for entry in &dictionary.entries {
-            if kind == TypeSpec::String {
+        for entry in dictionary {
+            if physical == Physical::Bytes {
                 self.buffer.extend_from_slice(&(entry.len() as u32).to_le_bytes());
             }
             self.buffer.extend_from_slice(entry);
@@ -143,7 +143,7 @@ impl ColumnChunk {
             w.i32(2, size as i32);
             w.i32(3, size as i32);
             w.structure(7, |w| {
-                w.i32(1, dictionary.entries.len() as i32);
+                w.i32(1, dictionary.len() as i32);
                 w.i32(2, PLAIN);
             });
         });
@@ -181,7 +181,7 @@ pub(crate) fn histogram(levels: &[u8], max: u8) -> Vec<u64> {
 }
 
 /// Appends values and returns their encoding and the bytes of strings among them.
-fn values_of(values: &Values, buffer: &ValueBuffer, out: &mut Vec<u8>) -> (i32, u64) {
+fn values_of(leaf: &Leaf, buffer: &ValueBuffer, out: &mut Vec<u8>) -> (i32, u64) {
     /// Appends numbers as little-endian bytes.
     fn numbers<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N], out: &mut Vec<u8>) {
         let at = out.len();
@@ -190,31 +190,54 @@ fn values_of(values: &Values, buffer: &ValueBuffer, out: &mut Vec<u8>) -> (i32, 
             place.copy_from_slice(&bytes(*value));
         }
     }
-    match (values, buffer) {
-        (_, ValueBuffer::Names(codes)) => (PLAIN, person_name::render_plain(codes, out) as u64),
-        (Values::Unique(template), ValueBuffer::Ids(ids)) => (PLAIN, template.render_plain(ids, out) as u64),
-        (Values::Choice { dictionary, .. }, ValueBuffer::Indices(indices)) => {
-            let most = dictionary.entries.len().saturating_sub(1) as u32;
+    match buffer {
+        ValueBuffer::Names(codes) => (PLAIN, person_name::render_plain(codes, out) as u64),
+        ValueBuffer::Ids(ids) => {
+            (PLAIN, leaf.template().map_or(0, |template| template.render_plain(ids, out)) as u64)
+        }
+        ValueBuffer::Indices(indices) => {
+            let entries = leaf.dictionary();
+            let most = entries.len().saturating_sub(1) as u32;
             encode_indices(indices, bit_width(most), out);
-            let mut counts = vec![0u64; dictionary.entries.len()];
-            for index in indices {
-                counts[*index as usize] += 1;
-            }
-            let bytes = counts.iter().zip(&dictionary.entries).map(|(n, e)| n * e.len() as u64).sum();
+            let bytes = match leaf.physical {
+                Physical::Bytes if entries.len() <= indices.len() => {
+                    let mut counts = vec![0u64; entries.len()];
+                    for index in indices {
+                        counts[*index as usize] += 1;
+                    }
+                    counts.iter().zip(entries).map(|(n, e)| n * e.len() as u64).sum()
+                }
+                Physical::Bytes => indices.iter().map(|i| entries[*i as usize].len() as u64).sum(),
+                _ => 0,
+            };
             (RLE_DICTIONARY, bytes)
         }
-        (_, ValueBuffer::Booleans(values)) => {
+        ValueBuffer::Booleans(values) => {
             // PLAIN booleans are bits, the first value lowest.
             let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
             out.extend(values.chunks(8).map(byte));
             (PLAIN, 0)
         }
-        (_, ValueBuffer::Int32(values)) => (numbers(values, i32::to_le_bytes, out), (PLAIN, 0)).1,
-        (_, ValueBuffer::Int64(values)) => (numbers(values, i64::to_le_bytes, out), (PLAIN, 0)).1,
-        (_, ValueBuffer::Float(values)) => (numbers(values, f32::to_le_bytes, out), (PLAIN, 0)).1,
-        (_, ValueBuffer::Double(values)) => (numbers(values, f64::to_le_bytes, out), (PLAIN, 0)).1,
-        (values, buffer) => {
-            debug_assert!(false, "{values:?} in {buffer:?}");
+        ValueBuffer::Int64(_) if leaf.physical == Physical::Int96 => {
+            if let PhysicalBuffer::Fixed { data, .. } = buffer.materialise(leaf) {
+                out.extend_from_slice(&data);
+            }
+            (PLAIN, 0)
+        }
+        ValueBuffer::Int32(values) => (numbers(values, i32::to_le_bytes, out), (PLAIN, 0)).1,
+        ValueBuffer::Int64(values) => (numbers(values, i64::to_le_bytes, out), (PLAIN, 0)).1,
+        ValueBuffer::Float(values) => (numbers(values, f32::to_le_bytes, out), (PLAIN, 0)).1,
+        ValueBuffer::Double(values) => (numbers(values, f64::to_le_bytes, out), (PLAIN, 0)).1,
+        ValueBuffer::Bytes(strings) => {
+            out.reserve(strings.data.len() + 4 * strings.ends.len());
+            for text in strings.iter() {
+                out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                out.extend_from_slice(text);
+            }
+            (PLAIN, strings.data.len() as u64)
+        }
+        ValueBuffer::Fixed { data, .. } => {
+            out.extend_from_slice(data);
             (PLAIN, 0)
         }
     }

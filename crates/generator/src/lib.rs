@@ -33,23 +33,38 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod choice;
 mod civil;
 mod column_chunk;
 mod dataset;
+mod dataset_reader;
+mod distribution;
+mod draw;
 mod error;
+mod expression;
 mod file_metadata;
+mod kept;
 mod layout;
+mod lengths;
 mod levels;
+mod literal;
+mod logical_type;
 mod output;
+mod pattern;
 mod person_name;
 mod rng;
+mod schema;
 mod shred;
-mod spec;
 mod statistics;
 mod template;
+mod text_values;
 mod thrift;
+mod toml_reader;
+mod value_buffer;
 mod values;
+mod walk;
 mod weights;
+mod wide;
 mod write;
 
 pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
