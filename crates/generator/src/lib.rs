@@ -33,6 +33,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "arrow")]
+mod arrow_schema;
+#[cfg(feature = "arrow")]
+mod batches;
 mod choice;
 mod civil;
 mod column_chunk;
@@ -67,6 +71,8 @@ mod weights;
 mod wide;
 mod write;
 
+#[cfg(feature = "arrow")]
+pub use batches::Batches;
 pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
 pub use error::{Error, ErrorKind};
 pub use layout::{Layout, MOST_FILES, PAGE_ROWS, ROW_GROUP_ROWS};
