@@ -178,8 +178,8 @@ fn assert_same_rows(spec: &str, rows: u64) {
         // NaN differs from itself: what has floats may be the same as shown.
         let has_floats = format!("{:?}", made.data_type()).contains("Float");
         let shown = |array: &arrow_array::ArrayRef, row| format!("{:?}", array.slice(row, 1));
-        let same = read == made
-            || has_floats && (0..made.len()).all(|row| shown(read, row) == shown(made, row));
+        let same =
+            read == made || has_floats && (0..made.len()).all(|row| shown(read, row) == shown(made, row));
         assert!(same, "column {i} differs\n{spec}\n{read:?}\n{made:?}");
     }
 }
