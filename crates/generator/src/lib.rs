@@ -48,6 +48,8 @@ mod error;
 mod explain;
 mod expression;
 mod file_metadata;
+#[cfg(feature = "infer")]
+mod inferred_spec;
 mod json_schema;
 mod kept;
 mod layout;
@@ -59,6 +61,8 @@ mod output;
 mod pattern;
 mod person_name;
 mod rng;
+#[cfg(feature = "infer")]
+mod sampled_values;
 mod schema;
 mod shred;
 mod statistics;
@@ -78,6 +82,8 @@ pub use batches::Batches;
 pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
 pub use error::{Error, ErrorKind};
 pub use explain::{ExplainedColumn, Explanation};
+#[cfg(feature = "infer")]
+pub use inferred_spec::InferredSpec;
 pub use json_schema::json_schema;
 pub use layout::{Layout, MOST_FILES, PAGE_ROWS, ROW_GROUP_ROWS};
 pub use output::Output;
