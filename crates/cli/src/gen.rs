@@ -1,11 +1,13 @@
-//! `sawmill gen`: a dataset into Parquet files.
+//! `sawmill gen`: a dataset into Parquet files, and what else there is to do with a dataset.
+
+mod spec;
 
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use sawmill_generator::{BUILT_IN, Dataset, Job, Layout, Output, WrittenFile, write};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -16,15 +18,35 @@ use crate::phases;
 
 /// Generate a synthetic nested dataset as Parquet files.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill gen contacts --rows 1000 --out sample.parquet --seed 7
-  sawmill gen contacts --print > my.toml   # a spec to edit
+  sawmill gen spec contacts > my.toml   # a spec to edit
   sawmill gen my.toml --rows 1M --out /tmp/mine
   sawmill gen contacts --rows 100M --out /dev/null   # as fast as rows can be made
 
-The same dataset, seed, rows, files and row groups give the same bytes, whatever the threads.")]
+The same dataset, seed, rows, files and row groups give the same bytes, whatever the threads.
+A spec file that is named like a sub-command is given with its folder: ./spec"
+)]
+pub(crate) struct GenCommand {
+    #[command(subcommand)]
+    about: Option<AboutDataset>,
+    #[command(flatten)]
+    generate: Option<GenArgs>,
+}
+
+/// What is done with a dataset other than generating it.
+#[derive(Subcommand, Debug)]
+enum AboutDataset {
+    Spec(spec::SpecArgs),
+}
+
+/// What is to be generated, and how.
+#[derive(Args, Debug)]
 pub(crate) struct GenArgs {
     /// A built-in dataset (contacts) or a dataset spec (a TOML file).
     dataset: String,
@@ -93,7 +115,16 @@ impl GenArgs {
     }
 }
 
-pub(crate) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(command: &GenCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    match (&command.about, &command.generate) {
+        (Some(AboutDataset::Spec(args)), _) => spec::run(args, console),
+        (None, Some(args)) => run_generate(args, console, cancel),
+        // Without a sub-command clap asks for the dataset.
+        (None, None) => Err(Error::usage("no dataset", "sawmill gen", "name one, for example contacts")),
+    }
+}
+
+fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if args.print {
         let spec = spec_text(&args.dataset)?;
         return console.result(&spec, || spec.clone());
