@@ -33,9 +33,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bloom_filter;
+mod byte_stream_split;
 mod civil;
 mod column_chunk;
+mod compression;
 mod dataset;
+mod delta;
+mod dictionary_page;
+mod encoding;
 mod error;
 mod file_metadata;
 mod layout;
@@ -52,7 +58,10 @@ mod values;
 mod weights;
 mod write;
 
+pub use bloom_filter::BLOOM_FALSE_POSITIVES;
+pub use compression::Compression;
 pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
+pub use encoding::{DICTIONARY_BYTES, Encoding};
 pub use error::{Error, ErrorKind};
 pub use layout::{Layout, MOST_FILES, PAGE_ROWS, ROW_GROUP_ROWS};
 pub use output::Output;

@@ -29,7 +29,8 @@ pub(crate) struct StructWriter<'a> {
     last: i16,
 }
 
-fn zigzag(value: i64) -> u64 {
+/// Signed to unsigned, small numbers of either sign staying small.
+pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
