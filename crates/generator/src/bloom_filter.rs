@@ -12,16 +12,8 @@ use crate::thrift::structure;
 const BLOCK: usize = 32;
 
 /// The format's constants that spread a value's bits over the words of a block.
-const SALT: [u32; 8] = [
-    0x47b6_137b,
-    0x4497_4d91,
-    0x8824_ad5b,
-    0xa2b7_289d,
-    0x7054_95c7,
-    0x2df1_424b,
-    0x9efc_4947,
-    0x5c6b_fb31,
-];
+const SALT: [u32; 8] =
+    [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
 /// Largest filter: 128 MiB, as other writers and readers have it.
 const MOST_BYTES: usize = 128 << 20;

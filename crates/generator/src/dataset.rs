@@ -4,6 +4,7 @@
 //! [`Dataset::from_toml`] is the only way in. Everything that later stages rely on (levels that
 //! fit, tables that are distributions, a bounded number of elements a record) is checked here.
 
+use crate::content_sum::ContentSum;
 use crate::error::Error;
 use crate::levels::Levels;
 use crate::rng::purpose;
@@ -27,6 +28,7 @@ pub struct Dataset {
     name: String,
     pub(crate) fields: Vec<Field>,
     leaves: usize,
+    spec_sum: ContentSum,
 }
 
 /// One node of the record's tree.
@@ -117,7 +119,8 @@ impl Dataset {
         }
         let mut builder = Builder { leaves: 0 };
         let fields = builder.fields(spec.fields, "", Levels::default(), 1, 0, None)?;
-        Ok(Dataset { name: spec.name, fields, leaves: builder.leaves })
+        let spec_sum = ContentSum(xxhash_rust::xxh3::xxh3_128(text.as_bytes()));
+        Ok(Dataset { name: spec.name, fields, leaves: builder.leaves, spec_sum })
     }
 
     /// The dataset of a built-in spec, `None` where there is none of that name.
@@ -128,6 +131,11 @@ impl Dataset {
     /// Its name, the stem of its files' names.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The hash of the spec that it was made from.
+    pub fn spec_sum(&self) -> ContentSum {
+        self.spec_sum
     }
 
     /// The number of columns in its files.

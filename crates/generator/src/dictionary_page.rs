@@ -18,19 +18,30 @@ pub(crate) struct DictionaryPage {
     table: Vec<u32>,
     /// Bytes of the lengths before the values: 4 each for byte arrays.
     prefix: usize,
+    /// A page has indices into it, be it none.
+    used: bool,
 }
 
 impl DictionaryPage {
     /// Empties it for the next column chunk; its memory stays.
     pub(crate) fn clear(&mut self) {
+        if !self.used {
+            return;
+        }
         self.ends.clear();
         self.data.clear();
         self.table.fill(0);
+        self.used = false;
     }
 
     /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Whether a page has indices into it.
+    pub(crate) fn is_used(&self) -> bool {
+        self.used
     }
 
     /// Whether it has outgrown what a dictionary page should have.
@@ -40,6 +51,7 @@ impl DictionaryPage {
 
     /// Appends the index of each value, new ones being added.
     pub(crate) fn indices(&mut self, values: PhysicalValues<'_>, out: &mut Vec<u32>) {
+        self.used = true;
         self.prefix = if matches!(values, PhysicalValues::Bytes { .. }) { 4 } else { 0 };
         out.reserve(values.len());
         values.each(|value| out.push(self.index(value)));

@@ -20,9 +20,15 @@ pub(crate) enum PhysicalValues<'a> {
     Float(&'a [f32]),
     Double(&'a [f64]),
     /// Value `i` is `data[offsets[i]..offsets[i + 1]]`; one offset more than values.
-    Bytes { offsets: &'a [u32], data: &'a [u8] },
+    Bytes {
+        offsets: &'a [u32],
+        data: &'a [u8],
+    },
     /// `width` bytes each.
-    Fixed { width: usize, data: &'a [u8] },
+    Fixed {
+        width: usize,
+        data: &'a [u8],
+    },
 }
 
 /// How the values of a column are encoded.
@@ -151,9 +157,7 @@ impl<'a> PhysicalValues<'a> {
             Self::Int64(v) => Self::Int64(&v[range]),
             Self::Float(v) => Self::Float(&v[range]),
             Self::Double(v) => Self::Double(&v[range]),
-            Self::Bytes { offsets, data } => {
-                Self::Bytes { offsets: &offsets[range.start..=range.end], data }
-            }
+            Self::Bytes { offsets, data } => Self::Bytes { offsets: &offsets[range.start..=range.end], data },
             Self::Fixed { width, data } => {
                 Self::Fixed { width, data: &data[range.start * width..range.end * width] }
             }

@@ -80,6 +80,12 @@ impl<'a> StructWriter<'a> {
         structure(self.out, fields);
     }
 
+    /// A struct field whose bytes, with the end of the struct, are there already.
+    pub(crate) fn encoded(&mut self, id: i16, bytes: &[u8]) {
+        self.header(id, STRUCT);
+        self.out.extend_from_slice(bytes);
+    }
+
     /// A list of structs, element `i` written by `element(i, ..)`.
     pub(crate) fn structs(
         &mut self,
