@@ -1,6 +1,6 @@
-//! Dates and times of a spec as the days and microseconds that Parquet stores.
+//! Dates and times of a spec as the days and nanoseconds that Parquet stores.
 
-use toml::value::{Date, Datetime};
+use toml::value::{Date, Datetime, Offset, Time};
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar, `None` for a time without
 /// a date.
@@ -17,19 +17,42 @@ pub(crate) fn days(at: &Datetime) -> Option<i32> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// Microseconds from 1970-01-01T00:00:00 to a local time (midnight where it is a date alone),
-/// `None` for a time without a date or with a zone.
-pub(crate) fn microseconds(at: &Datetime) -> Option<i64> {
-    if at.offset.is_some() {
+/// Nanoseconds of a time of day.
+pub(crate) fn nanoseconds_of_day(time: &Time) -> i128 {
+    let second = i128::from(time.second.unwrap_or(0));
+    let seconds = i128::from(time.hour) * 3600 + i128::from(time.minute) * 60 + second;
+    seconds * 1_000_000_000 + i128::from(time.nanosecond.unwrap_or(0))
+}
+
+/// Nanoseconds from 1970-01-01T00:00:00 (UTC where there is an offset) to a time, midnight where it
+/// is a date alone. `None` for a time without a date, or with an offset where `zoned` is false.
+pub(crate) fn nanoseconds(at: &Datetime, zoned: bool) -> Option<i128> {
+    let offset_minutes = match at.offset {
+        None | Some(Offset::Z) => 0,
+        Some(Offset::Custom { minutes }) => i128::from(minutes),
+    };
+    if at.offset.is_some() && !zoned {
         return None;
     }
-    let days = i64::from(days(at)?);
-    let within = at.time.map_or(0, |time| {
-        let second = i64::from(time.second.unwrap_or(0));
-        let seconds = i64::from(time.hour) * 3600 + i64::from(time.minute) * 60 + second;
-        seconds * 1_000_000 + i64::from(time.nanosecond.unwrap_or(0)) / 1000
-    });
-    Some(days * 86_400_000_000 + within)
+    let days = i128::from(days(at)?);
+    let within = at.time.map_or(0, |time| nanoseconds_of_day(&time));
+    Some(days * 86_400_000_000_000 + within - offset_minutes * 60_000_000_000)
+}
+
+/// The date of a number of days from 1970-01-01, as `YYYY-MM-DD`.
+///
+/// (H. Hinnant, as above, `civil_from_days`.)
+pub(crate) fn date_text(days: i64) -> String {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]
@@ -37,16 +60,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_microseconds_of_known_dates() {
+    fn days_and_nanoseconds_of_known_dates() {
         let days = |text: &str| days(&text.parse().unwrap()).unwrap();
         assert_eq!(days("1970-01-01"), 0);
         assert_eq!(days("1969-12-31"), -1);
         assert_eq!(days("2000-02-29"), 11_016);
         assert_eq!(days("2024-03-01"), 19_783);
         assert_eq!(days("0001-01-01"), -719_162);
-        let micros = |text: &str| microseconds(&text.parse().unwrap());
-        assert_eq!(micros("1970-01-02T00:00:01.5"), Some(86_401_500_000));
-        assert_eq!(micros("1970-01-02T00:00:01Z"), None);
-        assert_eq!(micros("12:00:00"), None);
+        let nanos = |text: &str, zoned| nanoseconds(&text.parse().unwrap(), zoned);
+        assert_eq!(nanos("1970-01-02T00:00:01.5", false), Some(86_401_500_000_000));
+        assert_eq!(nanos("1970-01-02T00:00:01Z", false), None);
+        assert_eq!(nanos("1970-01-01T02:00:01+02:00", true), Some(1_000_000_000));
+        assert_eq!(nanos("12:00:00", false), None);
+    }
+
+    #[test]
+    fn dates_come_back_from_their_days() {
+        for text in ["1970-01-01", "1969-12-31", "2000-02-29", "2024-03-01", "0001-01-01", "9999-12-31"] {
+            assert_eq!(date_text(days(&text.parse().unwrap()).unwrap().into()), text);
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::person_name;
 use crate::physical::physical;
 use crate::statistics::Bounds;
 use crate::thrift::structure;
-use crate::values::{ValueBuffer, Values};
+use crate::value_buffer::ValueBuffer;
 
 /// Largest body of a page, whose size its header says in 31 bits.
 const MOST_BODY: usize = i32::MAX as usize - 1024;
@@ -128,7 +128,7 @@ impl ColumnChunk {
             self.sorted_dictionary_page(maker, rows)?;
         }
         let bounds = match plan.chunk_statistics() {
-            true => Bounds::of(&leaf.values, rows.values),
+            true => Bounds::of(leaf, rows.values),
             false => None,
         };
         let entries = rows.entries();
@@ -235,11 +235,11 @@ impl ColumnChunk {
     ) -> (Encoding, u64) {
         if column.bloom.is_none() {
             // Straight from codes.
-            match (&rows.leaf.values, rows.values) {
-                (_, ValueBuffer::Names(codes)) if column.encoding == Encoding::Plain => {
+            match (rows.values, rows.leaf.template()) {
+                (ValueBuffer::Names(codes), _) if column.encoding == Encoding::Plain => {
                     return (Encoding::Plain, person_name::render_plain(codes, out) as u64);
                 }
-                (Values::Unique(template), ValueBuffer::Ids(ids)) if column.encoding == Encoding::Plain => {
+                (ValueBuffer::Ids(ids), Some(template)) if column.encoding == Encoding::Plain => {
                     return (Encoding::Plain, template.render_plain(ids, out) as u64);
                 }
                 _ => {}
@@ -266,26 +266,25 @@ impl ColumnChunk {
                 return (encoding, values.string_bytes() as u64);
             }
         }
-        match (&rows.leaf.values, rows.values) {
-            (Values::Choice { dictionary, .. }, ValueBuffer::Indices(indices)) => {
-                let most = dictionary.entries.len().saturating_sub(1) as u32;
-                encode_indices(indices, bit_width(most), out);
-                if !rows.leaf.is_byte_array() || !maker.plan.chunk_statistics() {
-                    return (Encoding::Dictionary, 0);
-                }
-                maker.counts.clear();
-                maker.counts.resize(dictionary.entries.len(), 0);
-                for index in indices {
-                    maker.counts[*index as usize] += 1;
-                }
-                let bytes = maker.counts.iter().zip(&dictionary.entries).map(|(n, e)| n * e.len() as u64);
-                (Encoding::Dictionary, bytes.sum())
+        let ValueBuffer::Indices(indices) = rows.values else {
+            debug_assert!(false, "a sorted dictionary without indices");
+            return (Encoding::Dictionary, 0);
+        };
+        let entries = rows.leaf.dictionary();
+        encode_indices(indices, bit_width(entries.len().saturating_sub(1) as u32), out);
+        let bytes = if !rows.leaf.is_byte_array() || !maker.plan.chunk_statistics() {
+            0
+        } else if entries.len() <= indices.len() {
+            maker.counts.clear();
+            maker.counts.resize(entries.len(), 0);
+            for index in indices {
+                maker.counts[*index as usize] += 1;
             }
-            (values, buffer) => {
-                debug_assert!(false, "{values:?} in {buffer:?}");
-                (Encoding::Plain, 0)
-            }
-        }
+            maker.counts.iter().zip(entries).map(|(n, entry)| n * entry.len() as u64).sum()
+        } else {
+            indices.iter().map(|i| entries[*i as usize].len() as u64).sum()
+        };
+        (Encoding::Dictionary, bytes)
     }
 
     /// Appends the dictionary of listed values, whose indices are drawn.
@@ -294,16 +293,16 @@ impl ColumnChunk {
         maker: &mut PageMaker<'_>,
         rows: &PageRows<'_>,
     ) -> Result<(), Error> {
-        let Values::Choice { dictionary, .. } = &rows.leaf.values else { return Ok(()) };
+        let entries = rows.leaf.dictionary();
         let mut body = std::mem::take(&mut maker.body);
         body.clear();
-        for entry in &dictionary.entries {
+        for entry in entries {
             if rows.leaf.is_byte_array() {
                 body.extend_from_slice(&(entry.len() as u32).to_le_bytes());
             }
             body.extend_from_slice(entry);
         }
-        let written = self.dictionary_page(maker, &body, dictionary.entries.len(), &rows.field.path);
+        let written = self.dictionary_page(maker, &body, entries.len(), &rows.field.path);
         maker.body = body;
         written
     }

@@ -77,6 +77,13 @@ impl Error {
         }
     }
 
+    /// The same error, about something in the file at `path`.
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        let file = path.display().to_string();
+        self.place = if self.place.is_empty() { file } else { format!("{file}, {}", self.place) };
+        self
+    }
+
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -7,11 +7,11 @@
 //! (Parquet format, `parquet.thrift`: `ColumnIndex`, `OffsetIndex`, `FileMetaData`.)
 
 use crate::column_chunk::{ColumnChunk, PageSummary};
-use crate::dataset::{Dataset, Field, Kind, Leaf, Nulls};
+use crate::dataset::Leaf;
 use crate::encoding::Encoding;
 use crate::options::{FilePlan, PageVersion};
 use crate::page_header::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PLAIN, RLE};
-use crate::spec::TypeSpec;
+use crate::schema::schema;
 use crate::statistics::Bounds;
 use crate::thrift::{StructWriter, structure};
 
@@ -177,7 +177,7 @@ impl PlacedChunk<'_> {
         encodings.extend([RLE].into_iter().chain(dictionary.then_some(PLAIN)));
         encodings.sort_unstable();
         encodings.dedup();
-        w.i32(1, physical_type(leaf.kind));
+        w.i32(1, leaf.physical.code());
         w.i32s(2, &encodings);
         w.binaries(3, field.path.split('.').map(str::as_bytes).collect::<Vec<_>>().into_iter());
         w.i32(4, plan.options.compression.id());
@@ -222,10 +222,9 @@ impl PlacedChunk<'_> {
         if pages.is_empty() || pages.iter().any(|p| p.bounds.is_none() && !p.all_null) {
             return;
         }
-        let width = width(leaf.kind);
         let bounds: Vec<(Vec<u8>, Vec<u8>)> = pages
             .iter()
-            .map(|p| p.bounds.as_ref().map_or_else(Default::default, |b| b.plain(&leaf.values, width)))
+            .map(|p| p.bounds.as_ref().map_or_else(Default::default, |b| b.plain(leaf)))
             .collect();
         let histograms = |of: fn(&PageSummary) -> &Vec<u64>| -> Vec<i64> {
             pages.iter().flat_map(|p| of(p).iter().map(|n| *n as i64)).collect()
@@ -270,7 +269,7 @@ impl PlacedChunk<'_> {
 pub(crate) fn statistics(w: &mut StructWriter<'_>, nulls: i64, bounds: Option<&Bounds>, leaf: &Leaf) {
     w.i64(3, nulls);
     if let Some(bounds) = bounds {
-        let (low, high) = bounds.plain(&leaf.values, width(leaf.kind));
+        let (low, high) = bounds.plain(leaf);
         w.binary(5, &high);
         w.binary(6, &low);
         w.boolean(7, true);
@@ -318,107 +317,6 @@ fn boundary_order(pages: &[PageSummary]) -> i32 {
         2
     } else {
         0
-    }
-}
-
-/// `Type` of `parquet.thrift`.
-pub(crate) fn physical_type(kind: TypeSpec) -> i32 {
-    match kind {
-        TypeSpec::Boolean => 0,
-        TypeSpec::Int32 | TypeSpec::Date => 1,
-        TypeSpec::Int64 | TypeSpec::Timestamp => 2,
-        TypeSpec::Float => 4,
-        TypeSpec::Double => 5,
-        TypeSpec::String | TypeSpec::Struct | TypeSpec::List => 6,
-    }
-}
-
-/// Bytes of a number.
-fn width(kind: TypeSpec) -> usize {
-    match kind {
-        TypeSpec::Int32 | TypeSpec::Date | TypeSpec::Float => 4,
-        _ => 8,
-    }
-}
-
-/// `FieldRepetitionType`.
-const REQUIRED: i32 = 0;
-const OPTIONAL: i32 = 1;
-const REPEATED: i32 = 2;
-
-/// Writes the schema: its elements in depth-first order behind the root. The field named `without` is
-/// left out.
-fn schema(dataset: &Dataset, without: Option<&str>, w: &mut StructWriter<'_>) {
-    enum Element<'a> {
-        Field(&'a Field),
-        /// The repeated group in the middle of a three-level list.
-        Repeated,
-    }
-    fn collect<'a>(fields: &'a [Field], out: &mut Vec<Element<'a>>) {
-        for field in fields {
-            out.push(Element::Field(field));
-            match &field.kind {
-                Kind::Leaf(_) => {}
-                Kind::Struct { fields, .. } => collect(fields, out),
-                Kind::List { element, .. } => {
-                    out.push(Element::Repeated);
-                    collect(std::slice::from_ref(element), out);
-                }
-            }
-        }
-    }
-    let mut elements = Vec::new();
-    let fields = dataset.fields.iter().filter(|field| Some(field.name.as_str()) != without);
-    fields.clone().for_each(|field| collect(std::slice::from_ref(field), &mut elements));
-    w.structs(2, elements.len() + 1, |i, w| match i.checked_sub(1).map(|i| &elements[i]) {
-        None => {
-            w.binary(4, dataset.name().as_bytes());
-            w.i32(5, fields.clone().count() as i32);
-        }
-        Some(Element::Repeated) => {
-            w.i32(3, REPEATED);
-            w.binary(4, b"list");
-            w.i32(5, 1);
-        }
-        Some(Element::Field(field)) => {
-            if let Kind::Leaf(leaf) = &field.kind {
-                w.i32(1, physical_type(leaf.kind));
-            }
-            w.i32(3, if field.nulls == Nulls::Never { REQUIRED } else { OPTIONAL });
-            w.binary(4, field.name.as_bytes());
-            match &field.kind {
-                Kind::Leaf(leaf) => annotation(leaf.kind, w),
-                Kind::Struct { fields, .. } => w.i32(5, fields.len() as i32),
-                Kind::List { .. } => {
-                    w.i32(5, 1);
-                    // ConvertedType LIST, LogicalType LIST.
-                    w.i32(6, 3);
-                    w.structure(10, |w| w.structure(3, |_| {}));
-                }
-            }
-        }
-    });
-}
-
-/// Converted and logical type of a leaf, where it has one.
-fn annotation(kind: TypeSpec, w: &mut StructWriter<'_>) {
-    match kind {
-        TypeSpec::String => {
-            w.i32(6, 0);
-            w.structure(10, |w| w.structure(1, |_| {}));
-        }
-        TypeSpec::Date => {
-            w.i32(6, 6);
-            w.structure(10, |w| w.structure(6, |_| {}));
-        }
-        // Without a zone there is no converted type: TIMESTAMP_MICROS says UTC.
-        TypeSpec::Timestamp => w.structure(10, |w| {
-            w.structure(8, |w| {
-                w.boolean(1, false);
-                w.structure(2, |w| w.structure(2, |_| {}));
-            });
-        }),
-        _ => {}
     }
 }
 

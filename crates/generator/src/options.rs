@@ -9,7 +9,6 @@ use crate::compression::Compression;
 use crate::dataset::{Dataset, Field, Leaf};
 use crate::encoding::{DICTIONARY_BYTES, Encoding};
 use crate::error::Error;
-use crate::file_metadata::physical_type;
 use crate::partition::can_be_folder;
 use crate::values::Values;
 
@@ -177,7 +176,7 @@ impl<'a> FilePlan<'a> {
             .iter()
             .map(|(_, leaf)| ColumnPlan {
                 encoding: match (options.encoding, &leaf.values) {
-                    (Some(encoding), _) if encoding.allows(physical_type(leaf.kind)) => encoding,
+                    (Some(encoding), _) if encoding.allows(leaf.physical.code()) => encoding,
                     (_, Values::Choice { .. }) => Encoding::Dictionary,
                     _ => Encoding::Plain,
                 },
@@ -185,7 +184,7 @@ impl<'a> FilePlan<'a> {
                 bloom: None,
             })
             .collect();
-        let allows = |encoding: Encoding, leaf: &Leaf| encoding.allows(physical_type(leaf.kind));
+        let allows = |encoding: Encoding, leaf: &Leaf| encoding.allows(leaf.physical.code());
         if let Some(encoding) = options.encoding
             && !leaves.iter().any(|(_, leaf)| allows(encoding, leaf))
         {
@@ -217,7 +216,7 @@ impl<'a> FilePlan<'a> {
         for bloom in &options.bloom {
             let column = find(&leaves, &bloom.column)?;
             let place = || format!("column {}", leaves[column].0.path);
-            if physical_type(leaves[column].1.kind) == 0 {
+            if leaves[column].1.physical.code() == 0 {
                 return Err(Error::spec(
                     "a Bloom filter of booleans, which the format does not have",
                     place(),
@@ -265,7 +264,7 @@ fn partition_column<'a>(
         let what = "folders by a column inside of a list or struct";
         return Err(Error::spec(what, place(), "partition by a field of the record itself"));
     }
-    if !can_be_folder(leaf.kind) {
+    if !can_be_folder(&leaf.kind) {
         let what = format!("folders by a column of type {}", leaf.kind.name());
         return Err(Error::spec(what, place(), "partition by a string, a whole number, a boolean or a date"));
     }

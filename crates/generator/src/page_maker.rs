@@ -3,7 +3,7 @@
 use crate::compression::Compressor;
 use crate::error::Error;
 use crate::options::FilePlan;
-use crate::physical::PhysicalBuffer;
+use crate::physical::PhysicalRoom;
 
 /// The plan of the file and the room of one thread.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct PageMaker<'a> {
     pub indices: Vec<u32>,
     /// How often each value of a dictionary is in a page.
     pub counts: Vec<u64>,
-    pub physical: PhysicalBuffer,
+    pub physical: PhysicalRoom,
 }
 
 impl<'a> PageMaker<'a> {
@@ -35,7 +35,7 @@ impl<'a> PageMaker<'a> {
             statistics: Vec::new(),
             indices: Vec::new(),
             counts: Vec::new(),
-            physical: PhysicalBuffer::default(),
+            physical: PhysicalRoom::default(),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::dataset::{Field, Leaf};
 use crate::levels::{bit_width, encode};
 use crate::shred::LeafBuffer;
-use crate::values::ValueBuffer;
+use crate::value_buffer::ValueBuffer;
 
 /// Rows of one column.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ impl<'a> PageRows<'a> {
             let definition = &self.definition[entries.clone()];
             (definition, before..before + there(definition))
         };
-        let mut cut = ValueBuffer::new(&self.leaf.values, self.leaf.kind);
+        let mut cut = ValueBuffer::new(self.leaf);
         cut.extend_from(self.values, values);
         CutRows {
             field: self.field,

@@ -11,16 +11,17 @@ use std::ops::Range;
 
 use sawmill_profile::span;
 
+use crate::civil::date_text;
 use crate::column_chunk::ColumnChunk;
 use crate::dataset::{Field, Leaf};
 use crate::error::Error;
+use crate::logical_type::LogicalType;
 use crate::options::FilePlan;
 use crate::page_maker::PageMaker;
-use crate::physical::{PhysicalBuffer, physical};
+use crate::physical::{PhysicalRoom, physical};
 use crate::row_group::{RowGroupMaker, add_pages, empty_chunks, finish_chunks};
 use crate::shred::{LeafBuffer, Shredded, Shredder};
-use crate::spec::TypeSpec;
-use crate::values::ValueBuffer;
+use crate::value_buffer::ValueBuffer;
 
 /// The folder of rows whose value is null, as Hive names it.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -63,7 +64,7 @@ impl<'a> UnitMaker<'a> {
                 folders: HashMap::new(),
                 waiting: Vec::new(),
                 of_rows: Vec::new(),
-                physical: PhysicalBuffer::default(),
+                physical: PhysicalRoom::default(),
             };
             return Ok(UnitMaker { kind: Kind::Sorted(Box::new(sorter)), groups: Vec::new() });
         }
@@ -116,7 +117,7 @@ struct Sorter<'a> {
     waiting: Vec<Shredded>,
     /// For each row of a page the index of its folder.
     of_rows: Vec<usize>,
-    physical: PhysicalBuffer,
+    physical: PhysicalRoom,
 }
 
 impl Sorter<'_> {
@@ -162,7 +163,7 @@ impl Sorter<'_> {
                         }
                         self.folders.insert(value.map(<[u8]>::to_vec), groups.len());
                         groups.push(MadeGroup {
-                            folder: folder_name(&self.field.name, self.leaf.kind, value),
+                            folder: folder_name(&self.field.name, &self.leaf.kind, value),
                             rows: 0,
                             chunks: empty_chunks(self.maker.plan),
                         });
@@ -216,7 +217,7 @@ fn empty_like(plan: &FilePlan<'_>, shredded: &Shredded) -> Shredded {
     plan.dataset.each_leaf(&mut |_, leaf| leaves.push(leaf));
     let leaves = leaves.into_iter().zip(&shredded.leaves).map(|(leaf, column)| LeafBuffer {
         definition: Vec::new(),
-        values: ValueBuffer::new(&leaf.values, leaf.kind),
+        values: ValueBuffer::new(leaf),
         list: column.list,
     });
     Shredded { rows: 0, leaves: leaves.collect(), lists: vec![Vec::new(); shredded.lists.len()] }
@@ -270,20 +271,27 @@ fn scatter(plan: &FilePlan<'_>, shredded: &Shredded, of_rows: &[usize], waiting:
 }
 
 /// Whether values of a type can be names of folders.
-pub(crate) fn can_be_folder(kind: TypeSpec) -> bool {
-    use TypeSpec::{Boolean, Date, Int32, Int64, String};
-    matches!(kind, Boolean | Date | Int32 | Int64 | String)
+pub(crate) fn can_be_folder(kind: &LogicalType) -> bool {
+    use LogicalType::{Boolean, Date, Enum, Integer, String};
+    matches!(kind, Boolean | Date | Enum | Integer { .. } | String)
 }
 
 /// `COLUMN=VALUE`, with what a path cannot hold written as `%` and two digits, as Hive does.
-fn folder_name(column: &str, kind: TypeSpec, value: Option<&[u8]>) -> String {
+fn folder_name(column: &str, kind: &LogicalType, value: Option<&[u8]>) -> String {
+    let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
     let text = match (kind, value) {
         (_, None) => return format!("{}={NULL_VALUE}", escaped(column)),
-        (TypeSpec::Boolean, Some(value)) => (value == [1]).to_string(),
-        (TypeSpec::Date, Some(&[a, b, c, d])) => date(i32::from_le_bytes([a, b, c, d])),
-        (TypeSpec::Int32, Some(&[a, b, c, d])) => i32::from_le_bytes([a, b, c, d]).to_string(),
-        (TypeSpec::Int64, Some(&[a, b, c, d, e, f, g, h])) => {
-            i64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string()
+        (LogicalType::Boolean, Some(value)) => (value == [1]).to_string(),
+        (LogicalType::Date, Some(&[a, b, c, d])) => date_text(i32::from_le_bytes([a, b, c, d]).into()),
+        (LogicalType::Integer { .. }, Some(&[a, b, c, d])) => match i32::from_le_bytes([a, b, c, d]) {
+            number if unsigned => (number as u32).to_string(),
+            number => number.to_string(),
+        },
+        (LogicalType::Integer { .. }, Some(&[a, b, c, d, e, f, g, h])) => {
+            match i64::from_le_bytes([a, b, c, d, e, f, g, h]) {
+                number if unsigned => (number as u64).to_string(),
+                number => number.to_string(),
+            }
         }
         (_, Some(value)) => String::from_utf8_lossy(value).into_owned(),
     };
@@ -307,32 +315,24 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Days since 1970-01-01 as a date (Howard Hinnant, "chrono-compatible low-level date algorithms").
-fn date(days: i32) -> String {
-    let days = i64::from(days) + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn folders_are_named_as_hive_names_them() {
-        let name = |kind, value: Option<&[u8]>| folder_name("c", kind, value);
-        assert_eq!(name(TypeSpec::String, Some(b"a/b=c 1%")), "c=a%2Fb%3Dc 1%25");
-        assert_eq!(name(TypeSpec::String, None), "c=__HIVE_DEFAULT_PARTITION__");
-        assert_eq!(name(TypeSpec::Boolean, Some(&[1])), "c=true");
-        assert_eq!(name(TypeSpec::Int32, Some(&(-5i32).to_le_bytes())), "c=-5");
-        assert_eq!(name(TypeSpec::Date, Some(&0i32.to_le_bytes())), "c=1970-01-01");
-        assert_eq!(name(TypeSpec::Date, Some(&19_782i32.to_le_bytes())), "c=2024-02-29");
-        assert_eq!(name(TypeSpec::Date, Some(&(-1i32).to_le_bytes())), "c=1969-12-31");
+        let name = |kind, value: Option<&[u8]>| folder_name("c", &kind, value);
+        assert_eq!(name(LogicalType::String, Some(b"a/b=c 1%")), "c=a%2Fb%3Dc 1%25");
+        assert_eq!(name(LogicalType::String, None), "c=__HIVE_DEFAULT_PARTITION__");
+        assert_eq!(name(LogicalType::Boolean, Some(&[1])), "c=true");
+        assert_eq!(
+            name(LogicalType::Integer { bits: 32, signed: true }, Some(&(-5i32).to_le_bytes())),
+            "c=-5"
+        );
+        let unsigned = LogicalType::Integer { bits: 64, signed: false };
+        assert_eq!(name(unsigned, Some(&u64::MAX.to_le_bytes())), "c=18446744073709551615");
+        assert_eq!(name(LogicalType::Date, Some(&0i32.to_le_bytes())), "c=1970-01-01");
+        assert_eq!(name(LogicalType::Date, Some(&19_782i32.to_le_bytes())), "c=2024-02-29");
+        assert_eq!(name(LogicalType::Date, Some(&(-1i32).to_le_bytes())), "c=1969-12-31");
     }
 }

@@ -25,6 +25,11 @@ impl Stream {
         Stream(mix(mix(seed ^ mix(purpose)).wrapping_add(block.wrapping_mul(GOLDEN))))
     }
 
+    /// A stream of its own for one value that needs several draws.
+    pub(crate) fn of(draw: u64) -> Self {
+        Stream(draw)
+    }
+
     /// Draw `i`: 64 uniform bits.
     #[inline(always)]
     pub(crate) fn draw(self, i: u64) -> u64 {
@@ -45,6 +50,45 @@ impl Stream {
         if let [last] = pairs.into_remainder() {
             *last = self.draw(i) as u32;
         }
+    }
+}
+
+/// A generator of as many bits as one value takes, seeded by the value's draw: what distributions
+/// of `rand_distr` and patterns of `rand_regex` draw from.
+#[derive(Clone, Debug)]
+pub(crate) struct Sequence(u64);
+
+impl Sequence {
+    /// The generator of the value whose draw is `draw`.
+    #[inline(always)]
+    pub(crate) fn new(draw: u64) -> Self {
+        Sequence(draw)
+    }
+
+    /// The next 64 uniform bits.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
+    }
+}
+
+impl rand_core::TryRng for Sequence {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok((self.next() >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(self.next())
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        for piece in out.chunks_mut(8) {
+            piece.copy_from_slice(&self.next().to_le_bytes()[..piece.len()]);
+        }
+        Ok(())
     }
 }
 

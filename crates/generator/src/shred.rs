@@ -12,9 +12,14 @@
 
 use std::ops::Range;
 
-use crate::dataset::{Dataset, Field, Kind, Leaf, Lengths, Nulls};
-use crate::rng::Stream;
-use crate::values::ValueBuffer;
+use crate::dataset::{Dataset, Field, Kind, Leaf, Nulls, Present};
+use crate::draw::Draws;
+use crate::expression::Number;
+use crate::kept::{Kept, distinguish, operands};
+use crate::lengths::Lengths;
+use crate::rng::{Stream, purpose};
+use crate::value_buffer::ValueBuffer;
+use crate::values::Values;
 
 /// Rows that are drawn together. Small enough that a block's levels stay in the first-level cache,
 /// large enough that the walk over the fields costs nothing (1,024 rows of `contacts` take about
@@ -49,6 +54,9 @@ pub(crate) struct Shredder<'a> {
     shredded: Shredded,
     /// Space for the fields on the way from the root to the one under work, one for each depth.
     scratch: Vec<Scratch>,
+    /// The values of this block that expressions of later fields use, by leaf.
+    kept: Vec<Kept>,
+    root: Scratch,
 }
 
 /// What a struct or list keeps while the fields below it are filled.
@@ -58,6 +66,8 @@ struct Scratch {
     definition: Vec<u8>,
     repetition: Vec<u8>,
     masks: Vec<u32>,
+    numbers: Vec<u64>,
+    operands: Vec<Number>,
 }
 
 /// The entries that a field is filled for.
@@ -69,6 +79,8 @@ struct Entries<'a> {
     live: u8,
     /// Their repetition levels, of the innermost list.
     repetition: &'a [u8],
+    /// The repetition level of that list's elements behind the first; 0 outside lists.
+    list_level: u8,
     /// For each entry the fields of the struct around that are there.
     masks: &'a [u32],
 }
@@ -79,7 +91,8 @@ impl<'a> Shredder<'a> {
         let mut lists = 0;
         prepare(&dataset.fields, None, &mut lists, &mut leaves);
         let shredded = Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] };
-        Shredder { dataset, seed, shredded, scratch: Vec::new() }
+        let kept = std::iter::repeat_with(Kept::default).take(dataset.columns()).collect();
+        Shredder { dataset, seed, shredded, scratch: Vec::new(), kept, root: Scratch::default() }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
@@ -113,14 +126,19 @@ impl<'a> Shredder<'a> {
     /// Appends one whole block.
     fn block(&mut self, block: u64) {
         let rows = [0u8; BLOCK_ROWS as usize];
-        let entries = Entries { definition: &rows, live: 0, repetition: &rows, masks: &[] };
         let mut filler = Filler {
             seed: self.seed,
             block,
             shredded: &mut self.shredded,
             scratch: &mut self.scratch,
+            kept: &mut self.kept,
             next_list: 0,
         };
+        let masks = &mut self.root.masks;
+        if let Some(present) = &self.dataset.present {
+            filler.masks(present, purpose("", "value"), rows.len(), masks);
+        }
+        let entries = Entries { definition: &rows, live: 0, repetition: &rows, list_level: 0, masks };
         for field in &self.dataset.fields {
             filler.field(field, entries, 0);
         }
@@ -177,16 +195,14 @@ impl<'a> Shredder<'a> {
 fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mut Vec<LeafBuffer>) {
     for field in fields {
         match &field.kind {
-            Kind::Leaf(leaf) => leaves.push(LeafBuffer {
-                definition: Vec::new(),
-                values: ValueBuffer::new(&leaf.values, leaf.kind),
-                list,
-            }),
+            Kind::Leaf(leaf) => {
+                leaves.push(LeafBuffer { definition: Vec::new(), values: ValueBuffer::new(leaf), list })
+            }
             Kind::Struct { fields, .. } => prepare(fields, list, lists, leaves),
-            Kind::List { element, .. } => {
+            Kind::List { children, .. } => {
                 let this = *lists;
                 *lists += 1;
-                prepare(std::slice::from_ref(element), Some(this), lists, leaves);
+                prepare(children, Some(this), lists, leaves);
             }
         }
     }
@@ -198,12 +214,22 @@ struct Filler<'a> {
     block: u64,
     shredded: &'a mut Shredded,
     scratch: &'a mut Vec<Scratch>,
+    kept: &'a mut Vec<Kept>,
     next_list: usize,
 }
 
 impl Filler<'_> {
     fn stream(&self, purpose: u64) -> Stream {
         Stream::new(self.seed, purpose, self.block)
+    }
+
+    /// Draws which combination of fields `n` entries have.
+    fn masks(&self, present: &Present, draws: u64, n: usize, masks: &mut Vec<u32>) {
+        masks.resize(n, 0);
+        self.stream(draws).fill32(masks);
+        for mask in masks {
+            *mask = present.masks[present.table.pick(*mask) as usize];
+        }
     }
 
     fn field(&mut self, field: &Field, entries: Entries<'_>, depth: usize) {
@@ -222,11 +248,7 @@ impl Filler<'_> {
                     self.raise(field, entries, &mut scratch.draws, &mut scratch.definition);
                 }
                 if let Some(present) = present {
-                    scratch.masks.resize(n, 0);
-                    self.stream(field.value_draws).fill32(&mut scratch.masks);
-                    for mask in &mut scratch.masks {
-                        *mask = present.masks[present.table.pick(*mask) as usize];
-                    }
+                    self.masks(present, field.value_draws, n, &mut scratch.masks);
                 }
                 let inner = Entries {
                     definition: if there { &scratch.definition } else { entries.definition },
@@ -238,7 +260,7 @@ impl Filler<'_> {
                     self.field(field, inner, depth + 1);
                 }
             }
-            Kind::List { lengths, element } => {
+            Kind::List { lengths, children, .. } => {
                 let list = self.next_list;
                 self.next_list += 1;
                 self.expand(field, lengths, entries, &mut scratch);
@@ -247,9 +269,12 @@ impl Filler<'_> {
                     definition: &scratch.definition,
                     live: field.levels.definition,
                     repetition: &scratch.repetition,
+                    list_level: field.levels.repetition,
                     masks: &[],
                 };
-                self.field(element, inner, depth + 1);
+                for child in children {
+                    self.field(child, inner, depth + 1);
+                }
             }
         }
         self.scratch[depth] = scratch;
@@ -292,18 +317,65 @@ impl Filler<'_> {
 
     fn leaf(&mut self, field: &Field, leaf: &Leaf, entries: Entries<'_>, scratch: &mut Scratch) {
         let mut definition = std::mem::take(&mut self.shredded.leaves[leaf.index].definition);
-        let there = if field.levels.definition == 0 {
+        let at = definition.len();
+        let mut there = if field.levels.definition == 0 {
             entries.definition.len()
         } else {
-            let at = definition.len();
             definition.resize(at + entries.definition.len(), 0);
             self.raise(field, entries, &mut scratch.draws, &mut definition[at..])
         };
-        let stream = self.stream(field.value_draws);
-        let first_id = self.block * BLOCK_ROWS * leaf.most_in_record;
+        scratch.numbers.clear();
+        scratch.operands.clear();
+        let own = &mut definition[at..];
+        match &leaf.values {
+            Values::Expression(expression) => {
+                let scope = (entries.repetition, field.levels.definition);
+                there = operands(expression, self.kept, scope, own, &mut scratch.operands);
+            }
+            Values::Sequence { .. } if entries.list_level > 0 => {
+                let mut position = 0;
+                let levels = own.iter().zip(entries.repetition);
+                scratch.numbers.extend(levels.filter_map(|(definition, repetition)| {
+                    position = if *repetition == entries.list_level { position + 1 } else { 0 };
+                    (*definition == field.levels.definition).then_some(position)
+                }));
+            }
+            Values::Sequence { .. } | Values::Walk(_) if entries.list_level == 0 => {
+                let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
+                if own.is_empty() {
+                    scratch.numbers.extend(rows);
+                } else {
+                    let levels = own.iter().zip(rows);
+                    let there = levels.filter(|(level, _)| **level == field.levels.definition);
+                    scratch.numbers.extend(there.map(|(_, row)| row));
+                }
+            }
+            Values::Walk(_) => {
+                let first = self.block * BLOCK_ROWS * leaf.most_in_record;
+                scratch.numbers.extend(first..first + there as u64);
+            }
+            _ => {}
+        }
+        let draws = Draws {
+            stream: self.stream(field.value_draws),
+            n: there,
+            first_id: self.block * BLOCK_ROWS * leaf.most_in_record,
+            numbers: &scratch.numbers,
+            operands: &scratch.operands,
+        };
         let buffer = &mut self.shredded.leaves[leaf.index];
+        let first = buffer.values.len();
+        leaf.draw(&draws, &mut buffer.values);
+        if leaf.distinct {
+            let levels = (own.as_ref(), entries.repetition);
+            let list = (field.levels.definition, entries.list_level);
+            distinguish(leaf, &mut buffer.values, first, levels, list);
+        }
+        if leaf.kept {
+            let level = field.levels.definition;
+            self.kept[leaf.index].fill(leaf, &buffer.values, first, own, level, entries.definition.len());
+        }
         buffer.definition = definition;
-        leaf.values.draw(stream, there, first_id, &mut buffer.values);
     }
 
     /// Replaces the entries by the elements of a list, into the scratch's levels.

@@ -15,6 +15,7 @@ pub(crate) fn varint(mut value: u64, out: &mut Vec<u8>) {
 /// The wire types that are used here.
 const I32: u8 = 5;
 const I64: u8 = 6;
+const BYTE: u8 = 3;
 const I16: u8 = 4;
 const BINARY: u8 = 8;
 const LIST: u8 = 9;
@@ -52,6 +53,11 @@ impl<'a> StructWriter<'a> {
 
     pub(crate) fn boolean(&mut self, id: i16, value: bool) {
         self.header(id, if value { TRUE } else { FALSE });
+    }
+
+    pub(crate) fn byte(&mut self, id: i16, value: i8) {
+        self.header(id, BYTE);
+        self.out.push(value as u8);
     }
 
     pub(crate) fn i16(&mut self, id: i16, value: i16) {

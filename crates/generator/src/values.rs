@@ -1,349 +1,437 @@
-//! How the values of a leaf are drawn, and the buffer that holds them until their page is written.
+//! How the values of a leaf are drawn, as a spec says it.
 //!
-//! Values stay in the smallest form that says what they are: an index into a dictionary, the code
-//! of a name, the number of a unique string. Pages and statistics are made from these.
+//! `values` is either a name (`"person_name"`) or a table of one key, the distribution's name, whose
+//! value holds the parameters. Reading it checks everything that drawing relies on.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::civil;
-use crate::dataset::bad_weights;
+use crate::choice::{Dictionary, choice, constant, weighted};
+use crate::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
 use crate::error::Error;
-use crate::person_name;
-use crate::rng::{Stream, scale64, unit_interval};
-use crate::spec::{TypeSpec, ValuesSpec};
+use crate::expression::{Expression, Operand};
+use crate::literal::{Literal, real, whole};
+use crate::logical_type::LogicalType;
+use crate::pattern::Pattern;
 use crate::template::Template;
+use crate::toml_reader::{Node, Table, listed};
+use crate::walk::Walk;
 use crate::weights::Weights;
-
-/// Largest number of ranks of a Zipf draw, for which a table is kept (8 bytes a rank).
-const MOST_RANKS: u32 = 1 << 22;
 
 /// Where the values of a leaf come from.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// [`person_name`] codes.
+    /// [`crate::person_name`] codes.
     PersonName,
     /// Numbers rendered by a template.
     Unique(Template),
     /// Indices into a dictionary of values.
-    Choice { table: Weights, dictionary: Dictionary },
+    Choice {
+        table: Weights,
+        dictionary: Dictionary,
+    },
     /// `false` (0) or `true` (1).
     Boolean(Weights),
     /// Ranks from 1 on.
-    Zipf(Weights),
-    /// Integers from `min` on, `span` of them; a span of 0 means 2^64.
-    Integers { min: i64, span: u64 },
+    Zipf(Ranks),
+    /// Whole numbers from `min` on, `span` of them; a span of 0 means 2^64.
+    Integers {
+        min: i64,
+        span: u64,
+    },
+    /// Whole numbers of more than 64 bits.
+    Wide {
+        min: i128,
+        span: u128,
+    },
     /// Doubles from `min` on.
-    Reals { min: f64, width: f64 },
+    Reals {
+        min: f64,
+        width: f64,
+    },
+    /// A continuous distribution, cut off at the bounds.
+    Curve {
+        curve: Curve,
+        low: f64,
+        high: f64,
+    },
+    /// Poisson or geometric.
+    Counts(Counts),
+    /// `start + step * number`, the number of the row or of the element in its list.
+    Sequence {
+        start: i128,
+        step: i128,
+    },
+    Walk(Walk),
+    Expression(Expression),
+    /// A key of another dataset.
+    Reference(Reference),
+    /// From `least` to `most` words.
+    Words {
+        least: u32,
+        most: u32,
+    },
+    Email,
+    /// Random UUIDs of version 4.
+    Uuid,
+    Pattern(Pattern),
+    /// Random bytes, from `least` to `most` of them.
+    Bytes {
+        least: u32,
+        most: u32,
+    },
 }
 
-/// The distinct values of a leaf, sorted, each as PLAIN encoding has it (strings without their
-/// length).
+/// The key of row `k` of another dataset, row k drawn with Zipfian skew.
 #[derive(Debug)]
-pub(crate) struct Dictionary {
-    pub entries: Vec<Vec<u8>>,
+pub(crate) struct Reference {
+    pub ranks: Ranks,
+    pub key: ReferencedKey,
 }
 
-/// The values drawn for a page, nulls left out.
+/// What the key of row `k`, from 0 on, is.
 #[derive(Debug)]
-pub(crate) enum ValueBuffer {
-    Names(Vec<u32>),
-    Ids(Vec<u64>),
-    Indices(Vec<u32>),
-    Booleans(Vec<u8>),
-    Int32(Vec<i32>),
-    Int64(Vec<i64>),
-    Float(Vec<f32>),
-    Double(Vec<f64>),
+pub(crate) enum ReferencedKey {
+    Sequence { start: i128, step: i128 },
+    Unique(Template),
 }
 
-/// Runs `$body` with `$v` bound to the vector of whatever kind `$buffer` is.
-macro_rules! on_each {
-    ($buffer:expr, $v:ident => $body:expr) => {
-        match $buffer {
-            ValueBuffer::Names($v) => $body,
-            ValueBuffer::Ids($v) => $body,
-            ValueBuffer::Indices($v) => $body,
-            ValueBuffer::Booleans($v) => $body,
-            ValueBuffer::Int32($v) => $body,
-            ValueBuffer::Int64($v) => $body,
-            ValueBuffer::Float($v) => $body,
-            ValueBuffer::Double($v) => $body,
-        }
-    };
+/// What reading the values of one leaf may need from around it.
+pub(crate) struct Surroundings<'a> {
+    pub kind: &'a LogicalType,
+    pub path: &'a str,
+    /// Where files that the spec names are looked for.
+    pub directory: Option<&'a Path>,
+    /// Finds an earlier field of the record by the name that an expression uses.
+    pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, (String, String)>,
+    /// Finds the key of another dataset, and the rows that it is said to have.
+    pub key: &'a mut dyn FnMut(&str) -> Result<(ReferencedKey, Option<u64>), (String, String)>,
 }
 
-impl ValueBuffer {
-    /// An empty buffer for what `values` draws for a leaf of type `kind`.
-    pub(crate) fn new(values: &Values, kind: TypeSpec) -> Self {
-        match (values, kind) {
-            (Values::PersonName, _) => ValueBuffer::Names(Vec::new()),
-            (Values::Unique(_), _) => ValueBuffer::Ids(Vec::new()),
-            (Values::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
-            (Values::Boolean(_), _) => ValueBuffer::Booleans(Vec::new()),
-            (_, TypeSpec::Int32 | TypeSpec::Date) => ValueBuffer::Int32(Vec::new()),
-            (_, TypeSpec::Float) => ValueBuffer::Float(Vec::new()),
-            (_, TypeSpec::Double) => ValueBuffer::Double(Vec::new()),
-            _ => ValueBuffer::Int64(Vec::new()),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        on_each!(self, v => v.len())
-    }
-
-    pub(crate) fn clear(&mut self) {
-        on_each!(self, v => v.clear());
-    }
-
-    /// Keeps, of the values from `from` on, only `keep`, counted from there.
-    pub(crate) fn retain(&mut self, from: usize, keep: std::ops::Range<usize>) {
-        on_each!(self, v => {
-            v.truncate(from + keep.end);
-            v.drain(from..from + keep.start);
-        });
-    }
-}
+/// Names and tables that `values` can be, with what they draw: the source of error messages and of
+/// the JSON schema.
+pub(crate) const VALUES: &[(&str, &str)] = &[
+    ("constant", "always the same value"),
+    ("uniform", "every value from `min` to `max` alike; whole numbers, dates and times include `max`"),
+    ("zipf", "the ranks 1 to `n`, rank k with a probability proportional to k^-s"),
+    ("weights", "the keys, each with a probability proportional to its weight"),
+    ("choice", "one of a list of values or of the lines of a `file`, alike or with Zipfian skew `s`"),
+    ("normal", "a bell around `mean` with deviation `stddev`"),
+    ("lognormal", "e to the power of a bell around `mu` (or the log of `median`) with deviation `sigma`"),
+    ("exponential", "waiting times of mean `mean`"),
+    ("poisson", "counts of mean `mean`"),
+    ("geometric", "failures before the first success of probability `p`"),
+    ("sequence", "`start`, `start + step`, ...: by the row, inside a list by the element's position"),
+    ("walk", "from `start` on by `step` from row to row, with `jitter`, some of them `late`"),
+    ("expression", "a formula over earlier fields of the record"),
+    ("ref", "the key of a row of another dataset, rows drawn with Zipfian skew"),
+    ("unique", "a template with a number that never comes twice in the dataset"),
+    ("pattern", "strings that a regular expression matches"),
+    ("person_name", "\"First Last\""),
+    ("email", "an address"),
+    ("words", "from `min` to `max` words of a small dictionary, frequent ones more often"),
+    ("uuid", "a random UUID of version 4"),
+    ("bytes", "from `min` to `max` random bytes"),
+];
 
 impl Values {
-    /// Checks a spec of values for a leaf of type `kind`.
-    pub(crate) fn new(kind: TypeSpec, spec: &ValuesSpec, path: &str) -> Result<Self, Error> {
-        let place = || format!("field {path}, `values`");
-        let string_only = |what: &str| match kind {
-            TypeSpec::String => Ok(()),
-            _ => Err(Error::spec(
-                format!("{what} makes strings, not {}", kind.name()),
-                place(),
-                "make the field a string or draw its values otherwise",
-            )),
-        };
-        Ok(match spec {
-            ValuesSpec::PersonName => {
-                string_only("person_name")?;
-                Values::PersonName
-            }
-            ValuesSpec::Unique(template) => {
-                string_only("unique")?;
-                let template = Template::parse(template)
-                    .map_err(|what| Error::spec(what, place(), "for example \"+91-{id:010}\""))?;
-                Values::Unique(template)
-            }
-            ValuesSpec::Constant(value) => {
-                let entry =
-                    plain(kind, value).map_err(|(what, advice)| Error::spec(what, place(), advice))?;
-                choice(kind, vec![(entry, 1.0)], place)?
-            }
-            ValuesSpec::Weights(weights) => choice(kind, parse_keys(kind, weights, place)?, place)?,
-            ValuesSpec::Zipf { n, s } => {
-                if !matches!(kind, TypeSpec::Int32 | TypeSpec::Int64) {
-                    let what = format!("zipf makes int32 or int64, not {}", kind.name());
-                    return Err(Error::spec(what, place(), "change the type of the field"));
-                }
-                if !(1..=MOST_RANKS).contains(n) || !s.is_finite() {
-                    let what = format!("zipf with n = {n}, s = {s}");
-                    return Err(Error::spec(
-                        what,
-                        place(),
-                        format!("give 1 to {MOST_RANKS} ranks, a finite s"),
-                    ));
-                }
-                let weights: Vec<f64> = (1..=*n).map(|k| f64::from(k).powf(-s)).collect();
-                Values::Zipf(Weights::new(&weights).map_err(|bad| bad_weights(&bad, place()))?)
-            }
-            ValuesSpec::Uniform { min, max } => {
-                let bound =
-                    |value| plain(kind, value).map_err(|(what, advice)| Error::spec(what, place(), advice));
-                let (low, high) = (bound(min)?, bound(max)?);
-                let above = || Error::spec(format!("min {min} above max {max}"), place(), "swap them");
-                match kind {
-                    TypeSpec::Float | TypeSpec::Double => {
-                        let (low, high) = (real(kind, &low), real(kind, &high));
-                        if !(low.is_finite() && high.is_finite() && (high - low).is_finite()) {
-                            return Err(Error::spec("infinite bounds", place(), "give finite ones"));
-                        }
-                        if low > high {
-                            return Err(above());
-                        }
-                        Values::Reals { min: low, width: high - low }
-                    }
-                    TypeSpec::String | TypeSpec::Boolean => {
-                        let what = format!("uniform makes numbers, not {}", kind.name());
-                        return Err(Error::spec(what, place(), "use weights = { ... }"));
-                    }
-                    _ => {
-                        let (low, high) = (integer(&low), integer(&high));
-                        if low > high {
-                            return Err(above());
-                        }
-                        Values::Integers { min: low, span: (high.wrapping_sub(low) as u64).wrapping_add(1) }
-                    }
-                }
-            }
-        })
-    }
-
-    /// Appends `n` values to `out`. `first_id` is the number of the first unique value.
-    pub(crate) fn draw(&self, stream: Stream, n: usize, first_id: u64, out: &mut ValueBuffer) {
-        /// Appends `n` values, value `i` made from draw `i`.
-        fn each<T: Clone + Default>(out: &mut Vec<T>, stream: Stream, n: usize, value: impl Fn(u64) -> T) {
-            let at = out.len();
-            out.resize(at + n, T::default());
-            for (i, out) in out[at..].iter_mut().enumerate() {
-                *out = value(stream.draw(i as u64));
-            }
+    /// Reads the `values` of a leaf.
+    pub(crate) fn read(node: Node<'_>, around: &mut Surroundings<'_>) -> Result<Self, Error> {
+        let (kind, path) = (around.kind, around.path);
+        if let Some(name) = node.string() {
+            return match name {
+                "person_name" | "email" => text_only(name, node, around).map(|()| match name {
+                    "email" => Values::Email,
+                    _ => Values::PersonName,
+                }),
+                "uuid" => uuid(node, around),
+                "words" => text_only(name, node, around).map(|()| Values::Words { least: 3, most: 8 }),
+                "bytes" => bytes(None, node, around),
+                _ => Err(unknown(name, node, path)),
+            };
         }
-        let integer = |min: i64, span: u64, draw: u64| match span {
-            0 => draw as i64,
-            span => min.wrapping_add(scale64(draw, span) as i64),
+        let table = node.any_table(path, "`values`")?;
+        let mut entries = table.entries();
+        let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
+            let what = "`values` is a table of one key, the name of the distribution";
+            return Err(node.error(path, what, "for example { uniform = { min = 1, max = 9 } }"));
         };
-        match (self, out) {
-            (Values::PersonName, ValueBuffer::Names(out)) => {
-                let at = out.len();
-                out.resize(at + n, 0);
-                person_name::draw(stream, &mut out[at..]);
+        let not_for = |made: &str| {
+            let what = format!("{name} makes {made}, not {}", kind.name());
+            table.key_error(name, path, what, "change the type of the field or draw its values otherwise")
+        };
+        let numbers_only = || match kind.is_whole() || kind.is_real() {
+            true => Ok(()),
+            false => Err(not_for("numbers")),
+        };
+        match name {
+            "constant" => constant(kind, parameters, path),
+            "weights" => weighted(kind, parameters, path),
+            "choice" => choice(kind, parameters, path, around.directory),
+            "uniform" => {
+                numbers_only()?;
+                uniform(parameters, kind, path)
             }
-            (Values::Unique(_), ValueBuffer::Ids(out)) => out.extend(first_id..first_id + n as u64),
-            (Values::Choice { table, .. }, ValueBuffer::Indices(out)) => {
-                let at = out.len();
-                out.resize(at + n, 0);
-                stream.fill32(&mut out[at..]);
-                for out in &mut out[at..] {
-                    *out = table.pick(*out);
+            "zipf" => {
+                numbers_only()?;
+                let ranks = Ranks::read(parameters, path)?;
+                fits(kind, i128::from(ranks.count()), parameters, path)?;
+                Ok(Values::Zipf(ranks))
+            }
+            "normal" | "lognormal" | "exponential" => {
+                numbers_only()?;
+                let curve = Curve::read(name, parameters, kind, path)?;
+                let (low, high) = bounds(parameters, kind, path)?;
+                Ok(Values::Curve { curve, low, high })
+            }
+            "poisson" | "geometric" => {
+                numbers_only()?;
+                let counts = Counts::read(name, parameters, path)?;
+                let most = counts.outcomes().last().map_or(0, |(k, _)| k);
+                fits(kind, most.into(), parameters, path)?;
+                Ok(Values::Counts(counts))
+            }
+            "sequence" => {
+                if !kind.is_whole() {
+                    return Err(not_for("whole numbers"));
                 }
+                let table = parameters.table(path, name, &["start", "step"])?;
+                let start = match table.get("start") {
+                    Some(node) => whole_of(kind, node, path)?,
+                    None => 0,
+                };
+                let step = match table.get("step") {
+                    None => kind.one(),
+                    Some(node) if kind.is_temporal() => quantity(kind, node, path)? as i128,
+                    Some(node) => whole_of(kind, node, path)?,
+                };
+                Ok(Values::Sequence { start, step })
             }
-            (Values::Boolean(table), ValueBuffer::Booleans(out)) => {
-                each(out, stream, n, |draw| table.pick(draw as u32) as u8);
+            "walk" => {
+                if !kind.is_whole() {
+                    return Err(not_for("whole numbers"));
+                }
+                Walk::read(parameters, kind, path).map(Values::Walk)
             }
-            (Values::Zipf(table), ValueBuffer::Int32(out)) => {
-                each(out, stream, n, |draw| table.pick(draw as u32) as i32 + 1);
+            "expression" => {
+                numbers_only()?;
+                let Some(text) = parameters.string() else {
+                    let what = "an expression is a string";
+                    return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
+                };
+                Expression::parse(text, kind, around.operand)
+                    .map(Values::Expression)
+                    .map_err(|(what, advice)| parameters.error(path, what, advice))
             }
-            (Values::Zipf(table), ValueBuffer::Int64(out)) => {
-                each(out, stream, n, |draw| i64::from(table.pick(draw as u32)) + 1);
+            "ref" => reference(parameters, around),
+            "unique" => {
+                text_only(name, parameters, around)?;
+                let template = parameters.string().map_or_else(
+                    || Err("a template of unique values is a string".to_owned()),
+                    Template::parse,
+                );
+                template
+                    .map(Values::Unique)
+                    .map_err(|what| parameters.error(path, what, "for example \"+91-{id:010}\""))
             }
-            (Values::Integers { min, span }, ValueBuffer::Int32(out)) => {
-                each(out, stream, n, |draw| integer(*min, *span, draw) as i32);
+            "pattern" => {
+                text_only(name, parameters, around)?;
+                let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
+                let pattern = parameters.string().map_or_else(
+                    || Err("a pattern is a string with a regular expression".to_owned()),
+                    Pattern::parse,
+                );
+                pattern.map(Values::Pattern).map_err(|what| parameters.error(path, what, advice))
             }
-            (Values::Integers { min, span }, ValueBuffer::Int64(out)) => {
-                each(out, stream, n, |draw| integer(*min, *span, draw));
+            "words" => {
+                text_only(name, parameters, around)?;
+                let table = parameters.table(path, name, &["min", "max"])?;
+                let (least, most) = lengths(table, path, 1000)?;
+                Ok(Values::Words { least, most })
             }
-            (Values::Reals { min, width }, ValueBuffer::Float(out)) => {
-                each(out, stream, n, |draw| (min + width * unit_interval(draw)) as f32);
+            "bytes" => bytes(Some(parameters), parameters, around),
+            "person_name" | "email" | "uuid" => {
+                let what = format!("{name} has no parameters");
+                Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
             }
-            (Values::Reals { min, width }, ValueBuffer::Double(out)) => {
-                each(out, stream, n, |draw| min + width * unit_interval(draw));
-            }
-            // `ValueBuffer::new` pairs each kind of values with its buffer.
-            (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
+            _ => Err(unknown(name, node, path)),
         }
     }
 }
 
-/// The keys of a table of weights as values of the leaf's type.
-fn parse_keys(
-    kind: TypeSpec,
-    weights: &BTreeMap<String, f64>,
-    place: impl Fn() -> String,
-) -> Result<Vec<(Vec<u8>, f64)>, Error> {
-    let value = |key: &str| match kind {
-        TypeSpec::String => toml::Value::String(key.to_owned()),
-        TypeSpec::Float | TypeSpec::Double => key.parse().map_or_else(|_| key.into(), toml::Value::Float),
-        TypeSpec::Boolean => key.parse().map_or_else(|_| key.into(), toml::Value::Boolean),
-        TypeSpec::Date | TypeSpec::Timestamp => {
-            key.parse().map_or_else(|_| key.into(), toml::Value::Datetime)
+fn unknown(name: &str, node: Node<'_>, path: &str) -> Error {
+    let names: Vec<&str> = VALUES.iter().map(|(name, _)| *name).collect();
+    node.error(path, format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
+}
+
+fn text_only(name: &str, node: Node<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
+    match around.kind {
+        LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
+        // A pattern can make JSON; whether it does is the user's.
+        LogicalType::Json if name == "pattern" => Ok(()),
+        kind => {
+            let what = format!("{name} makes strings, not {}", kind.name());
+            Err(node.error(around.path, what, "make the field a string or draw its values otherwise"))
         }
-        _ => key.parse().map_or_else(|_| key.into(), toml::Value::Integer),
+    }
+}
+
+fn uuid(node: Node<'_>, around: &Surroundings<'_>) -> Result<Values, Error> {
+    if *around.kind == LogicalType::Uuid {
+        return Ok(Values::Uuid);
+    }
+    text_only("uuid", node, around).map(|()| Values::Uuid)
+}
+
+fn bytes(parameters: Option<Node<'_>>, node: Node<'_>, around: &Surroundings<'_>) -> Result<Values, Error> {
+    let path = around.path;
+    match (around.kind, parameters) {
+        (LogicalType::FixedBinary(width), None) => Ok(Values::Bytes { least: *width, most: *width }),
+        (LogicalType::Binary, Some(parameters)) => {
+            let table = parameters.table(path, "bytes", &["min", "max"])?;
+            let (least, most) = lengths(table, path, 1 << 20)?;
+            Ok(Values::Bytes { least, most })
+        }
+        (LogicalType::Binary, None) => {
+            Err(node.error(path, "bytes without a length", "write { bytes = { min = 0, max = 16 } }"))
+        }
+        (LogicalType::FixedBinary(_), Some(_)) => {
+            Err(node.error(path, "bytes of a fixed_binary have its width", "write `values = \"bytes\"`"))
+        }
+        (kind, _) => {
+            let what = format!("bytes makes binary, not {}", kind.name());
+            Err(node.error(path, what, "change the type of the field or draw its values otherwise"))
+        }
+    }
+}
+
+/// `min` and `max` of a length.
+fn lengths(table: Table<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
+    let read = |key: &str| {
+        let node = table.need(key, path, "a length")?;
+        match node.integer().map(u32::try_from) {
+            Some(Ok(n)) if n <= longest => Ok((n, node)),
+            _ => {
+                let what = format!("`{key} = {}`", node.described());
+                Err(node.error(path, what, format!("give a whole number from 0 to {longest}")))
+            }
+        }
     };
-    weights
-        .iter()
-        .map(|(key, weight)| match plain(kind, &value(key)) {
-            Ok(entry) => Ok((entry, *weight)),
-            Err((what, advice)) => Err(Error::spec(what, place(), advice)),
-        })
-        .collect()
+    let ((least, node), (most, _)) = (read("min")?, read("max")?);
+    if least > most {
+        return Err(node.error(path, format!("min {least} above max {most}"), "swap them"));
+    }
+    Ok((least, most))
 }
 
-/// A draw from listed values.
-fn choice(
-    kind: TypeSpec,
-    mut entries: Vec<(Vec<u8>, f64)>,
-    place: impl Fn() -> String,
-) -> Result<Values, Error> {
-    // In the order of the values, so that the least index of a page is its least value.
-    match kind {
-        TypeSpec::Float | TypeSpec::Double => {
-            entries.sort_by(|a, b| real(kind, &a.0).total_cmp(&real(kind, &b.0)));
+/// A whole number of `kind`.
+pub(crate) fn whole_of(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<i128, Error> {
+    Literal::of(node)
+        .and_then(|literal| whole(kind, &literal))
+        .ok_or_else(|| node.error(path, format!("{} is no {}", node.described(), kind.name()), kind.takes()))
+}
+
+/// Refuses distributions that reach further than the type.
+fn fits(kind: &LogicalType, most: i128, node: Node<'_>, path: &str) -> Result<(), Error> {
+    let high = kind.range().1;
+    if kind.is_whole() && most.checked_mul(kind.one()).is_none_or(|most| most > high) {
+        let what = format!("values up to {most} in a {}", kind.name());
+        return Err(node.error(path, what, "take a wider type or smaller parameters"));
+    }
+    Ok(())
+}
+
+/// The optional `min` and `max` of a continuous distribution, in the units of the draw.
+fn bounds(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
+    let table = node.any_table(path, "parameters")?;
+    let one = kind.one() as f64;
+    let (mut low, mut high) = match kind.is_whole() {
+        true => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
+        false => (f64::MIN, f64::MAX),
+    };
+    if let Some(node) = table.get("min") {
+        low = low.max(quantity(kind, node, path)?);
+    }
+    if let Some(node) = table.get("max") {
+        high = high.min(quantity(kind, node, path)?);
+        if low > high {
+            return Err(node.error(path, format!("min {low} above max {high}"), "swap them"));
         }
-        TypeSpec::String | TypeSpec::Boolean => entries.sort_by(|a, b| a.0.cmp(&b.0)),
-        _ => entries.sort_by_key(|e| integer(&e.0)),
     }
-    if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let what = format!("the same value twice ({:?})", String::from_utf8_lossy(&pair[0].0));
-        return Err(Error::spec(what, place(), "give each value once"));
-    }
-    let weights: Vec<f64> = entries.iter().map(|(_, w)| *w).collect();
-    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, place()))?;
-    if kind == TypeSpec::Boolean {
-        let share = |value: u8| {
-            let at = entries.iter().position(|(e, _)| e == &[value]);
-            at.map_or(0.0, |i| table.probabilities()[i])
+    Ok((low, high))
+}
+
+fn uniform(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Values, Error> {
+    let table = node.table(path, "uniform", &["min", "max"])?;
+    let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
+    let above = || {
+        let what = format!("min {} above max {}", min.described(), max.described());
+        min.error(path, what, "swap them")
+    };
+    if kind.is_real() {
+        let bound = |node: Node<'_>| {
+            let value = Literal::of(node).and_then(|literal| real(&literal)).filter(|v| v.is_finite());
+            value.ok_or_else(|| {
+                let what = format!("{} is no finite {}", node.described(), kind.name());
+                node.error(path, what, kind.takes())
+            })
         };
-        let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, place()))?;
-        return Ok(Values::Boolean(table));
+        let (low, high) = (bound(min)?, bound(max)?);
+        if low > high {
+            return Err(above());
+        }
+        if !(high - low).is_finite() {
+            return Err(max.error(path, "a span that is no finite number", "give closer bounds"));
+        }
+        return Ok(Values::Reals { min: low, width: high - low });
     }
-    Ok(Values::Choice {
-        table,
-        dictionary: Dictionary { entries: entries.into_iter().map(|e| e.0).collect() },
+    let (low, high) = (whole_of(kind, min, path)?, whole_of(kind, max, path)?);
+    if low > high {
+        return Err(above());
+    }
+    let span = high.wrapping_sub(low) as u128;
+    Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
+        // A span of 2^64 wraps to 0, which means it.
+        true => Values::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
+        false => Values::Wide { min: low, span: span.wrapping_add(1) },
     })
 }
 
-/// A value of the spec as PLAIN encoding has it, or what is wrong with it and what would be right.
-fn plain(kind: TypeSpec, value: &toml::Value) -> Result<Vec<u8>, (String, &'static str)> {
-    use toml::Value;
-    let wrong = |advice| Err((format!("{value} is no {}", kind.name()), advice));
-    match (kind, value) {
-        (TypeSpec::String, Value::String(s)) => Ok(s.clone().into_bytes()),
-        (TypeSpec::Boolean, Value::Boolean(b)) => Ok(vec![u8::from(*b)]),
-        (TypeSpec::Int32, Value::Integer(i)) => match i32::try_from(*i) {
-            Ok(i) => Ok(i.to_le_bytes().to_vec()),
-            Err(_) => wrong("give a whole number from -2147483648 to 2147483647"),
-        },
-        (TypeSpec::Int64, Value::Integer(i)) => Ok(i.to_le_bytes().to_vec()),
-        (TypeSpec::Float | TypeSpec::Double, Value::Float(_) | Value::Integer(_)) => {
-            let value = value.as_float().or(value.as_integer().map(|i| i as f64)).unwrap_or_default();
-            Ok(match kind {
-                TypeSpec::Float => (value as f32).to_le_bytes().to_vec(),
-                _ => value.to_le_bytes().to_vec(),
-            })
+fn reference(node: Node<'_>, around: &mut Surroundings<'_>) -> Result<Values, Error> {
+    let path = around.path;
+    let (to, rows, s) = match node.string() {
+        Some(to) => (to, None, 1.0),
+        None => {
+            let table = node.table(path, "ref", &["to", "rows", "s"])?;
+            let to = table.need("to", path, "ref")?;
+            let Some(name) = to.string() else {
+                let what = format!("`to = {}`", to.described());
+                return Err(to.error(path, what, "name a dataset and its key, like \"orders.id\""));
+            };
+            let rows = table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?;
+            let s = table.get("s").map_or(Ok(1.0), |node| exponent(node, path))?;
+            (name, rows, s)
         }
-        (TypeSpec::Date, Value::Datetime(d)) => match (civil::days(d), d.time) {
-            (Some(days), None) => Ok(days.to_le_bytes().to_vec()),
-            _ => wrong("give a date like 2024-02-29"),
-        },
-        (TypeSpec::Timestamp, Value::Datetime(d)) => match civil::microseconds(d) {
-            Some(micros) => Ok(micros.to_le_bytes().to_vec()),
-            None => wrong("give a time like 2024-02-29T12:00:00, without a zone"),
-        },
-        (TypeSpec::String, _) => wrong("give a string in quotes"),
-        (TypeSpec::Boolean, _) => wrong("give true or false"),
-        (TypeSpec::Date, _) => wrong("give a date like 2024-02-29"),
-        (TypeSpec::Timestamp, _) => wrong("give a time like 2024-02-29T12:00:00"),
-        _ => wrong("give a number"),
+    };
+    let (key, said) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
+    let Some(rows) = rows.or(said) else {
+        let what = format!("how many rows the dataset of {to} has is not known");
+        let advice =
+            format!("write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or `rows` in that dataset's spec");
+        return Err(node.error(path, what, advice));
+    };
+    match &key {
+        ReferencedKey::Unique(_) => text_only("a unique key", node, around)?,
+        ReferencedKey::Sequence { start, step } => {
+            let last = step.checked_mul(rows as i128 - 1).and_then(|n| n.checked_add(*start));
+            let (low, high) = around.kind.range();
+            let inside = |n: &i128| (low..=high).contains(n);
+            if !(around.kind.is_whole() && inside(start) && last.as_ref().is_some_and(inside)) {
+                let what = format!("the keys of {to} do not fit a {}", around.kind.name());
+                return Err(node.error(path, what, "give the field the type of the key"));
+            }
+        }
     }
-}
-
-/// The integer that `plain` made.
-fn integer(entry: &[u8]) -> i64 {
-    match *entry {
-        [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
-        [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
-        _ => 0,
-    }
-}
-
-/// The real number that `plain` made.
-fn real(kind: TypeSpec, entry: &[u8]) -> f64 {
-    match (kind, entry) {
-        (TypeSpec::Float, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]).into(),
-        (_, &[a, b, c, d, e, f, g, h]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
-        _ => 0.0,
-    }
+    let ranks = Ranks::new(rows, s)
+        .ok_or_else(|| node.error(path, format!("a reference with s = {s}"), "give an s from 0 to 100"))?;
+    Ok(Values::Reference(Reference { ranks, key }))
 }

@@ -64,6 +64,15 @@ impl Weights {
         std::hint::select_unpredictable(rest < threshold, cell, alias)
     }
 
+    /// The index that 64 uniform bits stand for: exact where the table is so large that 32 bits
+    /// leave few for the choice within a cell.
+    #[inline(always)]
+    pub(crate) fn pick_fine(&self, draw: u64) -> u32 {
+        let (cell, _) = scale32((draw >> 32) as u32, self.cells.len() as u32);
+        let (threshold, alias) = self.cells[cell as usize];
+        std::hint::select_unpredictable((draw as u32) < threshold, cell, alias)
+    }
+
     /// The probability of each index.
     pub(crate) fn probabilities(&self) -> &[f64] {
         &self.probabilities

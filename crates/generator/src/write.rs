@@ -112,7 +112,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         return Err(Error::spec(what, place, "give a directory, or ask for one file"));
     }
     let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
-    let identity = (dataset.name(), dataset.spec_sum());
+    let identity = (dataset.name(), ContentSum(dataset.spec_hash()));
     let partition_by = job.partition_by.as_deref();
     let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
     let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };

@@ -12,5 +12,5 @@ fn the_example_of_the_dataset_documentation_is_valid() {
         Dataset::from_toml(spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
         examples += 1;
     }
-    assert_eq!(examples, 1);
+    assert!(examples > 0);
 }

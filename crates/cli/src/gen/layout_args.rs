@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use sawmill_generator::{Dataset, Existing, FileOptions, Layout, Part, RowSize};
+use sawmill_generator::{Dataset, Existing, FileOptions, Layout, PAGE_ROWS, Part, RowSize};
 use sawmill_profile::parse_bytes;
 
 use crate::error::Error;
@@ -72,10 +72,9 @@ impl LayoutArgs {
             (None, None) => size.row_group_rows(),
         };
         let layout = layout.with_row_group_rows(group)?;
-        Ok(match self.page_rows {
-            Some(rows) => layout.with_page_rows(rows)?,
-            None => layout,
-        })
+        // The rows of a page are drawn together, for all columns: of wide rows fewer.
+        let page = self.page_rows.unwrap_or_else(|| PAGE_ROWS.min(size.row_group_rows()));
+        Ok(layout.with_page_rows(page)?)
     }
 
     pub(crate) fn existing(&self) -> Existing {

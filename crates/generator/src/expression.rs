@@ -1,0 +1,401 @@
+//! Formulas over earlier fields of the record: `"start + lognormal(3h, 0.5)"`.
+//!
+//! ```text
+//! sum     = product (("+" | "-") product)*
+//! product = factor (("*" | "/" | "%") factor)*
+//! factor  = number | duration | field | function "(" sum ("," sum)* ")" | "(" sum ")" | "-" factor
+//! ```
+//!
+//! Whole numbers stay whole under `+`, `-` and `*`; times keep their ticks, and a real number added
+//! to one is rounded. A value is null where a field that it uses is.
+
+use rand_distr::{Distribution as _, Exp, LogNormal, Normal};
+
+use crate::distribution::duration_ticks;
+use crate::logical_type::LogicalType;
+use crate::rng::{Sequence, unit_interval};
+
+/// Most characters of an expression.
+const LONGEST: usize = 1000;
+
+/// Deepest nesting of parentheses.
+const DEEPEST: usize = 32;
+
+/// A field that an expression uses.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Operand {
+    /// Its position among the columns.
+    pub leaf: usize,
+    /// Its type.
+    pub kind: LogicalType,
+    /// Lists around it: the greatest repetition level of its entries.
+    pub repetition: u8,
+    /// Whether it can be null where the expression's field is there.
+    pub nullable: bool,
+}
+
+/// A number in an expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    pub(crate) fn real(self) -> f64 {
+        match self {
+            Number::Whole(n) => n as f64,
+            Number::Real(v) => v,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Function {
+    Uniform,
+    Normal,
+    LogNormal,
+    Exponential,
+    Least,
+    Greatest,
+    Abs,
+    Floor,
+    Round,
+    Sqrt,
+    Exp,
+    Ln,
+}
+
+/// Names, numbers of arguments and functions.
+const FUNCTIONS: &[(&str, usize, Function)] = &[
+    ("uniform", 2, Function::Uniform),
+    ("normal", 2, Function::Normal),
+    ("lognormal", 2, Function::LogNormal),
+    ("exponential", 1, Function::Exponential),
+    ("min", 2, Function::Least),
+    ("max", 2, Function::Greatest),
+    ("abs", 1, Function::Abs),
+    ("floor", 1, Function::Floor),
+    ("round", 1, Function::Round),
+    ("sqrt", 1, Function::Sqrt),
+    ("exp", 1, Function::Exp),
+    ("ln", 1, Function::Ln),
+];
+
+#[derive(Clone, Debug)]
+enum Node {
+    Number(Number),
+    /// Index into the operands.
+    Field(usize),
+    Negated(Box<Node>),
+    Binary(u8, Box<Node>, Box<Node>),
+    Call(Function, Vec<Node>),
+}
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Expression {
+    node: Node,
+    pub operands: Vec<Operand>,
+    pub text: String,
+}
+
+type Wrong = (String, String);
+
+impl Expression {
+    /// Parses `text` for a field of type `kind`; `resolve` finds the fields it names. The error is
+    /// what is wrong and what to do.
+    pub(crate) fn parse(
+        text: &str,
+        kind: &LogicalType,
+        resolve: &mut dyn FnMut(&str) -> Result<Operand, Wrong>,
+    ) -> Result<Self, Wrong> {
+        if text.len() > LONGEST {
+            return Err(("an expression that is too long".into(), format!("at most {LONGEST} bytes")));
+        }
+        let mut parser = Parser { text, at: 0, kind, resolve, operands: Vec::new(), depth: 0 };
+        let node = parser.sum()?;
+        parser.space();
+        if parser.at < text.len() {
+            return Err(parser.unexpected());
+        }
+        Ok(Expression { node, operands: parser.operands, text: text.to_owned() })
+    }
+
+    /// Its value where the operands are `fields`; random functions draw from `random`.
+    pub(crate) fn value(&self, fields: &[Number], random: &mut Sequence) -> Number {
+        evaluate(&self.node, fields, random)
+    }
+}
+
+fn evaluate(node: &Node, fields: &[Number], random: &mut Sequence) -> Number {
+    use Number::{Real, Whole};
+    match node {
+        Node::Number(number) => *number,
+        Node::Field(i) => fields.get(*i).copied().unwrap_or(Whole(0)),
+        Node::Negated(of) => match evaluate(of, fields, random) {
+            Whole(n) => Whole(n.saturating_neg()),
+            Real(v) => Real(-v),
+        },
+        Node::Binary(operator, left, right) => {
+            let (left, right) = (evaluate(left, fields, random), evaluate(right, fields, random));
+            match (operator, left, right) {
+                (b'+', Whole(a), Whole(b)) => Whole(a.saturating_add(b)),
+                (b'-', Whole(a), Whole(b)) => Whole(a.saturating_sub(b)),
+                (b'*', Whole(a), Whole(b)) => Whole(a.saturating_mul(b)),
+                (b'%', Whole(a), Whole(b)) if b != 0 => Whole(a.wrapping_rem_euclid(b)),
+                // A large whole number, such as a time, keeps all its digits.
+                (b'+', Whole(a), Real(b)) | (b'+', Real(b), Whole(a)) if a.abs() > 1 << 40 => {
+                    Whole(a.saturating_add(b.round() as i128))
+                }
+                (b'-', Whole(a), Real(b)) if a.abs() > 1 << 40 => Whole(a.saturating_sub(b.round() as i128)),
+                (b'+', a, b) => Real(a.real() + b.real()),
+                (b'-', a, b) => Real(a.real() - b.real()),
+                (b'*', a, b) => Real(a.real() * b.real()),
+                (b'/', a, b) => Real(a.real() / b.real()),
+                (_, a, b) => Real(a.real().rem_euclid(b.real())),
+            }
+        }
+        Node::Call(function, arguments) => {
+            let argument = |i: usize, random: &mut Sequence| {
+                arguments.get(i).map_or(Whole(0), |node| evaluate(node, fields, random))
+            };
+            let first = argument(0, random);
+            let second = argument(1, random);
+            let (a, b) = (first.real(), second.real());
+            match function {
+                Function::Uniform => Real(a + (b - a) * unit_interval(random.next())),
+                Function::Normal => Real(Normal::new(a, b).map_or(a, |d| d.sample(random))),
+                Function::LogNormal => Real(LogNormal::new(a.ln(), b).map_or(a, |d| d.sample(random))),
+                Function::Exponential => Real(Exp::new(1.0 / a).map_or(a, |d| d.sample(random))),
+                Function::Least => {
+                    if a <= b {
+                        first
+                    } else {
+                        second
+                    }
+                }
+                Function::Greatest => {
+                    if a >= b {
+                        first
+                    } else {
+                        second
+                    }
+                }
+                Function::Abs => match first {
+                    Whole(n) => Whole(n.saturating_abs()),
+                    Real(v) => Real(v.abs()),
+                },
+                Function::Floor => Real(a.floor()),
+                Function::Round => Real(a.round()),
+                Function::Sqrt => Real(a.sqrt()),
+                Function::Exp => Real(a.exp()),
+                Function::Ln => Real(a.ln()),
+            }
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    kind: &'a LogicalType,
+    resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Wrong>,
+    operands: Vec<Operand>,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn space(&mut self) {
+        while self.text[self.at..].starts_with([' ', '\t', '\n']) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        self.space();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn unexpected(&mut self) -> Wrong {
+        let what = match self.text[self.at..].chars().next() {
+            Some(c) => format!("unexpected {c:?} at character {} of the expression", self.at + 1),
+            None => "the expression ends too early".to_owned(),
+        };
+        (what, "write a formula like \"start + lognormal(3h, 0.5)\"".to_owned())
+    }
+
+    /// What starts here as long as `belongs` holds.
+    fn take(&mut self, belongs: impl Fn(char) -> bool) -> &str {
+        let start = self.at;
+        let rest = &self.text[start..];
+        self.at += rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+        &self.text[start..self.at]
+    }
+
+    fn sum(&mut self) -> Result<Node, Wrong> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err((format!("parentheses more than {DEEPEST} deep"), "flatten the formula".into()));
+        }
+        let mut left = self.product()?;
+        while let Some(operator @ (b'+' | b'-')) = self.peek() {
+            self.at += 1;
+            left = Node::Binary(operator, Box::new(left), Box::new(self.product()?));
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Node, Wrong> {
+        let mut left = self.factor()?;
+        while let Some(operator @ (b'*' | b'/' | b'%')) = self.peek() {
+            self.at += 1;
+            left = Node::Binary(operator, Box::new(left), Box::new(self.factor()?));
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self) -> Result<Node, Wrong> {
+        match self.peek() {
+            Some(b'-') => {
+                self.at += 1;
+                self.depth += 1;
+                if self.depth > DEEPEST {
+                    return Err(("too many signs".into(), "flatten the formula".into()));
+                }
+                let negated = Node::Negated(Box::new(self.factor()?));
+                self.depth -= 1;
+                Ok(negated)
+            }
+            Some(b'(') => {
+                self.at += 1;
+                let inner = self.sum()?;
+                self.close()?;
+                Ok(inner)
+            }
+            Some(b'0'..=b'9' | b'.') => self.number(),
+            Some(c) if c.is_ascii_alphabetic() || c == b'_' || c >= 0x80 => self.name(),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn close(&mut self) -> Result<(), Wrong> {
+        match self.peek() {
+            Some(b')') => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn number(&mut self) -> Result<Node, Wrong> {
+        let digits = self.take(|c| c.is_ascii_digit() || c == '.' || c == '_').replace('_', "");
+        let unit = self.take(|c| c.is_ascii_alphabetic()).to_owned();
+        if !unit.is_empty() {
+            let Some(per_day) = self.kind.ticks_per_day() else {
+                let what = format!("the duration {digits}{unit} in a field of type {}", self.kind.name());
+                return Err((what, "durations belong to dates, times and timestamps".into()));
+            };
+            let ticks = duration_ticks(&format!("{digits}{unit}"), per_day).ok_or_else(|| {
+                (format!("{digits}{unit} is no duration"), "use ns, us, ms, s, min, h, d or w".to_owned())
+            })?;
+            let whole = ticks.fract() == 0.0 && ticks.abs() < 1e18;
+            return Ok(Node::Number(if whole { Number::Whole(ticks as i128) } else { Number::Real(ticks) }));
+        }
+        if let Ok(whole) = digits.parse::<i64>() {
+            return Ok(Node::Number(Number::Whole(whole.into())));
+        }
+        match digits.parse::<f64>() {
+            Ok(real) => Ok(Node::Number(Number::Real(real))),
+            Err(_) => Err((format!("{digits:?} is no number"), "write numbers like 3 or 0.5".into())),
+        }
+    }
+
+    fn name(&mut self) -> Result<Node, Wrong> {
+        let name = self.take(|c| c.is_alphanumeric() || c == '_' || c == '.').to_owned();
+        if self.peek() != Some(b'(') {
+            let operand = (self.resolve)(&name)?;
+            let known = self.operands.iter().position(|o| o.leaf == operand.leaf);
+            let index = known.unwrap_or_else(|| {
+                self.operands.push(operand);
+                self.operands.len() - 1
+            });
+            return Ok(Node::Field(index));
+        }
+        let Some((_, count, function)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
+            let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
+            return Err((format!("there is no function {name}"), format!("use {}", names.join(", "))));
+        };
+        self.at += 1;
+        let mut arguments = vec![self.sum()?];
+        while self.peek() == Some(b',') {
+            self.at += 1;
+            arguments.push(self.sum()?);
+        }
+        self.close()?;
+        if arguments.len() != *count {
+            let what = format!("{} arguments for {name}", arguments.len());
+            return Err((what, format!("{name} takes {count}")));
+        }
+        Ok(Node::Call(*function, arguments))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str, kind: &LogicalType) -> Result<Expression, Wrong> {
+        Expression::parse(text, kind, &mut |name| match name {
+            "a" | "b.c" => {
+                let leaf = usize::from(name != "a");
+                Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false })
+            }
+            _ => Err((format!("no field {name}"), String::new())),
+        })
+    }
+
+    fn value(text: &str, fields: &[Number]) -> Number {
+        parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1))
+    }
+
+    #[test]
+    fn operators_bind_as_in_arithmetic() {
+        let fields = [Number::Whole(7), Number::Real(0.5)];
+        assert_eq!(value("1 + 2 * 3", &[]), Number::Whole(7));
+        assert_eq!(value("(1 + 2) * -3", &[]), Number::Whole(-9));
+        assert_eq!(value("7 / 2 - 1", &[]), Number::Real(2.5));
+        assert_eq!(value("a % 4 + b.c", &fields), Number::Real(3.5));
+        assert_eq!(value("max(a, 9) - min(1, 2)", &fields), Number::Whole(8));
+        assert_eq!(value("round(2.6) + abs(-1)", &[]), Number::Real(4.0));
+    }
+
+    #[test]
+    fn times_keep_their_ticks() {
+        let expression = Expression::parse(
+            "a + 1h + uniform(0, 0)",
+            &LogicalType::Timestamp { unit: crate::logical_type::Unit::Nanoseconds, zone: None },
+            &mut |_| Ok(Operand { leaf: 0, kind: LogicalType::Date, repetition: 0, nullable: false }),
+        );
+        let at = Number::Whole(1_700_000_000_000_000_001);
+        let end = expression.unwrap().value(&[at], &mut Sequence::new(3));
+        assert_eq!(end, Number::Whole(1_700_003_600_000_000_001));
+    }
+
+    #[test]
+    fn a_wrong_expression_says_where() {
+        let wrong = |text: &str| parsed(text, &LogicalType::Double).unwrap_err().0;
+        assert!(wrong("1 +").contains("ends too early"));
+        assert!(wrong("1 + * 2").contains("character 5"));
+        assert!(wrong("x + 1").contains("no field x"));
+        assert!(wrong("sin(1)").contains("no function sin"));
+        assert!(wrong("normal(1)").contains("1 arguments"));
+        assert!(wrong("3h").contains("duration"));
+        assert!(wrong(&"(".repeat(50)).contains("deep"));
+        assert!(wrong(&format!("1{}", "-".repeat(60))).contains("signs"));
+        assert!(wrong("1 2").contains("unexpected"));
+        assert!(wrong("é(").contains("no function"));
+    }
+}

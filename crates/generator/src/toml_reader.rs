@@ -1,0 +1,223 @@
+//! Reading a TOML file with the place of everything that stands in it.
+//!
+//! A [`Node`] is a value with its position in the text; a [`Table`] is a node that has been checked
+//! for unknown keys. Every error of a spec is made here, so that all of them name line, column and
+//! the path of the field.
+
+use toml::de::{DeTable, DeValue};
+use toml::value::Datetime;
+
+use crate::error::Error;
+
+/// A value of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node<'a> {
+    value: &'a DeValue<'a>,
+    /// Byte offset of its first character.
+    start: usize,
+    text: &'a str,
+}
+
+/// A table of the file, whose keys are all known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<'a> {
+    table: &'a DeTable<'a>,
+    start: usize,
+    text: &'a str,
+}
+
+/// "line 3, column 7" of a byte offset.
+pub(crate) fn position(text: &str, offset: usize) -> String {
+    let before = text.get(..offset.min(text.len())).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+    format!("line {line}, column {column}")
+}
+
+/// The path of a field as errors name it.
+pub(crate) fn shown(path: &str) -> String {
+    if path.is_empty() { "the record".to_owned() } else { format!("field {path}") }
+}
+
+fn error_at(
+    text: &str,
+    start: usize,
+    path: &str,
+    what: impl Into<String>,
+    advice: impl Into<String>,
+) -> Error {
+    Error::spec(what, format!("{}, {}", position(text, start), shown(path)), advice)
+}
+
+/// `` `a`, `b` and `c` ``.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+impl<'a> Node<'a> {
+    /// An error about this value of the field at `path`.
+    pub(crate) fn error(self, path: &str, what: impl Into<String>, advice: impl Into<String>) -> Error {
+        error_at(self.text, self.start, path, what, advice)
+    }
+
+    /// The table that this is, with keys among `allowed` alone. `of` says whose keys they are.
+    pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<Table<'a>, Error> {
+        let table = self.any_table(path, of)?;
+        table.check(path, of, allowed)?;
+        Ok(table)
+    }
+
+    /// The table that this is, with whatever keys.
+    pub(crate) fn any_table(self, path: &str, of: &str) -> Result<Table<'a>, Error> {
+        match self.value {
+            DeValue::Table(table) => Ok(Table { table, start: self.start, text: self.text }),
+            _ => {
+                Err(self.error(path, format!("{} where {of} is expected", self.described()), "give a table"))
+            }
+        }
+    }
+
+    pub(crate) fn is_table(self) -> bool {
+        self.value.is_table()
+    }
+
+    pub(crate) fn string(self) -> Option<&'a str> {
+        self.value.as_str()
+    }
+
+    pub(crate) fn boolean(self) -> Option<bool> {
+        self.value.as_bool()
+    }
+
+    pub(crate) fn datetime(self) -> Option<Datetime> {
+        self.value.as_datetime().copied()
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(self) -> Option<i128> {
+        let integer = self.value.as_integer()?;
+        i128::from_str_radix(integer.as_str(), integer.radix()).ok()
+    }
+
+    /// The digits of a number with a point, as they stand in the file.
+    pub(crate) fn float_text(self) -> Option<&'a str> {
+        self.value.as_float().map(|float| float.as_str())
+    }
+
+    /// Any number.
+    pub(crate) fn number(self) -> Option<f64> {
+        match self.float_text() {
+            Some(text) => text.parse().ok(),
+            None => self.integer().map(|integer| integer as f64),
+        }
+    }
+
+    pub(crate) fn array(self) -> Option<impl ExactSizeIterator<Item = Node<'a>>> {
+        let text = self.text;
+        let array = self.value.as_array()?;
+        Some(array.iter().map(move |v| Node { value: v.get_ref(), start: v.span().start, text }))
+    }
+
+    /// What it is, for messages: its text where that is short.
+    pub(crate) fn described(self) -> String {
+        match self.value {
+            DeValue::String(s) if s.len() <= 60 => format!("{s:?}"),
+            DeValue::Integer(i) => i.to_string(),
+            DeValue::Float(f) => f.to_string(),
+            DeValue::Boolean(b) => b.to_string(),
+            DeValue::Datetime(d) => d.to_string(),
+            other => format!("a value of type {}", other.type_str()),
+        }
+    }
+}
+
+impl<'a> Table<'a> {
+    /// The whole file.
+    pub(crate) fn root(table: &'a DeTable<'a>, text: &'a str) -> Self {
+        Table { table, start: 0, text }
+    }
+
+    /// Refuses keys that are not among `allowed`.
+    pub(crate) fn check(self, path: &str, of: &str, allowed: &[&str]) -> Result<(), Error> {
+        for key in self.table.keys() {
+            let name: &str = key.get_ref();
+            if !allowed.contains(&name) {
+                let what = format!("unknown key `{name}` of {of}");
+                return Err(error_at(
+                    self.text,
+                    key.span().start,
+                    path,
+                    what,
+                    format!("allowed there: {}", listed(allowed)),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn error(self, path: &str, what: impl Into<String>, advice: impl Into<String>) -> Error {
+        error_at(self.text, self.start, path, what, advice)
+    }
+
+    pub(crate) fn get(self, key: &str) -> Option<Node<'a>> {
+        let value = self.table.get(key)?;
+        Some(Node { value: value.get_ref(), start: value.span().start, text: self.text })
+    }
+
+    /// The value of `key`, or an error that asks for it.
+    pub(crate) fn need(self, key: &str, path: &str, of: &str) -> Result<Node<'a>, Error> {
+        self.get(key).ok_or_else(|| self.error(path, format!("{of} without `{key}`"), format!("add `{key}`")))
+    }
+
+    /// An error about a key itself, at its place.
+    pub(crate) fn key_error(
+        self,
+        key: &str,
+        path: &str,
+        what: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Error {
+        let start = self.table.keys().find(|k| k.get_ref() == key).map_or(self.start, |k| k.span().start);
+        error_at(self.text, start, path, what, advice)
+    }
+
+    /// Keys and values in the order of the keys' names.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, Node<'a>)> {
+        let text = self.text;
+        self.table.iter().map(move |(key, value)| {
+            let key: &str = key.get_ref();
+            (key, Node { value: value.get_ref(), start: value.span().start, text })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_what_is_allowed() {
+        let text = "a = 1\n  colour = 2\n";
+        let table = DeTable::parse(text).unwrap();
+        let root = Table::root(table.get_ref(), text);
+        let error = root.check("x.y", "a field", &["a", "b", "c"]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown key `colour` of a field - line 2, column 3, field x.y - allowed there: `a`, `b` and `c`"
+        );
+    }
+
+    #[test]
+    fn numbers_of_any_radix_are_read() {
+        let text = "a = 0xFF\nb = 1_000\nc = 2.5";
+        let table = DeTable::parse(text).unwrap();
+        let root = Table::root(table.get_ref(), text);
+        assert_eq!(root.get("a").unwrap().integer(), Some(255));
+        assert_eq!(root.get("b").unwrap().number(), Some(1000.0));
+        assert_eq!(root.get("c").unwrap().float_text(), Some("2.5"));
+    }
+}
