@@ -31,6 +31,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "arrow")]
+mod arrow_schema;
+#[cfg(feature = "arrow")]
+mod batches;
 mod bloom_filter;
 mod byte_stream_split;
 mod choice;
@@ -48,8 +52,10 @@ mod draw;
 mod encoding;
 mod error;
 mod existing;
+mod explain;
 mod expression;
 mod file_metadata;
+mod json_schema;
 mod kept;
 mod layout;
 mod lengths;
@@ -83,6 +89,8 @@ mod weights;
 mod wide;
 mod write;
 
+#[cfg(feature = "arrow")]
+pub use batches::Batches;
 pub use bloom_filter::BLOOM_FALSE_POSITIVES;
 pub use compression::Compression;
 pub use content_sum::ContentSum;
@@ -90,6 +98,8 @@ pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
 pub use encoding::{DICTIONARY_BYTES, Encoding};
 pub use error::{Error, ErrorKind};
 pub use existing::Existing;
+pub use explain::{ExplainedColumn, Explanation};
+pub use json_schema::json_schema;
 pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
 pub use manifest::{Manifest, ManifestFile};
 pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};

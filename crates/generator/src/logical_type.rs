@@ -287,11 +287,6 @@ impl LogicalType {
         matches!(self, LogicalType::Float16 | LogicalType::Float | LogicalType::Double)
     }
 
-    /// Whether its values are text in UTF-8.
-    pub(crate) fn is_text(&self) -> bool {
-        matches!(self, LogicalType::String | LogicalType::Enum | LogicalType::Json)
-    }
-
     pub(crate) fn is_temporal(&self) -> bool {
         matches!(
             self,
