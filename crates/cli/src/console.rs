@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use sawmill_profile::{Phase, format_rate};
+use sawmill_profile::{Phase, format_decimal_bytes, format_rate};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -122,8 +122,7 @@ impl Console {
         if !self.live() {
             return work();
         }
-        let style =
-            "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {rate}, {eta} left";
+        let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
         let bar = ProgressBar::new(rows).with_prefix(title.to_owned());
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
@@ -137,6 +136,7 @@ impl Console {
             let ticker = scope.spawn(|| {
                 while !done.load(Relaxed) {
                     bar.set_position(phase.rows());
+                    bar.set_message(format_decimal_bytes(phase.bytes()));
                     std::thread::park_timeout(TICK);
                 }
             });

@@ -135,7 +135,7 @@ fn make_files(
     let dataset = r#gen::dataset("contacts")?;
     console.step(&format!("generating {} contacts into {}", thousands(args.rows), directory.display()));
     let output = Output::Directory(directory.to_owned());
-    let job = GenJob { dataset: &dataset, layout, output: &output, seed: args.seed, threads: None };
+    let job = GenJob { seed: args.seed, ..GenJob::new(&dataset, layout, &output) };
     let (generated, _) = r#gen::generate(&job, profile, console, cancel)?;
     let phase = profile.phase("footers");
     let footers =

@@ -1,39 +1,67 @@
-//! `sawmill gen`: a dataset into Parquet files.
+//! `sawmill gen`: a dataset into Parquet files, and what else there is to do with a dataset.
+
+pub(crate) mod file_args;
+pub(crate) mod layout_args;
+mod spec;
 
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
-use sawmill_generator::{BUILT_IN, Dataset, Job, Layout, Output, WrittenFile, write};
+use clap::{Args, Subcommand};
+use sawmill_generator::{
+    BUILT_IN, ContentSum, Dataset, Existing, FileOptions, Job, Layout, Output, Part, WrittenFile, write,
+};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::r#gen::file_args::FileArgs;
+use crate::r#gen::layout_args::LayoutArgs;
 use crate::phases;
 
 /// Generate a synthetic nested dataset as Parquet files.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill gen contacts --rows 1000 --out sample.parquet --seed 7
-  sawmill gen contacts --print > my.toml   # a spec to edit
+  sawmill gen spec contacts > my.toml   # a spec to edit
   sawmill gen my.toml --rows 1M --out /tmp/mine
   sawmill gen contacts --rows 100M --out /dev/null   # as fast as rows can be made
+  sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
+  sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/big   # on the second of 8 machines
+  sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
-The same dataset, seed, rows, files and row groups give the same bytes, whatever the threads.")]
+The same dataset, seed, rows, files and options give the same bytes, whatever the threads, writers and
+parts; the same dataset and seed give the same rows, whatever the layout.
+A spec file that is named like a sub-command is given with its folder: ./spec"
+)]
+pub(crate) struct GenCommand {
+    #[command(subcommand)]
+    about: Option<AboutDataset>,
+    #[command(flatten)]
+    generate: Option<GenArgs>,
+}
+
+/// What is done with a dataset other than generating it.
+#[derive(Subcommand, Debug)]
+enum AboutDataset {
+    Spec(spec::SpecArgs),
+}
+
+/// What is to be generated, and how.
+#[derive(Args, Debug)]
 pub(crate) struct GenArgs {
     /// A built-in dataset (contacts) or a dataset spec (a TOML file).
     dataset: String,
-    /// Rows of the dataset, like 1000, 10M or 1.5B.
-    #[arg(long, default_value = "1M", value_parser = phases::count)]
-    rows: u64,
-    /// Files that they are spread over.
-    #[arg(long, default_value_t = 1)]
-    files: u32,
+    #[command(flatten)]
+    layout: LayoutArgs,
     /// A directory for the files (made if need be), a name ending in .parquet for one file, a
     /// device like /dev/null, or - for standard output.
     #[arg(long, short, default_value = ".")]
@@ -41,15 +69,14 @@ pub(crate) struct GenArgs {
     /// The seed of all draws.
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Rows of a row group, like 128000 or 1M.
-    #[arg(long, value_parser = phases::count)]
-    row_group_rows: Option<u64>,
     /// Threads that make row groups [default: one for each core].
     #[arg(long)]
     threads: Option<NonZeroUsize>,
     /// Print the dataset's spec instead of generating it.
     #[arg(long)]
     print: bool,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// What `--json` prints.
@@ -58,20 +85,18 @@ struct GenResult<'a> {
     dataset: &'a str,
     rows: u64,
     seed: u64,
+    sum: Option<ContentSum>,
     files: &'a [WrittenFile],
     phase: PhaseReport,
 }
 
 impl GenArgs {
-    /// What is to be generated, and how it is laid out.
-    pub(crate) fn dataset_and_layout(&self) -> Result<(Dataset, Layout), Error> {
+    /// What is to be generated, how it is laid out and how files are written.
+    pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
         let dataset = dataset(&self.dataset)?;
-        let layout = Layout::new(self.rows, self.files)?;
-        let layout = match self.row_group_rows {
-            Some(rows) => layout.with_row_group_rows(rows)?,
-            None => layout,
-        };
-        Ok((dataset, layout))
+        let options = self.files.options();
+        let layout = self.layout.layout(&dataset, &options, self.seed)?;
+        Ok((dataset, layout, options))
     }
 
     /// Where to, as the user says it.
@@ -79,58 +104,127 @@ impl GenArgs {
         &self.out
     }
 
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    pub(crate) fn threads(&self) -> Option<NonZeroUsize> {
-        self.threads
-    }
-
     /// Whether only the spec is asked for.
     pub(crate) fn prints(&self) -> bool {
         self.print
     }
+
+    /// The generation of what [`GenArgs::plan`] says.
+    pub(crate) fn job<'a>(
+        &self,
+        (dataset, layout, options): &'a (Dataset, Layout, FileOptions),
+        output: &'a Output,
+    ) -> GenJob<'a> {
+        GenJob {
+            seed: self.seed,
+            threads: self.threads,
+            options: options.clone(),
+            writers: self.layout.writers,
+            part: self.layout.part,
+            partition_by: self.layout.partition_by.clone(),
+            existing: self.layout.existing(),
+            ..GenJob::new(dataset, layout, output)
+        }
+    }
 }
 
-pub(crate) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(command: &GenCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    match (&command.about, &command.generate) {
+        (Some(AboutDataset::Spec(args)), _) => spec::run(args, console),
+        (None, Some(args)) => run_generate(args, console, cancel),
+        // Without a sub-command clap asks for the dataset.
+        (None, None) => Err(Error::usage("no dataset", "sawmill gen", "name one, for example contacts")),
+    }
+}
+
+fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if args.print {
         let spec = spec_text(&args.dataset)?;
         return console.result(&spec, || spec.clone());
     }
-    let (dataset, layout) = args.dataset_and_layout()?;
-    let output = Output::from_path(&args.out);
+    let output = output(&args.out)?;
+    if !matches!(output, Output::Directory(_)) && args.layout.existing() == Existing::Resume {
+        let advice = "a single file is made again; give a directory, or leave --resume out";
+        return Err(Error::usage("there is nothing to resume", args.out.display().to_string(), advice));
+    }
+    let plan = args.plan()?;
     let profile = Profile::new();
-    let job = GenJob {
-        dataset: &dataset,
-        layout: &layout,
-        output: &output,
-        seed: args.seed,
-        threads: args.threads,
-    };
-    let (files, phase) = generate(&job, &profile, console, cancel)?;
+    let generated = generate(&args.job(&plan, &output), &profile, console, cancel);
+    let (files, phase) = generated.map_err(|error| resumable(error, &output))?;
+    let sum = content_sum(&files, &output);
+    let said = || summary(&files, sum, &phase, &args.out);
     if output == Output::Stdout {
         // The stream of rows has the standard output.
-        console.step(&summary(&files, &phase, &args.out));
+        console.step(&said());
         return Ok(());
     }
     let result = GenResult {
-        dataset: dataset.name(),
-        rows: args.rows,
+        dataset: plan.0.name(),
+        rows: files.iter().map(|file| file.rows).sum(),
         seed: args.seed,
+        sum,
         files: &files,
         phase: phase.clone(),
     };
-    console.result(&result, || summary(&files, &phase, &args.out) + "\n")
+    console.result(&result, || said() + "\n")
 }
 
-/// What is to be generated, and where to.
+/// Where files go, as a user says it.
+fn output(path: &Path) -> Result<Output, Error> {
+    let text = path.to_string_lossy();
+    if let Some((scheme, _)) = text.split_once("://") {
+        return Err(Error::usage(
+            format!("files cannot be written to {scheme}://"),
+            text.as_ref(),
+            "write into a directory and copy the files from there",
+        ));
+    }
+    Ok(Output::from_path(path))
+}
+
+/// The error of a run whose finished files stay, with how to go on from them.
+fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
+    use sawmill_generator::ErrorKind;
+    let (kind, what, place, advice) = (error.kind(), error.what(), error.place(), error.advice());
+    let converted = Error::from(error);
+    match (kind, output) {
+        (ErrorKind::Io | ErrorKind::Cancelled, Output::Directory(_)) => {
+            Error::new(converted.exit(), what, place, advice + "; --resume keeps the files that are whole")
+        }
+        _ => converted,
+    }
+}
+
+/// What is to be generated, and where to. [`GenJob::new`] fills in the rest.
 pub(crate) struct GenJob<'a> {
     pub dataset: &'a Dataset,
     pub layout: &'a Layout,
     pub output: &'a Output,
+    pub options: FileOptions,
     pub seed: u64,
     pub threads: Option<NonZeroUsize>,
+    pub writers: Option<NonZeroUsize>,
+    pub part: Part,
+    pub partition_by: Option<String>,
+    pub existing: Existing,
+}
+
+impl<'a> GenJob<'a> {
+    /// All files of `layout`, as they are written unasked.
+    pub(crate) fn new(dataset: &'a Dataset, layout: &'a Layout, output: &'a Output) -> Self {
+        GenJob {
+            dataset,
+            layout,
+            output,
+            options: FileOptions::default(),
+            seed: 42,
+            threads: None,
+            writers: None,
+            part: Part::WHOLE,
+            partition_by: None,
+            existing: Existing::default(),
+        }
+    }
 }
 
 /// Generates under a progress bar.
@@ -139,26 +233,54 @@ pub(crate) fn generate(
     profile: &Profile,
     console: Console,
     cancel: &AtomicBool,
-) -> Result<(Vec<WrittenFile>, PhaseReport), Error> {
+) -> Result<(Vec<WrittenFile>, PhaseReport), sawmill_generator::Error> {
     let threads =
         job.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-    console.detail(|| format!("{threads} threads, row groups of {} rows", job.layout.row_group_rows));
+    console.detail(|| {
+        let (files, rows) = (job.layout.files, job.layout.row_group_rows);
+        format!("{threads} threads, {files} files, row groups of {rows} rows")
+    });
     let phase = profile.phase("generate");
-    let files = console.with_bar("generate", job.layout.rows, &phase, || {
+    let files = console.with_bar("generate", job.layout.part_rows(job.part), &phase, || {
         write(
             job.dataset,
-            &Job { layout: job.layout, output: job.output, seed: job.seed, threads, phase: &phase, cancel },
+            &Job {
+                options: job.options.clone(),
+                seed: job.seed,
+                threads,
+                writers: job.writers,
+                part: job.part,
+                partition_by: job.partition_by.clone(),
+                existing: job.existing,
+                ..Job::new(job.layout, job.output, &phase, cancel)
+            },
         )
     })?;
     Ok((files, phase.finish()))
 }
 
-fn summary(files: &[WrittenFile], phase: &PhaseReport, out: &Path) -> String {
+/// The sum over all files: that of the manifest of a directory.
+fn content_sum(files: &[WrittenFile], output: &Output) -> Option<ContentSum> {
+    let Output::Directory(directory) = output else { return files.first().and_then(|file| file.sum) };
+    let named: Option<Vec<(String, ContentSum)>> = files
+        .iter()
+        .map(|file| {
+            let name = file.path.strip_prefix(directory).ok()?;
+            Some((name.to_string_lossy().into_owned(), file.sum?))
+        })
+        .collect();
+    named.map(|named| ContentSum::of_files(named.iter().map(|(name, sum)| (name.as_str(), *sum))))
+}
+
+fn summary(files: &[WrittenFile], sum: Option<ContentSum>, phase: &PhaseReport, out: &Path) -> String {
     let what = match files {
         [_] => "1 file".to_owned(),
         files => format!("{} files", files.len()),
     };
-    format!("{what} in {}: {}", out.display(), phases::summary(phase))
+    let kept = files.iter().filter(|file| file.kept).count();
+    let kept = if kept > 0 { format!(" ({kept} were there)") } else { String::new() };
+    let sum = sum.map_or_else(String::new, |sum| format!("\ncontent sum {sum}"));
+    format!("{what}{kept} in {}: {}{sum}", out.display(), phases::summary(phase))
 }
 
 /// The dataset that a user means by `name`: a built-in one, or the spec in a file.

@@ -64,7 +64,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Demo(demo::DemoArgs),
-    Gen(r#gen::GenArgs),
+    Gen(r#gen::GenCommand),
     Footer(footer::FooterArgs),
     Load(load::LoadArgs),
     Verify(verify::VerifyArgs),

@@ -1,41 +1,44 @@
 //! A column chunk in the making: leaf buffers in, encoded pages and what the footer says of them
 //! out.
 //!
-//! A page's body is encoded where it will stay; its header, whose size depends on the body's, is
-//! put right before it, into room left for it. A finished chunk is therefore a list of pieces of
-//! one buffer, written with one gathering write.
+//! A page's body is encoded where it will stay (or compressed to there); its header, whose size
+//! depends on the body's, is put right before it, into room left for it. A finished chunk is therefore
+//! a list of pieces of one buffer, written with one gathering write.
 
 use std::ops::Range;
 
-use crate::dataset::{Field, Leaf};
-use crate::levels::{bit_width, encode, encode_indices};
-use crate::logical_type::Physical;
+use sawmill_profile::span;
+
+use crate::bloom_filter::Hashes;
+use crate::dictionary_page::DictionaryPage;
+use crate::encoding::Encoding;
+use crate::error::Error;
+use crate::file_metadata::statistics;
+use crate::levels::{bit_width, encode_indices};
+use crate::options::{ColumnPlan, PageVersion};
+use crate::page_header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
+use crate::page_maker::PageMaker;
+use crate::page_rows::PageRows;
 use crate::person_name;
-use crate::shred::LeafBuffer;
+use crate::physical::physical;
 use crate::statistics::Bounds;
 use crate::thrift::structure;
-use crate::value_buffer::{PhysicalBuffer, ValueBuffer};
+use crate::value_buffer::ValueBuffer;
 
-/// Room left for a page header: the longest one written here takes 34 bytes.
-const HEADER_ROOM: usize = 40;
+/// Largest body of a page, whose size its header says in 31 bits.
+const MOST_BODY: usize = i32::MAX as usize - 1024;
 
-/// Encodings (`parquet.thrift`, `Encoding`).
-pub(crate) const PLAIN: i32 = 0;
-pub(crate) const RLE: i32 = 3;
-pub(crate) const RLE_DICTIONARY: i32 = 8;
-
-/// Page types (`parquet.thrift`, `PageType`).
-const DATA_PAGE: i32 = 0;
-const DICTIONARY_PAGE: i32 = 2;
-
-/// One data page, as the page indexes describe it.
+/// One data page, as footer and page indexes describe it.
 #[derive(Debug)]
 pub(crate) struct PageSummary {
     /// Header and body.
     pub bytes: usize,
     pub rows: usize,
+    pub encoding: Encoding,
     pub nulls: u64,
     pub bounds: Option<Bounds>,
+    /// Whether it has entries and all of them are null.
+    pub all_null: bool,
     /// Bytes of the strings in it, for byte array columns.
     pub string_bytes: u64,
     /// For each level the entries that have it; empty where the column has no such levels.
@@ -54,6 +57,16 @@ pub(crate) struct ColumnChunk {
     pub pages: Vec<PageSummary>,
     /// Entries: values and nulls.
     pub entries: u64,
+    /// Bytes of all pages as if they were not compressed.
+    pub raw_bytes: usize,
+    /// The Bloom filter with its header; empty without one.
+    pub bloom: Vec<u8>,
+    hashes: Hashes,
+    dictionary: DictionaryPage,
+    /// Bytes of the last page's body before compression.
+    last_body: usize,
+    /// The dictionary has become too large: pages are plain from here on.
+    without_dictionary: bool,
 }
 
 impl ColumnChunk {
@@ -64,6 +77,11 @@ impl ColumnChunk {
         self.dictionary_bytes = 0;
         self.pages.clear();
         self.entries = 0;
+        self.raw_bytes = 0;
+        self.bloom.clear();
+        self.hashes.clear();
+        self.dictionary.clear();
+        self.without_dictionary = false;
     }
 
     /// Bytes of all its pages.
@@ -71,85 +89,263 @@ impl ColumnChunk {
         self.pieces.iter().map(Range::len).sum()
     }
 
-    /// Its bytes, in order.
+    /// Its pages, in order.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().map(|piece| &self.buffer[piece.clone()])
     }
 
-    /// Appends the rows of `column` as one page. `repetition` is the encoded block of its
-    /// repetition levels and `repetition_histogram` counts them; both are empty without a list.
-    pub(crate) fn add_page(
-        &mut self,
-        field: &Field,
-        leaf: &Leaf,
-        column: &LeafBuffer,
-        rows: usize,
-        repetition: &[u8],
-        repetition_histogram: &[u64],
-    ) {
-        if let (ValueBuffer::Indices(_), true) = (&column.values, self.pages.is_empty()) {
-            self.dictionary_page(leaf.dictionary(), leaf.physical);
+    /// Appends `rows` as one page or, where that would be too large, as several.
+    ///
+    /// # Errors
+    /// When the codec fails, or one row alone takes more than a page can hold.
+    pub(crate) fn add_rows(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<(), Error> {
+        let limit = maker.plan.options.page_bytes as usize;
+        // As large as the page before, row by row.
+        let expected = self.pages.last().map_or(0, |last| self.last_body / last.rows.max(1) * rows.rows);
+        let size = if rows.rows > 1 && expected > limit {
+            expected
+        } else {
+            match self.add_page(maker, rows)? {
+                None => return Ok(()),
+                Some(size) => size,
+            }
+        };
+        let parts = size.div_ceil(limit).clamp(2, rows.rows);
+        for part in 0..parts {
+            let range = rows.rows * part / parts..rows.rows * (part + 1) / parts;
+            let cut = rows.cut(range);
+            self.add_rows(maker, &cut.rows())?;
         }
-        let body = self.buffer.len() + HEADER_ROOM;
-        self.buffer.resize(body, 0);
-        self.buffer.extend_from_slice(repetition);
-        let max = field.levels.definition;
-        let values = column.values.len();
-        let entries = if max == 0 { values } else { column.definition.len() };
-        if max > 0 {
-            level_block(&column.definition, max, &mut self.buffer);
-        }
-        let (encoding, string_bytes) = values_of(leaf, &column.values, &mut self.buffer);
-        let size = self.buffer.len() - body;
-        let mut header = Vec::with_capacity(HEADER_ROOM);
-        structure(&mut header, |w| {
-            w.i32(1, DATA_PAGE);
-            w.i32(2, size as i32);
-            w.i32(3, size as i32);
-            w.structure(5, |w| {
-                w.i32(1, entries as i32);
-                w.i32(2, encoding);
-                w.i32(3, RLE);
-                w.i32(4, RLE);
-            });
-        });
-        let piece = self.put_header(&header, body);
-        self.entries += entries as u64;
-        self.pages.push(PageSummary {
-            bytes: piece.len(),
-            rows,
-            nulls: (entries - values) as u64,
-            bounds: Bounds::of(leaf, &column.values),
-            string_bytes,
-            definition_histogram: if max == 0 { Vec::new() } else { histogram(&column.definition, max) },
-            repetition_histogram: repetition_histogram.to_vec(),
-        });
-        self.pieces.push(piece);
+        Ok(())
     }
 
-    fn dictionary_page(&mut self, dictionary: &[Vec<u8>], physical: Physical) {
+    /// Appends `rows` as one page, or returns the size of its body where that is more than a page
+    /// should have and the rows can be cut.
+    fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>, Error> {
+        let plan = maker.plan;
+        let (leaf, column) = (rows.leaf, plan.columns[rows.leaf.index]);
+        if column.sorted_dictionary && self.pages.is_empty() {
+            self.sorted_dictionary_page(maker, rows)?;
+        }
+        let bounds = match plan.chunk_statistics() {
+            true => Bounds::of(leaf, rows.values),
+            false => None,
+        };
+        let entries = rows.entries();
+        let nulls = entries - rows.values.len();
+        maker.statistics.clear();
+        if plan.header_statistics() {
+            structure(&mut maker.statistics, |w| statistics(w, nulls as i64, bounds.as_ref(), leaf));
+        }
+
+        let start = self.buffer.len();
+        let body = start + HEADER_ROOM + maker.statistics.len();
+        // Both out of their places, so that the encoders can use what is beside them.
+        let mut out = std::mem::take(&mut self.buffer);
+        let mut raw = std::mem::take(&mut maker.body);
+        out.resize(body, 0);
+        raw.clear();
+        let second = plan.options.page_version == PageVersion::V2;
+        let compresses = !maker.compressor.is_none();
+        // In version 1 levels are compressed with the values, in version 2 never.
+        let levels = if compresses && !second { &mut raw } else { &mut out };
+        let before = levels.len();
+        rows.repetition_block(!second, levels);
+        let repetition_bytes = levels.len() - before;
+        rows.definition_block(!second, levels);
+        let definition_bytes = levels.len() - before - repetition_bytes;
+        let values = if compresses { &mut raw } else { &mut out };
+        let (encoding, string_bytes) = self.encode_values(maker, rows, column, values);
+        let raw_size = out.len() - body + raw.len();
+        let too_large = raw_size > plan.options.page_bytes as usize && rows.rows > 1;
+        let mut compressed = false;
+        if !too_large && compresses {
+            let levels = out.len();
+            let _compressing = span("compress");
+            maker.compressor.compress(&raw, &mut out).map_err(|e| Error::page(&e, &rows.field.path))?;
+            compressed = true;
+            if second && out.len() - levels >= raw.len() {
+                // Version 2 may keep values that a codec does not make smaller.
+                out.truncate(levels);
+                out.extend_from_slice(&raw);
+                compressed = false;
+            }
+        }
+        maker.body = raw;
+        self.buffer = out;
+        if too_large {
+            self.buffer.truncate(start);
+            return Ok(Some(raw_size));
+        }
+        let stored = self.buffer.len() - body;
+        if raw_size.max(stored) > MOST_BODY {
+            let what = format!("one row takes {raw_size} bytes of a page");
+            let place = format!("column {}", rows.field.path);
+            return Err(Error::spec(what, place, "a page holds less than 2 GiB: make the values shorter"));
+        }
+
+        maker.header.clear();
+        let header = if second { data_page_v2 } else { data_page };
+        header(
+            &mut maker.header,
+            &DataPage {
+                size: BodySize { raw: raw_size, stored },
+                entries,
+                nulls,
+                rows: rows.rows,
+                encoding: encoding.id(),
+                definition_bytes,
+                repetition_bytes,
+                compressed,
+                statistics: plan.header_statistics().then_some(maker.statistics.as_slice()),
+            },
+        );
+        let piece = self.put_header(&maker.header, body);
+        self.last_body = raw_size;
+        self.raw_bytes += maker.header.len() + raw_size;
+        self.entries += entries as u64;
+        let (definition_histogram, repetition_histogram) = match plan.chunk_statistics() {
+            true => (rows.definition_histogram(), rows.repetition_histogram()),
+            false => Default::default(),
+        };
+        self.pages.push(PageSummary {
+            bytes: piece.len(),
+            rows: rows.rows,
+            encoding,
+            nulls: nulls as u64,
+            bounds,
+            all_null: entries > 0 && nulls == entries,
+            string_bytes,
+            definition_histogram,
+            repetition_histogram,
+        });
+        self.pieces.push(piece);
+        self.without_dictionary =
+            encoding == Encoding::Dictionary && self.dictionary.is_too_large() || self.without_dictionary;
+        Ok(None)
+    }
+
+    /// Appends values and returns their encoding and the bytes of strings among them.
+    fn encode_values(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        rows: &PageRows<'_>,
+        column: ColumnPlan,
+        out: &mut Vec<u8>,
+    ) -> (Encoding, u64) {
+        if column.bloom.is_none() {
+            // Straight from codes.
+            match (rows.values, rows.leaf.template()) {
+                (ValueBuffer::Names(codes), _) if column.encoding == Encoding::Plain => {
+                    return (Encoding::Plain, person_name::render_plain(codes, out) as u64);
+                }
+                (ValueBuffer::Ids(ids), Some(template)) if column.encoding == Encoding::Plain => {
+                    return (Encoding::Plain, template.render_plain(ids, out) as u64);
+                }
+                _ => {}
+            }
+        }
+        if column.bloom.is_some() || !column.sorted_dictionary {
+            let values = physical(rows.leaf, rows.values, &mut maker.physical);
+            if column.bloom.is_some() {
+                self.hashes.add(values);
+            }
+            if !column.sorted_dictionary {
+                let encoding = match column.encoding {
+                    Encoding::Dictionary if self.without_dictionary => Encoding::Plain,
+                    encoding => encoding,
+                };
+                if encoding == Encoding::Dictionary {
+                    maker.indices.clear();
+                    self.dictionary.indices(values, &mut maker.indices);
+                    let most = self.dictionary.len().saturating_sub(1) as u32;
+                    encode_indices(&maker.indices, bit_width(most), out);
+                } else {
+                    encoding.encode(values, out);
+                }
+                return (encoding, values.string_bytes() as u64);
+            }
+        }
+        let ValueBuffer::Indices(indices) = rows.values else {
+            debug_assert!(false, "a sorted dictionary without indices");
+            return (Encoding::Dictionary, 0);
+        };
+        let entries = rows.leaf.dictionary();
+        encode_indices(indices, bit_width(entries.len().saturating_sub(1) as u32), out);
+        let bytes = if !rows.leaf.is_byte_array() || !maker.plan.chunk_statistics() {
+            0
+        } else if entries.len() <= indices.len() {
+            maker.counts.clear();
+            maker.counts.resize(entries.len(), 0);
+            for index in indices {
+                maker.counts[*index as usize] += 1;
+            }
+            maker.counts.iter().zip(entries).map(|(n, entry)| n * entry.len() as u64).sum()
+        } else {
+            indices.iter().map(|i| entries[*i as usize].len() as u64).sum()
+        };
+        (Encoding::Dictionary, bytes)
+    }
+
+    /// Appends the dictionary of listed values, whose indices are drawn.
+    fn sorted_dictionary_page(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        rows: &PageRows<'_>,
+    ) -> Result<(), Error> {
+        let entries = rows.leaf.dictionary();
+        let mut body = std::mem::take(&mut maker.body);
+        body.clear();
+        for entry in entries {
+            if rows.leaf.is_byte_array() {
+                body.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+            }
+            body.extend_from_slice(entry);
+        }
+        let written = self.dictionary_page(maker, &body, entries.len(), &rows.field.path);
+        maker.body = body;
+        written
+    }
+
+    /// Puts a dictionary page before all other pages.
+    fn dictionary_page(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        values: &[u8],
+        n: usize,
+        path: &str,
+    ) -> Result<(), Error> {
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
-        for entry in dictionary {
-            if physical == Physical::Bytes {
-                self.buffer.extend_from_slice(&(entry.len() as u32).to_le_bytes());
-            }
-            self.buffer.extend_from_slice(entry);
-        }
-        let size = self.buffer.len() - body;
-        let mut header = Vec::with_capacity(HEADER_ROOM);
-        structure(&mut header, |w| {
-            w.i32(1, DICTIONARY_PAGE);
-            w.i32(2, size as i32);
-            w.i32(3, size as i32);
-            w.structure(7, |w| {
-                w.i32(1, dictionary.len() as i32);
-                w.i32(2, PLAIN);
-            });
-        });
-        let piece = self.put_header(&header, body);
+        maker.compressor.compress(values, &mut self.buffer).map_err(|e| Error::page(&e, path))?;
+        maker.header.clear();
+        let size = BodySize { raw: values.len(), stored: self.buffer.len() - body };
+        dictionary_page(&mut maker.header, size, n);
+        let piece = self.put_header(&maker.header, body);
         self.dictionary_bytes = piece.len();
-        self.pieces.push(piece);
+        self.raw_bytes += maker.header.len() + values.len();
+        self.pieces.insert(0, piece);
+        Ok(())
+    }
+
+    /// Ends the chunk: its dictionary page, where one was built, and its Bloom filter.
+    ///
+    /// # Errors
+    /// When the codec fails.
+    pub(crate) fn finish(&mut self, maker: &mut PageMaker<'_>, column: usize) -> Result<(), Error> {
+        let plan = maker.plan;
+        if self.dictionary.is_used() {
+            let mut body = std::mem::take(&mut maker.body);
+            body.clear();
+            self.dictionary.encode(&mut body);
+            let n = self.dictionary.len();
+            self.dictionary_page(maker, &body, n, &plan.leaves[column].0.path)?;
+            maker.body = body;
+        }
+        if let Some(false_positives) = plan.columns[plan.leaves[column].1.index].bloom {
+            self.hashes.filter(false_positives, &mut self.bloom);
+        }
+        Ok(())
     }
 
     /// Puts a header into the room before `body` and returns where the page lies.
@@ -157,101 +353,5 @@ impl ColumnChunk {
         let start = body - header.len();
         self.buffer[start..body].copy_from_slice(header);
         start..self.buffer.len()
-    }
-}
-
-/// Appends levels from 0 to `max` as a version 1 data page has them: the length of the encoded run
-/// in four bytes, then the run.
-pub(crate) fn level_block(levels: &[u8], max: u8, out: &mut Vec<u8>) {
-    let at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    encode(levels, bit_width(max.into()), out);
-    let length = (out.len() - at - 4) as u32;
-    out[at..at + 4].copy_from_slice(&length.to_le_bytes());
-}
-
-/// For each level from 0 to `max` the entries that have it.
-pub(crate) fn histogram(levels: &[u8], max: u8) -> Vec<u64> {
-    // One pass a level over bytes, which is many times faster than one pass of counting by index.
-    let count = |level: u8| {
-        let in_piece = |piece: &[u8]| u64::from(piece.iter().map(|l| u8::from(*l == level)).sum::<u8>());
-        levels.chunks(255).map(in_piece).sum()
-    };
-    (0..=max).map(count).collect()
-}
-
-/// Appends values and returns their encoding and the bytes of strings among them.
-fn values_of(leaf: &Leaf, buffer: &ValueBuffer, out: &mut Vec<u8>) -> (i32, u64) {
-    /// Appends numbers as little-endian bytes.
-    fn numbers<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N], out: &mut Vec<u8>) {
-        let at = out.len();
-        out.resize(at + values.len() * N, 0);
-        for (value, place) in values.iter().zip(out[at..].chunks_exact_mut(N)) {
-            place.copy_from_slice(&bytes(*value));
-        }
-    }
-    match buffer {
-        ValueBuffer::Names(codes) => (PLAIN, person_name::render_plain(codes, out) as u64),
-        ValueBuffer::Ids(ids) => {
-            (PLAIN, leaf.template().map_or(0, |template| template.render_plain(ids, out)) as u64)
-        }
-        ValueBuffer::Indices(indices) => {
-            let entries = leaf.dictionary();
-            let most = entries.len().saturating_sub(1) as u32;
-            encode_indices(indices, bit_width(most), out);
-            let bytes = match leaf.physical {
-                Physical::Bytes if entries.len() <= indices.len() => {
-                    let mut counts = vec![0u64; entries.len()];
-                    for index in indices {
-                        counts[*index as usize] += 1;
-                    }
-                    counts.iter().zip(entries).map(|(n, e)| n * e.len() as u64).sum()
-                }
-                Physical::Bytes => indices.iter().map(|i| entries[*i as usize].len() as u64).sum(),
-                _ => 0,
-            };
-            (RLE_DICTIONARY, bytes)
-        }
-        ValueBuffer::Booleans(values) => {
-            // PLAIN booleans are bits, the first value lowest.
-            let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
-            out.extend(values.chunks(8).map(byte));
-            (PLAIN, 0)
-        }
-        ValueBuffer::Int64(_) if leaf.physical == Physical::Int96 => {
-            if let PhysicalBuffer::Fixed { data, .. } = buffer.materialise(leaf) {
-                out.extend_from_slice(&data);
-            }
-            (PLAIN, 0)
-        }
-        ValueBuffer::Int32(values) => (numbers(values, i32::to_le_bytes, out), (PLAIN, 0)).1,
-        ValueBuffer::Int64(values) => (numbers(values, i64::to_le_bytes, out), (PLAIN, 0)).1,
-        ValueBuffer::Float(values) => (numbers(values, f32::to_le_bytes, out), (PLAIN, 0)).1,
-        ValueBuffer::Double(values) => (numbers(values, f64::to_le_bytes, out), (PLAIN, 0)).1,
-        ValueBuffer::Bytes(strings) => {
-            out.reserve(strings.data.len() + 4 * strings.ends.len());
-            for text in strings.iter() {
-                out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                out.extend_from_slice(text);
-            }
-            (PLAIN, strings.data.len() as u64)
-        }
-        ValueBuffer::Fixed { data, .. } => {
-            out.extend_from_slice(data);
-            (PLAIN, 0)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_histogram_counts_each_level() {
-        let levels: Vec<u8> = (0..10_000).map(|i| (i % 7 % 4) as u8).collect();
-        let expected: Vec<u64> =
-            (0..4).map(|level| levels.iter().filter(|l| **l == level).count() as u64).collect();
-        assert_eq!(histogram(&levels, 3), expected);
     }
 }

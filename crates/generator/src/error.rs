@@ -29,8 +29,8 @@ impl Error {
         Error { kind: ErrorKind::Spec, what: what.into(), place: place.into(), advice: advice.into() }
     }
 
-    /// `doing` reads like "writing" or "creating"; `need` is how many bytes were still to be
-    /// written, where that is known.
+    /// `doing` reads like "writing" or "creating"; `need` is about how many bytes were still to
+    /// be written to the file, where that is known.
     pub(crate) fn io(error: &io::Error, doing: &str, path: &Path, need: Option<u64>) -> Self {
         let advice = match (error.kind(), need) {
             (
@@ -38,7 +38,7 @@ impl Error {
                 need,
             ) => {
                 let room = need.map_or_else(String::new, |n| {
-                    format!(" ({n} bytes of this row group were still to be written)")
+                    format!(" (about {n} bytes of this file were still to be written)")
                 });
                 format!("make room or write somewhere else{room}, then run the same command again")
             }
@@ -54,6 +54,16 @@ impl Error {
             what: format!("{doing} failed: {error}"),
             place: path.display().to_string(),
             advice,
+        }
+    }
+
+    /// A codec failed on the page of a column.
+    pub(crate) fn page(error: &io::Error, column: &str) -> Self {
+        Error {
+            kind: ErrorKind::Io,
+            what: format!("compressing a page failed: {error}"),
+            place: format!("column {column}"),
+            advice: "choose another compression".to_owned(),
         }
     }
 

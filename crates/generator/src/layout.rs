@@ -1,8 +1,12 @@
 //! How the rows of a dataset are laid out: files, row groups, pages.
 //!
-//! Row `i` is the same row in every layout; the layout only says where it stands.
+//! Row `i` is the same row in every layout; the layout only says where it stands. A [`Part`] is some of
+//! the files, each as it is in the whole.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 use crate::error::Error;
 
@@ -16,14 +20,73 @@ pub const ROW_GROUP_ROWS: u64 = 131_072;
 /// Most files of one dataset; their names have five digits.
 pub const MOST_FILES: u32 = 100_000;
 
+/// Most rows of a row group, which a thread holds in memory.
+pub const MOST_GROUP_ROWS: u64 = 1 << 24;
+
+/// Part `index` of `of` parts of a dataset: a run of its files.
+///
+/// ```
+/// use sawmill_generator::Part;
+/// let part: Part = "2/3".parse()?;
+/// assert_eq!((part.index(), part.of()), (2, 3));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    index: u32,
+    of: u32,
+}
+
+impl Part {
+    /// The whole dataset.
+    pub const WHOLE: Self = Part { index: 1, of: 1 };
+
+    /// Which part, from 1 on.
+    pub fn index(self) -> u32 {
+        self.index
+    }
+
+    /// How many parts there are.
+    pub fn of(self) -> u32 {
+        self.of
+    }
+
+    /// Its files among `files`.
+    pub(crate) fn files(self, files: u32) -> Range<u32> {
+        let bound = |k: u32| (u64::from(files) * u64::from(k) / u64::from(self.of)) as u32;
+        bound(self.index - 1)..bound(self.index)
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u32>().ok();
+        match text.split_once('/').map(|(k, n)| (number(k), number(n))) {
+            Some((Some(index), Some(of))) if (1..=of).contains(&index) => Ok(Part { index, of }),
+            _ => Err(format!("{text:?} is no part: write k/n with k from 1 to n, like 2/8")),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
 /// A layout. `Layout::new(rows, files)?` fills in the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Layout {
     /// Rows of the dataset.
     pub rows: u64,
-    /// Files that they are spread over, as evenly as whole rows allow.
+    /// Files that they are spread over, as evenly as whole rows allow unless `rows_per_file` says
+    /// otherwise.
     pub files: u32,
+    /// Rows of each file but the last, which has the rest.
+    pub rows_per_file: Option<u64>,
     /// Rows of a row group; the last one of a file may have fewer.
     pub row_group_rows: u64,
     /// Rows of a page; the last one of a row group may have fewer.
@@ -53,7 +116,32 @@ impl Layout {
         if rows > i64::MAX as u64 {
             return Err(Error::spec(format!("{rows} rows"), "the layout", "Parquet counts rows in 63 bits"));
         }
-        Ok(Layout { rows, files, row_group_rows: ROW_GROUP_ROWS, page_rows: PAGE_ROWS })
+        Ok(Layout { rows, files, rows_per_file: None, row_group_rows: ROW_GROUP_ROWS, page_rows: PAGE_ROWS })
+    }
+
+    /// A layout with `per_file` rows in each file but the last.
+    ///
+    /// # Errors
+    /// With no rows in a file, or more than [`MOST_FILES`].
+    pub fn with_rows_per_file(rows: u64, per_file: u64) -> Result<Self, Error> {
+        let files = match per_file {
+            0 => return Err(Error::spec("files of no rows", "the layout", "give 1 or more rows a file")),
+            n => rows.div_ceil(n).max(1),
+        };
+        let files = u32::try_from(files).unwrap_or(u32::MAX);
+        Ok(Layout { rows_per_file: Some(per_file), ..Layout::new(rows, files)? })
+    }
+
+    /// The same with pages of at most `rows`.
+    ///
+    /// # Errors
+    /// With no rows, or more than 2^24.
+    pub fn with_page_rows(self, rows: u64) -> Result<Self, Error> {
+        if rows == 0 || rows > MOST_GROUP_ROWS {
+            let what = format!("pages of {rows} rows");
+            return Err(Error::spec(what, "the layout", format!("give 1 to {MOST_GROUP_ROWS}")));
+        }
+        Ok(Layout { page_rows: rows, ..self })
     }
 
     /// The same with row groups of `rows`.
@@ -61,16 +149,19 @@ impl Layout {
     /// # Errors
     /// With no rows, or more than 2^24: a row group is held in memory by each thread.
     pub fn with_row_group_rows(self, rows: u64) -> Result<Self, Error> {
-        const MOST: u64 = 1 << 24;
-        if rows == 0 || rows > MOST {
+        if rows == 0 || rows > MOST_GROUP_ROWS {
             let what = format!("row groups of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("give 1 to {MOST}")));
+            return Err(Error::spec(what, "the layout", format!("give 1 to {MOST_GROUP_ROWS}")));
         }
         Ok(Layout { row_group_rows: rows, ..self })
     }
 
     /// The rows of file `file`.
     pub(crate) fn file_rows(&self, file: u32) -> Range<u64> {
+        if let Some(each) = self.rows_per_file {
+            let bound = |f: u32| each.saturating_mul(f.into()).min(self.rows);
+            return bound(file)..bound(file + 1);
+        }
         let bound = |f: u32| (u128::from(self.rows) * u128::from(f) / u128::from(self.files)) as u64;
         bound(file)..bound(file + 1)
     }
@@ -81,16 +172,50 @@ impl Layout {
         (rows.end - rows.start).div_ceil(self.row_group_rows)
     }
 
-    /// All row groups, file after file.
-    pub(crate) fn units(&self) -> impl Iterator<Item = Unit> + '_ {
-        (0..self.files).flat_map(move |file| {
-            let rows = self.file_rows(file);
-            (0..self.row_groups(file)).map(move |group| {
-                let start = rows.start + group * self.row_group_rows;
-                let end = rows.end.min(start + self.row_group_rows);
-                Unit { file: file as usize, row_group: group as usize, rows: start..end }
-            })
-        })
+    /// The rows of a part.
+    pub fn part_rows(&self, part: Part) -> u64 {
+        let files = part.files(self.files);
+        match files.is_empty() {
+            true => 0,
+            false => self.file_rows(files.end - 1).end - self.file_rows(files.start).start,
+        }
+    }
+
+    /// All row groups of `files`, `writers` files at a time: a row group of each in turn.
+    pub(crate) fn units(&self, files: Vec<u32>, writers: usize) -> Units<'_> {
+        Units { layout: self, files: files.into_iter(), writers: writers.max(1), under_way: VecDeque::new() }
+    }
+}
+
+/// Row groups in the order in which they are made.
+#[derive(Debug)]
+pub(crate) struct Units<'a> {
+    layout: &'a Layout,
+    /// Files not begun.
+    files: std::vec::IntoIter<u32>,
+    writers: usize,
+    /// Files begun, each with its next row group.
+    under_way: VecDeque<(u32, u64)>,
+}
+
+impl Iterator for Units<'_> {
+    type Item = Unit;
+
+    fn next(&mut self) -> Option<Unit> {
+        while self.under_way.len() < self.writers {
+            let Some(file) = self.files.next() else { break };
+            if self.layout.row_groups(file) > 0 {
+                self.under_way.push_back((file, 0));
+            }
+        }
+        let (file, group) = self.under_way.pop_front()?;
+        if group + 1 < self.layout.row_groups(file) {
+            self.under_way.push_back((file, group + 1));
+        }
+        let rows = self.layout.file_rows(file);
+        let start = rows.start + group * self.layout.row_group_rows;
+        let end = rows.end.min(start + self.layout.row_group_rows);
+        Some(Unit { file: file as usize, row_group: group as usize, rows: start..end })
     }
 }
 
@@ -107,7 +232,7 @@ mod tests {
             let layout = Layout::new(rows, files).unwrap().with_row_group_rows(group).unwrap();
             let mut next = 0;
             let mut per_file = vec![0usize; files as usize];
-            for unit in layout.units() {
+            for unit in layout.units((0..files).collect(), 1) {
                 prop_assert_eq!(unit.rows.start, next);
                 prop_assert!(!unit.rows.is_empty() && unit.rows.end - unit.rows.start <= group);
                 prop_assert_eq!(unit.row_group, per_file[unit.file]);
@@ -118,10 +243,53 @@ mod tests {
             let sizes: Vec<u64> = (0..files).map(|f| layout.file_rows(f)).map(|r| r.end - r.start).collect();
             prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
         }
+
+        #[test]
+        fn writers_change_the_order_of_units_and_not_which_there_are(
+            rows in 0u64..10_000, per_file in 1u64..3_000, group in 1u64..900, writers in 1usize..6,
+        ) {
+            let layout = Layout::with_rows_per_file(rows, per_file).unwrap();
+            let layout = layout.with_row_group_rows(group).unwrap();
+            let files: Vec<u32> = (0..layout.files).collect();
+            let mut units: Vec<Unit> = layout.units(files.clone(), writers).collect();
+            let mut begun: Vec<usize> = Vec::new();
+            for unit in &units {
+                // Row groups of a file come in their order, and at most `writers` files are under way.
+                begun.resize(begun.len().max(unit.file + 1), 0);
+                prop_assert_eq!(unit.row_group, begun[unit.file]);
+                begun[unit.file] += 1;
+                let open = begun.iter().enumerate().filter(|(f, n)| {
+                    **n > 0 && (**n as u64) < layout.row_groups(*f as u32)
+                });
+                prop_assert!(open.count() <= writers);
+            }
+            units.sort_by_key(|unit| unit.rows.start);
+            prop_assert_eq!(units, layout.units(files, 1).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn parts_are_all_files_once(files in 1u32..200, of in 1u32..20) {
+            let all: Vec<u32> = (1..=of).flat_map(|index| Part { index, of }.files(files)).collect();
+            prop_assert_eq!(all, (0..files).collect::<Vec<_>>());
+            let layout = Layout::new(1000, files).unwrap();
+            let rows: u64 = (1..=of).map(|index| layout.part_rows(Part { index, of })).sum();
+            prop_assert_eq!(rows, 1000);
+        }
+    }
+
+    #[test]
+    fn a_part_is_read_as_it_is_shown_and_nonsense_refused() {
+        assert_eq!("3/8".parse::<Part>().unwrap().to_string(), "3/8");
+        for bad in ["", "1", "0/2", "3/2", "a/2", "1/0", "1/2/3"] {
+            assert!(bad.parse::<Part>().is_err(), "{bad}");
+        }
     }
 
     #[test]
     fn an_impossible_layout_is_refused() {
+        assert!(Layout::with_rows_per_file(10, 0).is_err());
+        assert!(Layout::with_rows_per_file(u64::MAX >> 1, 1).is_err());
+        assert!(Layout::new(1, 1).unwrap().with_page_rows(0).is_err());
         assert!(Layout::new(1, 0).is_err());
         assert!(Layout::new(1, MOST_FILES + 1).is_err());
         assert!(Layout::new(u64::MAX, 1).is_err());

@@ -21,13 +21,11 @@
 //!     values = { zipf = { n = 100, s = 1.1 } }
 //! "#)?;
 //! let profile = sawmill_profile::Profile::new();
+//! let (layout, output) = (Layout::new(10_000, 2)?, Output::Directory(directory.path().into()));
+//! let (phase, cancel) = (profile.phase("generate"), false.into());
 //! let files = write(&dataset, &Job {
-//!     layout: &Layout::new(10_000, 2)?,
-//!     output: &Output::Directory(directory.path().into()),
-//!     seed: 42,
 //!     threads: std::thread::available_parallelism()?,
-//!     phase: &profile.phase("generate"),
-//!     cancel: &false.into(),
+//!     ..Job::new(&layout, &output, &phase, &cancel)
 //! })?;
 //! assert_eq!(files.iter().map(|file| file.rows).sum::<u64>(), 10_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,14 +35,23 @@
 mod arrow_schema;
 #[cfg(feature = "arrow")]
 mod batches;
+mod bloom_filter;
+mod byte_stream_split;
 mod choice;
 mod civil;
 mod column_chunk;
+mod compression;
+mod content_sum;
+mod cut_values;
 mod dataset;
 mod dataset_reader;
+mod delta;
+mod dictionary_page;
 mod distribution;
 mod draw;
+mod encoding;
 mod error;
+mod existing;
 mod explain;
 mod expression;
 mod file_metadata;
@@ -57,10 +64,19 @@ mod lengths;
 mod levels;
 mod literal;
 mod logical_type;
+mod manifest;
+mod options;
 mod output;
+mod page_header;
+mod page_maker;
+mod page_rows;
+mod partition;
 mod pattern;
 mod person_name;
+mod physical;
 mod rng;
+mod row_group;
+mod row_size;
 #[cfg(feature = "infer")]
 mod sampled_values;
 mod schema;
@@ -79,13 +95,22 @@ mod write;
 
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
+pub use bloom_filter::BLOOM_FALSE_POSITIVES;
+pub use compression::Compression;
+pub use content_sum::ContentSum;
 pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
+pub use encoding::{DICTIONARY_BYTES, Encoding};
 pub use error::{Error, ErrorKind};
+pub use existing::Existing;
 pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
 pub use inferred_spec::InferredSpec;
 pub use json_schema::json_schema;
-pub use layout::{Layout, MOST_FILES, PAGE_ROWS, ROW_GROUP_ROWS};
+pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
+pub use manifest::{Manifest, ManifestFile};
+pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};
 pub use output::Output;
+pub use partition::MOST_PARTITIONS;
+pub use row_size::{ROW_GROUP_BYTES, RowSize};
 pub use shred::BLOCK_ROWS;
 pub use write::{Job, WrittenFile, write};

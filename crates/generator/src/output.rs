@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
+use crate::content_sum::{ContentSum, RunningSum};
 use crate::error::Error;
 
 /// Where the files of a dataset go.
@@ -67,9 +68,9 @@ impl Output {
         fs::create_dir_all(directory).map_err(|e| Error::io(&e, "making the directory", directory, None))
     }
 
-    /// Opens file `index` for writing.
-    pub(crate) fn create(&self, name: &str, index: usize) -> Result<Sink, Error> {
-        let path = self.file_path(name, index);
+    /// Opens the file at `path` for writing: one that [`Output::file_path`] names, or one in a folder
+    /// below the directory.
+    pub(crate) fn create(&self, path: PathBuf) -> Result<Sink, Error> {
         let failed = |e: &io::Error, path: &Path| Error::io(e, "creating", path, None);
         let (file, partial) = match self {
             Output::Stdout => (duplicate_stdout().map_err(|e| failed(&e, &path))?, None),
@@ -81,14 +82,21 @@ impl Output {
                 if path.is_dir() {
                     return Err(failed(&io::ErrorKind::IsADirectory.into(), &path));
                 }
-                let mut partial = path.clone().into_os_string();
-                partial.push(".partial");
-                let partial = PathBuf::from(partial);
+                let partial = partial_name(&path);
                 (File::create(&partial).map_err(|e| failed(&e, &partial))?, Some(partial))
             }
         };
-        Ok(Sink { file, path, partial, written: 0 })
+        // Nobody compares the sum of what went into a device.
+        let sum = (!matches!(self, Output::Device(_))).then(RunningSum::new);
+        Ok(Sink { file: Some(file), path, partial, written: 0, sum })
     }
+}
+
+/// The name of a file that is not whole.
+pub(crate) fn partial_name(path: &Path) -> PathBuf {
+    let mut partial = path.to_owned().into_os_string();
+    partial.push(".partial");
+    PathBuf::from(partial)
 }
 
 #[cfg(unix)]
@@ -105,11 +113,22 @@ fn duplicate_stdout() -> io::Result<File> {
 /// A file under way.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    file: File,
+    /// `None` while it is parked.
+    file: Option<File>,
     path: PathBuf,
     /// The name it has until it is whole; `None` for streams, which have no other.
     partial: Option<PathBuf>,
     written: u64,
+    /// The sum of the bytes so far.
+    sum: Option<RunningSum>,
+}
+
+/// A file that is whole.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub sum: Option<ContentSum>,
 }
 
 impl Sink {
@@ -118,32 +137,49 @@ impl Sink {
         self.written
     }
 
-    /// The name that it will have.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Closes the file until the next write: there are more files under way than may be open.
+    pub(crate) fn park(&mut self) {
+        if self.partial.is_some() {
+            self.file = None;
+        }
     }
 
-    /// Writes `pieces` one after the other.
-    pub(crate) fn write(&mut self, pieces: &[&[u8]]) -> Result<(), Error> {
+    /// Writes `pieces` one after the other. About `more` bytes will follow, which only the error for a
+    /// full disk tells.
+    pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
         /// The most slices that one `writev(2)` takes on Linux.
         const MOST: usize = 1024;
         let mut left: u64 = pieces.iter().map(|p| p.len() as u64).sum();
+        let mut file = match (self.file.take(), &self.partial) {
+            (Some(file), _) => file,
+            (None, partial) => {
+                let path = partial.as_deref().unwrap_or(&self.path);
+                let opened = OpenOptions::new().append(true).open(path);
+                opened.map_err(|e| Error::io(&e, "opening", path, None))?
+            }
+        };
         for pieces in pieces.chunks(MOST) {
+            if let Some(sum) = &mut self.sum {
+                for piece in pieces {
+                    sum.update(piece);
+                }
+            }
             let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|p| IoSlice::new(p)).collect();
             let mut slices = slices.as_mut_slice();
             IoSlice::advance_slices(&mut slices, 0);
             while !slices.is_empty() {
-                let written = match self.file.write_vectored(slices) {
-                    Ok(0) => return Err(self.failed(&io::ErrorKind::WriteZero.into(), left)),
+                let written = match file.write_vectored(slices) {
+                    Ok(0) => return Err(self.failed(&io::ErrorKind::WriteZero.into(), left + more)),
                     Ok(written) => written,
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(e) => return Err(self.failed(&e, left)),
+                    Err(e) => return Err(self.failed(&e, left + more)),
                 };
                 self.written += written as u64;
                 left -= written as u64;
                 IoSlice::advance_slices(&mut slices, written);
             }
         }
+        self.file = Some(file);
         Ok(())
     }
 
@@ -152,15 +188,20 @@ impl Sink {
     }
 
     /// Puts the file on disk and gives it its name.
-    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+    pub(crate) fn finish(mut self) -> Result<Finished, Error> {
         if let Some(partial) = self.partial.take() {
-            let named = self.file.sync_all().and_then(|()| fs::rename(&partial, &self.path));
+            let synced = match &self.file {
+                Some(file) => file.sync_all(),
+                None => File::open(&partial).and_then(|file| file.sync_all()),
+            };
+            let named = synced.and_then(|()| fs::rename(&partial, &self.path));
             if let Err(e) = named {
                 self.partial = Some(partial);
                 return Err(self.failed(&e, 0));
             }
         }
-        Ok(self.written)
+        let sum = self.sum.take().map(|sum| sum.sum());
+        Ok(Finished { path: std::mem::take(&mut self.path), bytes: self.written, sum })
     }
 }
 
@@ -195,14 +236,18 @@ mod tests {
     fn an_unfinished_file_leaves_nothing_and_a_finished_one_its_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let output = Output::Directory(dir.path().into());
-        let mut sink = output.create("d", 0).unwrap();
-        sink.write(&[b"half"]).unwrap();
+        let mut sink = output.create(output.file_path("d", 0)).unwrap();
+        sink.write(&[b"half"], 0).unwrap();
         assert!(dir.path().join("d-00000.parquet.partial").exists());
         drop(sink);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        let mut sink = output.create("d", 7).unwrap();
-        sink.write(&[b"", b"wh", b"", b"ole"]).unwrap();
-        assert_eq!(sink.finish().unwrap(), 5);
+        let mut sink = output.create(output.file_path("d", 7)).unwrap();
+        sink.write(&[b"", b"wh", b""], 0).unwrap();
+        sink.park();
+        sink.write(&[b"ole"], 0).unwrap();
+        let finished = sink.finish().unwrap();
+        assert_eq!(finished.bytes, 5);
+        assert_eq!(finished.sum, Some(ContentSum(xxhash_rust::xxh3::xxh3_128(b"whole"))));
         assert_eq!(fs::read(dir.path().join("d-00007.parquet")).unwrap(), b"whole");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
@@ -210,8 +255,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_full_disk_is_an_error_that_names_the_file_and_the_bytes() {
-        let mut sink = Output::Device("/dev/full".into()).create("d", 0).unwrap();
-        let error = sink.write(&[&[0; 1000], &[0; 24]]).unwrap_err().to_string();
-        assert!(error.contains("/dev/full") && error.contains("1024 bytes"), "{error}");
+        let mut sink = Output::Device("/dev/full".into()).create("/dev/full".into()).unwrap();
+        let error = sink.write(&[&[0; 1000], &[0; 24]], 2000).unwrap_err().to_string();
+        assert!(error.contains("/dev/full") && error.contains("3024 bytes"), "{error}");
     }
 }

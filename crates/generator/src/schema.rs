@@ -46,14 +46,15 @@ fn below<'a>(field: &'a Field, out: &mut Vec<Element<'a>>) {
     }
 }
 
-/// Writes the schema of `dataset` as field 2 of `FileMetaData`.
-pub(crate) fn schema(dataset: &Dataset, w: &mut StructWriter<'_>) {
+/// Writes the schema of `dataset` as field 2 of `FileMetaData`, but for the field named `without`.
+pub(crate) fn schema(dataset: &Dataset, without: Option<&str>, w: &mut StructWriter<'_>) {
+    let fields = dataset.fields.iter().filter(|field| Some(field.name.as_str()) != without);
     let mut elements = Vec::new();
-    collect(&dataset.fields, &mut elements);
+    fields.clone().for_each(|field| collect(std::slice::from_ref(field), &mut elements));
     w.structs(2, elements.len() + 1, |i, w| match i.checked_sub(1).map(|i| &elements[i]) {
         None => {
             w.binary(4, dataset.name().as_bytes());
-            w.i32(5, dataset.fields.len() as i32);
+            w.i32(5, fields.clone().count() as i32);
         }
         Some(Element::Repeated(name, children)) => {
             w.i32(3, REPEATED);

@@ -30,7 +30,8 @@ pub(crate) struct StructWriter<'a> {
     last: i16,
 }
 
-fn zigzag(value: i64) -> u64 {
+/// Signed to unsigned, small numbers of either sign staying small.
+pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
@@ -83,6 +84,12 @@ impl<'a> StructWriter<'a> {
     pub(crate) fn structure(&mut self, id: i16, fields: impl FnOnce(&mut StructWriter<'_>)) {
         self.header(id, STRUCT);
         structure(self.out, fields);
+    }
+
+    /// A struct field whose bytes, with the end of the struct, are there already.
+    pub(crate) fn encoded(&mut self, id: i16, bytes: &[u8]) {
+        self.header(id, STRUCT);
+        self.out.extend_from_slice(bytes);
     }
 
     /// A list of structs, element `i` written by `element(i, ..)`.

@@ -1,42 +1,79 @@
 //! The writing of a dataset: units of work out to threads, row groups in to files.
 //!
-//! Threads take row groups in the order of the files and make each in memory. A row group is
-//! appended when those before it in its file have been, so a thread that is early waits; since
-//! threads take the groups in order, it waits for at most one row group of another thread. At most
-//! `threads` row groups are in memory, and at most `threads` files are open.
+//! Threads take row groups in the order of the files, or of as many files at a time as there are
+//! writers, and make each in memory. A row group is appended when those before it in its file have
+//! been, so a thread that is early waits; since threads take the groups in order, it waits for at most
+//! one row group of another thread. At most `threads` row groups are in memory.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sawmill_profile::Phase;
+use sawmill_profile::{Phase, WaitKind, span, wait};
 use serde::Serialize;
 
-use crate::column_chunk::{ColumnChunk, histogram, level_block};
-use crate::dataset::{Dataset, Field, Leaf};
+use crate::content_sum::ContentSum;
+use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::file_metadata::{self, WrittenChunk, WrittenRowGroup};
-use crate::layout::{Layout, Unit};
+use crate::existing::{Directory, Existing};
+use crate::file_metadata::FileEnd;
+use crate::layout::{Layout, Part, Unit, Units};
+use crate::manifest::{Manifest, ManifestFile};
+use crate::options::{FileOptions, FilePlan};
 use crate::output::{Output, Sink};
-use crate::shred::Shredder;
+use crate::partition::{MadeGroup, UnitMaker};
 
-/// What the writing of a dataset needs beside the dataset.
+/// How often the manifest of a directory is brought up to date while files are made.
+const MANIFEST_EVERY: Duration = Duration::from_secs(2);
+
+/// What the writing of a dataset needs beside the dataset. [`Job::new`] fills in the rest.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// How rows are laid out.
     pub layout: &'a Layout,
     /// Where files go.
     pub output: &'a Output,
+    /// How files are written.
+    pub options: FileOptions,
     /// The seed; the same seed gives the same bytes.
     pub seed: u64,
     /// Threads that make row groups.
     pub threads: NonZeroUsize,
+    /// Files that are written at a time; as many as threads where it is not said.
+    pub writers: Option<NonZeroUsize>,
+    /// The part of the files that is made.
+    pub part: Part,
+    /// A column, not inside of a list or struct, each of whose values gets a folder `COLUMN=VALUE`
+    /// with files of the rows that have it, without the column.
+    pub partition_by: Option<String>,
+    /// What becomes of the files of an earlier run in the same directory.
+    pub existing: Existing,
     /// Rows and bytes are counted on it as row groups are written.
     pub phase: &'a Phase,
     /// When it becomes true the job ends soon, without unfinished files.
     pub cancel: &'a AtomicBool,
+}
+
+impl<'a> Job<'a> {
+    /// All files of `layout` with the default options, seed 42, on one thread.
+    pub fn new(layout: &'a Layout, output: &'a Output, phase: &'a Phase, cancel: &'a AtomicBool) -> Self {
+        Job {
+            layout,
+            output,
+            options: FileOptions::default(),
+            seed: 42,
+            threads: NonZeroUsize::MIN,
+            writers: None,
+            part: Part::WHOLE,
+            partition_by: None,
+            existing: Existing::default(),
+            phase,
+            cancel,
+        }
+    }
 }
 
 /// A file that was written.
@@ -44,83 +81,135 @@ pub struct Job<'a> {
 pub struct WrittenFile {
     /// Its path.
     pub path: PathBuf,
+    /// Its number in the layout; the files of several partitions share it.
+    pub file: u32,
     /// Its rows.
     pub rows: u64,
     /// Its row groups.
     pub row_groups: u64,
     /// Its size in bytes.
     pub bytes: u64,
+    /// The XXH3-128 of its bytes; devices have none.
+    pub sum: Option<ContentSum>,
+    /// Whether an earlier run wrote it.
+    pub kept: bool,
 }
 
 /// Writes `dataset`. The files are whole when this returns; on an error those that were finished
-/// stay, the others are gone.
+/// stay, the others are gone. A directory gets a [`Manifest`].
 ///
 /// # Errors
-/// When the layout does not fit the output, a file cannot be written, or the job is cancelled.
+/// When the layout or the options do not fit the dataset or the output, files of an earlier run are in
+/// the way, a file cannot be written, or the job is cancelled.
 pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error> {
-    if job.output.is_single() && job.layout.files != 1 {
-        let what = format!("{} files into one", job.layout.files);
+    let files = job.part.files(job.layout.files);
+    if job.output.is_single() && (files.len() != 1 || job.partition_by.is_some()) {
+        let what = match &job.partition_by {
+            Some(column) => format!("a folder for each {column} in one file"),
+            None => format!("{} files into one", files.len()),
+        };
         let place = job.output.file_path(dataset.name(), 0).display().to_string();
         return Err(Error::spec(what, place, "give a directory, or ask for one file"));
     }
+    let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
+    let identity = (dataset.name(), ContentSum(dataset.spec_hash()));
+    let partition_by = job.partition_by.as_deref();
+    let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
+    let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
+    let directory = match job.output {
+        Output::Directory(path) => {
+            let (name, part, files) = (dataset.name(), job.part, files.clone());
+            Some(Directory { path, name, partition_by, part, files })
+        }
+        _ => None,
+    };
+    let kept = match &directory {
+        Some(directory) => directory.settle(job.existing, &manifest, &check)?,
+        None => Vec::new(),
+    };
     job.output.prepare()?;
-    let files = (0..job.layout.files)
-        .map(|file| FileState { row_groups: job.layout.row_groups(file) as usize, ..FileState::default() })
-        .collect::<Vec<_>>();
+    let missing: Vec<u32> =
+        files.clone().filter(|file| !kept.iter().any(|kept| kept.file == *file)).collect();
+    let states = files.clone().map(|file| {
+        let row_groups = job.layout.row_groups(file) as usize;
+        (Mutex::new(FileState { row_groups, ..FileState::default() }), Condvar::new())
+    });
+    let writers = job.writers.unwrap_or(job.threads).get();
+    manifest.set_files(kept.clone(), false);
     let run = Run {
-        dataset,
+        plan: &plan,
         job,
-        units: Mutex::new(Box::new(job.layout.units())),
-        files: files.into_iter().map(|state| (Mutex::new(state), Condvar::new())).collect(),
+        units: Mutex::new(job.layout.units(missing.clone(), writers)),
+        first_file: files.start,
+        files: states.collect(),
+        manifest: directory.as_ref().map(|directory| {
+            Mutex::new(KeptManifest { manifest, path: directory.manifest(), written: Instant::now() })
+        }),
         failure: Mutex::new(None),
         stop: AtomicBool::new(false),
     };
+    run.save_manifest(false, false)?;
     // A file without rows has no row group that would make it.
-    for file in 0..job.layout.files {
+    for file in missing {
         if job.layout.row_groups(file) == 0 {
-            run.finish_file(file as usize, &mut lock(&run.files[file as usize].0))?;
+            run.finish_file(file, &mut lock(&run.state(file).0))?;
         }
     }
-    std::thread::scope(|scope| {
-        for worker in 0..job.threads.get() {
-            let spawned = std::thread::Builder::new()
-                .name(format!("generate-{worker}"))
-                .spawn_scoped(scope, || run.work());
-            if let Err(error) = spawned {
-                // Fewer threads do the same work; none is an error.
-                if worker == 0 {
-                    run.fail(Error::spec(
-                        error.to_string(),
-                        "starting a thread",
-                        "raise the limit on threads",
-                    ));
-                }
-                break;
-            }
-        }
-    });
-    if let Some(error) = lock(&run.failure).take() {
+    run.on_threads();
+    let failure = lock(&run.failure).take();
+    let saved = run.save_manifest(failure.is_none(), true);
+    if let Some(error) = failure {
         return Err(error);
     }
-    Ok(run.files.iter().filter_map(|(state, _)| lock(state).done.take()).collect())
+    saved?;
+    let mut written: Vec<WrittenFile> =
+        run.files.iter().flat_map(|(state, _)| std::mem::take(&mut lock(state).done)).collect();
+    written.extend(kept.into_iter().map(|file| WrittenFile {
+        path: directory.as_ref().map_or_else(PathBuf::new, |directory| directory.path.join(&file.name)),
+        file: file.file,
+        rows: file.rows,
+        row_groups: file.row_groups,
+        bytes: file.bytes,
+        sum: Some(file.sum),
+        kept: true,
+    }));
+    written.sort_by(|a, b| (a.file, &a.path).cmp(&(b.file, &b.path)));
+    Ok(written)
 }
 
-/// A file among the row groups that threads make for it.
+/// A file of the layout among the row groups that threads make for it.
 #[derive(Debug, Default)]
 struct FileState {
     /// Row groups that it will have.
     row_groups: usize,
-    /// Open from its first row group to its last.
-    sink: Option<Sink>,
-    written: Vec<WrittenRowGroup>,
-    done: Option<WrittenFile>,
+    /// Row groups appended.
+    appended: usize,
+    /// The file, or one in each folder, from its first row group on.
+    open: BTreeMap<String, OpenFile>,
+    done: Vec<WrittenFile>,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    sink: Sink,
+    end: FileEnd,
+}
+
+#[derive(Debug)]
+struct KeptManifest {
+    manifest: Manifest,
+    path: PathBuf,
+    written: Instant,
 }
 
 struct Run<'a> {
-    dataset: &'a Dataset,
+    plan: &'a FilePlan<'a>,
     job: &'a Job<'a>,
-    units: Mutex<Box<dyn Iterator<Item = Unit> + Send + 'a>>,
+    units: Mutex<Units<'a>>,
+    /// The number of the first of `files`.
+    first_file: u32,
     files: Vec<(Mutex<FileState>, Condvar)>,
+    manifest: Option<Mutex<KeptManifest>>,
     failure: Mutex<Option<Error>>,
     stop: AtomicBool,
 }
@@ -141,18 +230,45 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Run<'_> {
+    fn state(&self, file: u32) -> &(Mutex<FileState>, Condvar) {
+        &self.files[(file - self.first_file) as usize]
+    }
+
+    /// Makes all row groups.
+    fn on_threads(&self) {
+        std::thread::scope(|scope| {
+            for worker in 0..self.job.threads.get() {
+                let name = format!("generate-{worker}");
+                let spawned = std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, move || {
+                    let _attached = self.job.phase.attach(&name);
+                    self.work();
+                });
+                if let Err(error) = spawned {
+                    // Fewer threads do the same work; none is an error.
+                    if worker == 0 {
+                        self.fail(Error::spec(
+                            error.to_string(),
+                            "starting a thread",
+                            "raise the limit on threads",
+                        ));
+                    }
+                    break;
+                }
+            }
+        });
+    }
+
     /// Makes row groups until there are none left.
     fn work(&self) {
         let _others_stop = StopOnPanic(&self.stop);
-        let mut shredder = Shredder::new(self.dataset, self.job.seed);
-        let mut chunks: Vec<ColumnChunk> = Vec::new();
-        chunks.resize_with(self.dataset.columns(), ColumnChunk::default);
-        let mut leaves = Vec::with_capacity(self.dataset.columns());
-        self.dataset.each_leaf(&mut |field, leaf| leaves.push((field, leaf)));
+        let mut maker = match UnitMaker::new(self.plan, self.job.seed) {
+            Ok(maker) => maker,
+            Err(error) => return self.fail(error),
+        };
         loop {
             let Some(unit) = lock(&self.units).next() else { return };
-            let made = self.make(&unit, &mut shredder, &leaves, &mut chunks);
-            if let Err(error) = made.and_then(|()| self.append(&unit, &mut chunks)) {
+            let made = maker.make(unit.rows.clone(), self.job.layout.page_rows, &|| self.check());
+            if let Err(error) = made.and_then(|()| self.append(&unit, maker.groups())) {
                 self.fail(error);
                 return;
             }
@@ -171,119 +287,114 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Draws and encodes the rows of `unit` into `chunks`.
-    fn make(
-        &self,
-        unit: &Unit,
-        shredder: &mut Shredder<'_>,
-        leaves: &[(&Field, &Leaf)],
-        chunks: &mut [ColumnChunk],
-    ) -> Result<(), Error> {
-        for chunk in chunks.iter_mut() {
-            chunk.clear();
-        }
-        let mut at = unit.rows.start;
-        // For each list the encoded repetition levels, and how many entries have each.
-        let mut repetition: Vec<Option<(Vec<u8>, Vec<u64>)>> = Vec::new();
-        while at < unit.rows.end {
-            self.check()?;
-            let end = unit.rows.end.min(at + self.job.layout.page_rows);
-            let shredded = shredder.rows(at..end);
-            repetition.clear();
-            repetition.resize(shredded.lists.len(), None);
-            for ((field, leaf), chunk) in leaves.iter().zip(chunks.iter_mut()) {
-                let column = &shredded.leaves[leaf.index];
-                let none = (Vec::new(), Vec::new());
-                let (levels, histogram) = match column.list {
-                    None => &none,
-                    Some(list) => repetition[list].get_or_insert_with(|| {
-                        let max = field.levels.repetition;
-                        let mut encoded = Vec::new();
-                        level_block(&shredded.lists[list], max, &mut encoded);
-                        (encoded, histogram(&shredded.lists[list], max))
-                    }),
-                };
-                chunk.add_page(field, leaf, column, shredded.rows, levels, histogram);
-            }
-            at = end;
-        }
-        Ok(())
-    }
-
     /// Appends the row group to its file when its turn has come.
-    fn append(&self, unit: &Unit, chunks: &mut [ColumnChunk]) -> Result<(), Error> {
-        let (state, turn) = &self.files[unit.file];
+    fn append(&self, unit: &Unit, groups: &[MadeGroup]) -> Result<(), Error> {
+        let file = unit.file as u32;
+        let (state, turn) = self.state(file);
         let mut state = lock(state);
-        while state.written.len() != unit.row_group {
-            self.check()?;
-            let waited = turn.wait_timeout(state, Duration::from_millis(50));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if state.appended != unit.row_group {
+            let _waiting = wait(WaitKind::Lock);
+            while state.appended != unit.row_group {
+                self.check()?;
+                let waited = turn.wait_timeout(state, Duration::from_millis(50));
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
         self.check()?;
-        let bytes = self.append_now(unit, chunks, &mut state)?;
+        let writing = span("write");
+        let mut bytes = 0;
+        for group in groups.iter().filter(|group| group.rows > 0) {
+            bytes += self.append_group(unit, group, &mut state)?;
+        }
+        writing.add_bytes(bytes);
         self.job.phase.add_rows(unit.rows.end - unit.rows.start);
         self.job.phase.add_bytes(bytes);
-        if state.written.len() == state.row_groups {
-            self.finish_file(unit.file, &mut state)?;
+        state.appended += 1;
+        if state.appended == state.row_groups {
+            self.finish_file(file, &mut state)?;
         }
         turn.notify_all();
         Ok(())
     }
 
-    fn append_now(
-        &self,
-        unit: &Unit,
-        chunks: &mut [ColumnChunk],
-        state: &mut FileState,
-    ) -> Result<u64, Error> {
-        let mut sink = match state.sink.take() {
-            Some(sink) => sink,
-            None => self.create(unit.file)?,
-        };
-        let before = sink.written();
+    fn append_group(&self, unit: &Unit, group: &MadeGroup, state: &mut FileState) -> Result<u64, Error> {
+        let file = unit.file as u32;
+        if !state.open.contains_key(&group.folder) {
+            state.open.insert(group.folder.clone(), self.create(file, &group.folder)?);
+        }
+        // Put in just now, where it was not there.
+        let Some(open) = state.open.get_mut(&group.folder) else { return Ok(0) };
+        let before = open.sink.written();
         let mut pieces: Vec<&[u8]> = Vec::new();
-        for chunk in chunks.iter() {
+        for chunk in &group.chunks {
             pieces.extend(chunk.pieces());
         }
-        sink.write(&pieces)?;
-        let mut offset = before;
-        let chunks = chunks.iter_mut().map(|chunk| {
-            let written = WrittenChunk::new(chunk, offset);
-            offset += written.bytes;
-            written
-        });
+        pieces.extend(group.chunks.iter().map(|chunk| chunk.bloom.as_slice()));
+        // As many bytes for each row as this row group has.
+        let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let rows_left = self.job.layout.file_rows(file).end - unit.rows.end;
         let rows = unit.rows.end - unit.rows.start;
-        state.written.push(WrittenRowGroup { rows, chunks: chunks.collect() });
-        let bytes = sink.written() - before;
-        state.sink = Some(sink);
-        Ok(bytes)
+        let more = (bytes as u128 * u128::from(rows_left) / u128::from(rows.max(1))) as u64;
+        open.sink.write(&pieces, more)?;
+        if !group.folder.is_empty() {
+            // There may be more folders than files that a process may have open.
+            open.sink.park();
+        }
+        open.end.add_row_group(self.plan, &group.chunks, group.rows, before);
+        Ok(open.sink.written() - before)
     }
 
-    fn create(&self, file: usize) -> Result<Sink, Error> {
-        let mut sink = self.job.output.create(self.dataset.name(), file)?;
-        sink.write(&[b"PAR1"])?;
-        Ok(sink)
+    fn create(&self, file: u32, folder: &str) -> Result<OpenFile, Error> {
+        let mut path = self.job.output.file_path(self.plan.dataset.name(), file as usize);
+        if !folder.is_empty()
+            && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+        {
+            let folder = parent.join(folder);
+            std::fs::create_dir_all(&folder)
+                .map_err(|e| Error::io(&e, "making the directory", &folder, None))?;
+            path = folder.join(name);
+        }
+        let mut sink = self.job.output.create(path)?;
+        sink.write(&[b"PAR1"], 0)?;
+        Ok(OpenFile { sink, end: FileEnd::default() })
     }
 
     /// Writes the end of a file and gives it its name.
-    fn finish_file(&self, file: usize, state: &mut FileState) -> Result<(), Error> {
-        let mut sink = match state.sink.take() {
-            Some(sink) => sink,
-            None => self.create(file)?,
-        };
-        let mut end = Vec::new();
-        let row_groups = std::mem::take(&mut state.written);
-        file_metadata::finish(self.dataset, &row_groups, sink.written(), &mut end);
-        sink.write(&[&end])?;
-        let path = sink.path().to_owned();
-        let bytes = sink.finish()?;
-        self.job.phase.add_bytes(end.len() as u64 + 4);
-        state.done = Some(WrittenFile {
-            path,
-            rows: row_groups.iter().map(|g| g.rows).sum(),
-            row_groups: row_groups.len() as u64,
-            bytes,
-        });
-        Ok(())
+    fn finish_file(&self, file: u32, state: &mut FileState) -> Result<(), Error> {
+        if state.open.is_empty() && self.plan.partition.is_none() {
+            state.open.insert(String::new(), self.create(file, "")?);
+        }
+        let _finishing = span("finish file");
+        for (folder, OpenFile { mut sink, end }) in std::mem::take(&mut state.open) {
+            let (rows, row_groups) = (end.rows(), end.row_groups() as u64);
+            let before = sink.written();
+            let pieces = end.finish(self.plan, before);
+            sink.write(&pieces.each_ref().map(Vec::as_slice), 0)?;
+            self.job.phase.add_bytes(sink.written() - before + 4);
+            let finished = sink.finish()?;
+            if let (Some(kept), Some(sum)) = (&self.manifest, finished.sum) {
+                let name = finished.path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+                let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
+                let bytes = finished.bytes;
+                let done = ManifestFile { name, file, rows, row_groups, bytes, sum };
+                lock(kept).manifest.files.push(done);
+            }
+            let (path, bytes, sum) = (finished.path, finished.bytes, finished.sum);
+            state.done.push(WrittenFile { path, file, rows, row_groups, bytes, sum, kept: false });
+        }
+        self.save_manifest(false, false)
+    }
+
+    /// Writes the manifest, if its time has come or it is the last.
+    fn save_manifest(&self, complete: bool, last: bool) -> Result<(), Error> {
+        let Some(kept) = &self.manifest else { return Ok(()) };
+        let mut kept = lock(kept);
+        if !last && kept.written.elapsed() < MANIFEST_EVERY && kept.path.exists() {
+            return Ok(());
+        }
+        let files = std::mem::take(&mut kept.manifest.files);
+        kept.manifest.set_files(files, complete);
+        kept.written = Instant::now();
+        kept.manifest.write(&kept.path)
     }
 }

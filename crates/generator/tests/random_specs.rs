@@ -9,7 +9,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use proptest::prelude::*;
-use sawmill_generator::{BUILT_IN, Dataset, Job, Layout, Output, write};
+use sawmill_generator::{
+    BUILT_IN, Compression, Dataset, Encoding, FileOptions, Job, Layout, Output, PageVersion, StatisticsLevel,
+    write,
+};
 use sawmill_profile::Profile;
 
 /// Leaves of every type, drawn in every way.
@@ -139,17 +142,16 @@ fn spec(bodies: &[(String, bool)]) -> String {
     format!("name = \"d\"\nfields = [\n{}]\n", fields.concat())
 }
 
-fn generate(dataset: &Dataset, layout: &Layout, path: &Path) {
-    let profile = Profile::new();
+fn generate(dataset: &Dataset, layout: &Layout, path: &Path, options: &FileOptions) {
+    let (profile, output, cancel) = (Profile::new(), Output::from_path(path), false.into());
+    let phase = profile.phase("generate");
     let job = Job {
-        layout,
-        output: &Output::from_path(path),
         seed: 9,
         threads: NonZeroUsize::new(2).unwrap(),
-        phase: &profile.phase("generate"),
-        cancel: &false.into(),
+        options: options.clone(),
+        ..Job::new(layout, &output, &phase, &cancel)
     };
-    write(dataset, &job).unwrap();
+    write(dataset, &job).unwrap_or_else(|error| panic!("{error}\n{options:?}"));
 }
 
 /// All rows of a file, in the types of `schema`.
@@ -161,11 +163,16 @@ fn read(path: &Path, schema: SchemaRef) -> Vec<RecordBatch> {
 
 /// Generates `rows` of `spec`, and compares what the file holds with the batches.
 fn assert_same_rows(spec: &str, rows: u64) {
+    assert_same_rows_written(spec, rows, &FileOptions::default());
+}
+
+/// The same with files written in another way.
+fn assert_same_rows_written(spec: &str, rows: u64, options: &FileOptions) {
     let dataset = Dataset::from_toml(spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("d.parquet");
     let layout = Layout::new(rows, 1).unwrap().with_row_group_rows(1500).unwrap();
-    generate(&dataset, &layout, &path);
+    generate(&dataset, &layout, &path, options);
     let read = read(&path, dataset.arrow_schema());
     let read = arrow_select::concat::concat_batches(&dataset.arrow_schema(), &read).unwrap();
     let mut made = Vec::new();
@@ -180,7 +187,7 @@ fn assert_same_rows(spec: &str, rows: u64) {
         let shown = |array: &arrow_array::ArrayRef, row| format!("{:?}", array.slice(row, 1));
         let same =
             read == made || has_floats && (0..made.len()).all(|row| shown(read, row) == shown(made, row));
-        assert!(same, "column {i} differs\n{spec}\n{read:?}\n{made:?}");
+        assert!(same, "column {i} differs\n{spec}\n{options:?}\n{read:?}\n{made:?}");
     }
 }
 
@@ -212,6 +219,52 @@ fn types_are_those_that_the_spec_says() {
     assert_eq!(*schema.field(1).data_type(), DataType::Decimal256(60, 3));
 }
 
+/// Ways to write files: every encoding, codec, page version and statistics level, pages cut by size or
+/// not.
+fn options() -> impl Strategy<Value = FileOptions> {
+    let encoding = proptest::option::of(proptest::sample::select(Encoding::ALL.to_vec()));
+    let codecs = ["none", "snappy", "lz4", "zstd", "zstd:3", "gzip", "brotli"];
+    let codec = proptest::sample::select(codecs.to_vec());
+    let statistics = proptest::sample::select(StatisticsLevel::ALL.to_vec());
+    let page_bytes = proptest::sample::select(vec![1u64, 100, 2000, 1 << 20]);
+    (encoding, codec, any::<bool>(), statistics, any::<bool>(), page_bytes).prop_map(
+        |(encoding, codec, second, statistics, page_index, page_bytes)| {
+            let mut options = FileOptions::default();
+            options.encoding = encoding;
+            options.compression = codec.parse::<Compression>().unwrap();
+            options.page_version = if second { PageVersion::V2 } else { PageVersion::V1 };
+            options.statistics = statistics;
+            options.page_index = page_index;
+            options.page_bytes = page_bytes;
+            options
+        },
+    )
+}
+
+/// Whether some column of a dataset of one leaf can be encoded so.
+fn fits(spec: &str, options: &FileOptions) -> bool {
+    let dataset = Dataset::from_toml(spec).unwrap();
+    sawmill_generator::RowSize::measure(&dataset, options, 1).is_ok()
+}
+
+#[test]
+fn every_leaf_is_read_back_in_every_encoding_and_page_version() {
+    for leaf in LEAVES {
+        let spec = spec(&[(format!("{leaf}, nulls = 0.3"), true)]);
+        for encoding in Encoding::ALL {
+            for version in [PageVersion::V1, PageVersion::V2] {
+                let mut options = FileOptions::default();
+                options.encoding = Some(encoding);
+                options.page_version = version;
+                options.page_bytes = 900;
+                if fits(&spec, &options) {
+                    assert_same_rows_written(&spec, 1600, &options);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
     #[test]
@@ -220,5 +273,17 @@ proptest! {
         rows in 1u64..2500,
     ) {
         assert_same_rows(&spec(&bodies), rows);
+    }
+
+    #[test]
+    fn nested_specs_are_read_back_however_they_are_written(
+        bodies in proptest::collection::vec(body(2), 1..4),
+        options in options(),
+        rows in 1u64..1700,
+    ) {
+        let spec = spec(&bodies);
+        if fits(&spec, &options) {
+            assert_same_rows_written(&spec, rows, &options);
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::bench::case::{Done, Measurement};
 use crate::bench::plan::PlanArgs;
 use crate::console::Console;
 use crate::error::Error;
-use crate::r#gen::{self, GenArgs, GenJob};
+use crate::r#gen::{self, GenArgs};
 
 /// Measure the generation of a dataset.
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     if args.job.prints() {
         return Err(Error::usage("nothing is generated", "--print", "leave it out"));
     }
-    let (dataset, layout) = args.job.dataset_and_layout()?;
+    let plan = args.job.plan()?;
     let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
     let asked = Output::from_path(out);
     if asked == Output::Stdout {
@@ -43,13 +43,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     measurement.case(&[], || {
         let directory = Temporary::beside(&asked, out)?;
         let output = directory.output(&asked);
-        let job = GenJob {
-            dataset: &dataset,
-            layout: &layout,
-            output: &output,
-            seed: args.job.seed(),
-            threads: args.job.threads(),
-        };
+        let job = args.job.job(&plan, &output);
         // The table of the end has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
         let (files, phase) = r#gen::generate(&job, &Profile::new(), quiet, cancel)?;

@@ -1,0 +1,113 @@
+//! The options of `sawmill gen` that say how files are written.
+
+use clap::{Args, ValueEnum};
+use sawmill_generator::{BloomColumn, Compression, Encoding, FileOptions, PageVersion, StatisticsLevel};
+
+use crate::r#gen::layout_args::bytes;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "How files are written")]
+pub(crate) struct FileArgs {
+    /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
+    #[arg(long, default_value = "none")]
+    compression: Compression,
+    /// How values are encoded: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split;
+    /// of one column, or of every column whose type allows it. May be given several times [default:
+    /// dict for columns drawn from listed values, else plain].
+    #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = encoding)]
+    encoding: Vec<(Option<String>, Encoding)>,
+    /// The layout of data pages.
+    #[arg(long, value_enum, default_value = "1")]
+    data_page_version: DataPageVersion,
+    /// Bytes, before compression, beyond which a page is cut, like 64KiB [default: 1MiB].
+    #[arg(long, value_parser = bytes)]
+    page_size: Option<u64>,
+    /// Statistics of column chunks, and of pages too.
+    #[arg(long, value_enum, default_value = "page")]
+    statistics: Statistics,
+    /// Whether page indexes are written.
+    #[arg(long, value_enum, default_value = "yes")]
+    page_index: YesNo,
+    /// A Bloom filter of this column, with this share of false positives [default: 0.01]. May be given
+    /// several times.
+    #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = bloom)]
+    bloom: Vec<BloomColumn>,
+    /// A key and a value for the footer. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    key_value: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DataPageVersion {
+    #[value(name = "1")]
+    One,
+    #[value(name = "2")]
+    Two,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Statistics {
+    /// None at all.
+    None,
+    /// Bounds, null counts and sizes of column chunks.
+    Chunk,
+    /// Of pages too: in the column index or, without page indexes, in their headers.
+    Page,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum YesNo {
+    Yes,
+    No,
+}
+
+impl FileArgs {
+    pub(crate) fn options(&self) -> FileOptions {
+        let mut options = FileOptions::default();
+        options.compression = self.compression;
+        for (column, encoding) in &self.encoding {
+            match column {
+                Some(column) => options.column_encodings.push((column.clone(), *encoding)),
+                None => options.encoding = Some(*encoding),
+            }
+        }
+        options.page_version = match self.data_page_version {
+            DataPageVersion::One => PageVersion::V1,
+            DataPageVersion::Two => PageVersion::V2,
+        };
+        if let Some(bytes) = self.page_size {
+            options.page_bytes = bytes;
+        }
+        options.statistics = match self.statistics {
+            Statistics::None => StatisticsLevel::None,
+            Statistics::Chunk => StatisticsLevel::Chunk,
+            Statistics::Page => StatisticsLevel::Page,
+        };
+        options.page_index = self.page_index == YesNo::Yes;
+        options.bloom.clone_from(&self.bloom);
+        options.key_values.clone_from(&self.key_value);
+        options
+    }
+}
+
+fn encoding(text: &str) -> Result<(Option<String>, Encoding), String> {
+    match text.rsplit_once('=') {
+        Some((column, encoding)) => Ok((Some(column.to_owned()), encoding.parse()?)),
+        None => Ok((None, text.parse()?)),
+    }
+}
+
+fn bloom(text: &str) -> Result<BloomColumn, String> {
+    let Some((column, share)) = text.rsplit_once(':') else { return Ok(BloomColumn::new(text)) };
+    let share = share.parse().map_err(|_| format!("{share:?} is no share: write COLUMN:0.01"))?;
+    let mut bloom = BloomColumn::new(column);
+    bloom.false_positives = share;
+    Ok(bloom)
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}

@@ -1,0 +1,96 @@
+//! The options of `sawmill gen` that say which rows stand where.
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+use sawmill_generator::{Dataset, Existing, FileOptions, Layout, PAGE_ROWS, Part, RowSize};
+use sawmill_profile::parse_bytes;
+
+use crate::error::Error;
+use crate::phases;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Which rows stand where")]
+pub(crate) struct LayoutArgs {
+    /// Rows of the dataset, like 1000, 10M or 1.5B.
+    #[arg(long, default_value = "1M", value_parser = phases::count)]
+    pub rows: u64,
+    /// Files that they are spread over, alike [default: 1].
+    #[arg(long, conflicts_with_all = ["rows_per_file", "file_size"])]
+    files: Option<u32>,
+    /// Rows of each file but the last.
+    #[arg(long, value_parser = phases::count, conflicts_with = "file_size")]
+    rows_per_file: Option<u64>,
+    /// About the size of each file but the last, like 256MB; its rows are found from a sample.
+    #[arg(long, value_parser = bytes)]
+    file_size: Option<u64>,
+    /// Rows of a row group, like 128k or 1M [default: 131072, fewer where these would take more than
+    /// 64 MiB].
+    #[arg(long, value_parser = phases::count, conflicts_with = "row_group_size")]
+    row_group_rows: Option<u64>,
+    /// About the size of a row group in the file, like 16MiB; its rows are found from a sample.
+    #[arg(long, value_parser = bytes)]
+    row_group_size: Option<u64>,
+    /// Most rows of a page [default: 16384].
+    #[arg(long, value_parser = phases::count)]
+    page_rows: Option<u64>,
+    /// Sort rows into folders COLUMN=VALUE by a column without nesting, which the files then leave out.
+    #[arg(long, value_name = "COLUMN")]
+    pub partition_by: Option<String>,
+    /// Make only the files of part K of N, like 2/8: the parts together are the same files as the
+    /// whole.
+    #[arg(long, value_name = "K/N", default_value = "1/1")]
+    pub part: Part,
+    /// Files that are written at a time [default: as many as threads].
+    #[arg(long)]
+    pub writers: Option<NonZeroUsize>,
+    /// Keep the files of an earlier run that are whole, and make the others.
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    /// Replace the files of an earlier run.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl LayoutArgs {
+    /// The layout of `dataset`.
+    pub(crate) fn layout(
+        &self,
+        dataset: &Dataset,
+        options: &FileOptions,
+        seed: u64,
+    ) -> Result<Layout, Error> {
+        let size = RowSize::measure(dataset, options, seed)?;
+        let per_file = self.rows_per_file.or_else(|| self.file_size.map(|bytes| size.rows_in(bytes)));
+        let layout = match per_file {
+            Some(per_file) => Layout::with_rows_per_file(self.rows, per_file)?,
+            None => Layout::new(self.rows, self.files.unwrap_or(1))?,
+        };
+        let group = match (self.row_group_rows, self.row_group_size) {
+            (Some(rows), _) => rows,
+            (None, Some(bytes)) => size.rows_in(bytes).min(sawmill_generator::MOST_GROUP_ROWS),
+            (None, None) => size.row_group_rows(),
+        };
+        let layout = layout.with_row_group_rows(group)?;
+        // The rows of a page are drawn together, for all columns: of wide rows fewer.
+        let page = self.page_rows.unwrap_or_else(|| PAGE_ROWS.min(size.row_group_rows()));
+        Ok(layout.with_page_rows(page)?)
+    }
+
+    pub(crate) fn existing(&self) -> Existing {
+        match (self.resume, self.overwrite) {
+            (true, _) => Existing::Resume,
+            (_, true) => Existing::Replace,
+            _ => Existing::Refuse,
+        }
+    }
+}
+
+/// A size as a user writes it.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(0) => Err("give 1 byte or more".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}

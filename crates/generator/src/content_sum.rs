@@ -1,0 +1,106 @@
+//! Content sums: 128 bits that tell whether bytes are those that were written.
+//!
+//! The sum of a file is the XXH3-128 of its bytes, as `xxhsum -H128` prints it. The sum of a dataset
+//! is the sum, modulo 2^128, over its files of the XXH3-128 of name and sum: it does not depend on
+//! the order in which files are finished, and those of the parts of a dataset add up to that of the
+//! whole.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+/// A content sum. It is shown and serialised as 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ContentSum(pub u128);
+
+impl ContentSum {
+    /// The sum of a dataset from the names and the sums of its files.
+    pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, ContentSum)>) -> Self {
+        let each = files.into_iter().map(|(name, sum)| {
+            let mut bytes = name.as_bytes().to_vec();
+            bytes.push(0);
+            bytes.extend_from_slice(&sum.0.to_be_bytes());
+            xxh3_128(&bytes)
+        });
+        ContentSum(each.fold(0, u128::wrapping_add))
+    }
+}
+
+/// A content sum in the making.
+pub(crate) struct RunningSum(Box<Xxh3>);
+
+impl RunningSum {
+    pub(crate) fn new() -> Self {
+        RunningSum(Box::new(Xxh3::new()))
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn sum(&self) -> ContentSum {
+        ContentSum(self.0.digest128())
+    }
+}
+
+impl fmt::Debug for RunningSum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RunningSum").field(&self.sum()).finish()
+    }
+}
+
+impl fmt::Display for ContentSum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for ContentSum {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match u128::from_str_radix(text, 16) {
+            Ok(sum) if text.len() == 32 => Ok(ContentSum(sum)),
+            _ => Err(format!("{text:?} is no content sum: give 32 hexadecimal digits")),
+        }
+    }
+}
+
+impl Serialize for ContentSum {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentSum {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_a_dataset_is_that_of_its_parts_in_any_order() {
+        let (a, b, c) = (("a", ContentSum(1)), ("b", ContentSum(2)), ("c", ContentSum(3)));
+        let whole = ContentSum::of_files([a, b, c]);
+        assert_eq!(whole, ContentSum::of_files([c, a, b]));
+        let parts = ContentSum::of_files([a]).0.wrapping_add(ContentSum::of_files([b, c]).0);
+        assert_eq!(whole.0, parts);
+        assert_ne!(whole, ContentSum::of_files([("a", ContentSum(2)), ("b", ContentSum(1)), c]));
+    }
+
+    #[test]
+    fn it_is_read_back_as_it_is_shown() {
+        let sum = ContentSum(0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
+        assert_eq!(sum.to_string(), "99aa06d3014798d86001c324468d497f");
+        assert_eq!(sum.to_string().parse(), Ok(sum));
+        assert_eq!(ContentSum(xxh3_128(b"")).to_string(), sum.to_string());
+        assert!("12".parse::<ContentSum>().is_err());
+    }
+}

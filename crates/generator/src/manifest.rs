@@ -1,0 +1,246 @@
+//! `_sawmill.json`: what a directory of generated files should hold.
+//!
+//! It is written beside the files, whole or not at all, while they are made and once more at the end.
+//! A run that goes on from an earlier one believes it about nothing but what to look for: every file
+//! is read and summed again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::content_sum::ContentSum;
+use crate::error::Error;
+use crate::layout::{Layout, Part};
+use crate::options::FileOptions;
+use crate::output::partial_name;
+
+/// The version of the manifest's form.
+const FORMAT: u32 = 1;
+
+/// The manifest of a directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// The version of this form, 1.
+    pub format: u32,
+    /// The dataset's name.
+    pub dataset: String,
+    /// The hash of its spec.
+    pub spec: ContentSum,
+    /// The seed of all draws.
+    pub seed: u64,
+    /// Everything else that the bytes of the files depend on, by the name of the option.
+    pub layout: BTreeMap<String, String>,
+    /// Whether all files are there.
+    pub complete: bool,
+    /// Rows of the files that are there.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum over the files, see [`ContentSum::of_files`].
+    pub sum: ContentSum,
+    /// The files, in the order of their rows.
+    pub files: Vec<ManifestFile>,
+}
+
+/// A file of a manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ManifestFile {
+    /// Its path, relative to the directory, with slashes.
+    pub name: String,
+    /// Its number in the layout; the files of several partitions share it.
+    pub file: u32,
+    /// Its rows.
+    pub rows: u64,
+    /// Its row groups.
+    pub row_groups: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// The XXH3-128 of its bytes.
+    pub sum: ContentSum,
+}
+
+impl Manifest {
+    /// A manifest without files.
+    pub(crate) fn new(
+        (dataset, spec): (&str, ContentSum),
+        seed: u64,
+        layout: &Layout,
+        part: Part,
+        partition_by: Option<&str>,
+        options: &FileOptions,
+    ) -> Self {
+        let mut described = options.described();
+        let mut add = |name: &str, value: String| {
+            described.insert(name.to_owned(), value);
+        };
+        add("rows", layout.rows.to_string());
+        match layout.rows_per_file {
+            Some(rows) => add("rows-per-file", rows.to_string()),
+            None => add("files", layout.files.to_string()),
+        }
+        add("row-group-rows", layout.row_group_rows.to_string());
+        add("page-rows", layout.page_rows.to_string());
+        add("part", part.to_string());
+        add("partition-by", partition_by.unwrap_or_default().to_owned());
+        Manifest {
+            format: FORMAT,
+            dataset: dataset.to_owned(),
+            spec,
+            seed,
+            layout: described,
+            complete: false,
+            rows: 0,
+            bytes: 0,
+            sum: ContentSum::default(),
+            files: Vec::new(),
+        }
+    }
+
+    /// The name of the manifest of a part.
+    pub(crate) fn file_name(part: Part) -> String {
+        match part {
+            Part::WHOLE => "_sawmill.json".to_owned(),
+            part => format!("_sawmill-part-{}-of-{}.json", part.index(), part.of()),
+        }
+    }
+
+    /// Puts in the files that are there.
+    pub(crate) fn set_files(&mut self, mut files: Vec<ManifestFile>, complete: bool) {
+        files.sort_by(|a, b| (a.file, &a.name).cmp(&(b.file, &b.name)));
+        self.rows = files.iter().map(|file| file.rows).sum();
+        self.bytes = files.iter().map(|file| file.bytes).sum();
+        self.sum = ContentSum::of_files(files.iter().map(|file| (file.name.as_str(), file.sum)));
+        self.files = files;
+        self.complete = complete;
+    }
+
+    /// Reads a manifest, `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none of this form.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io(&e, "reading", path, None)),
+        };
+        let wrong = |what: String| {
+            Error::spec(what, path.display().to_string(), "remove it and the files, or write somewhere else")
+        };
+        let manifest: Self =
+            serde_json::from_slice(&text).map_err(|e| wrong(format!("this is no manifest: {e}")))?;
+        if manifest.format != FORMAT {
+            return Err(wrong(format!("a manifest of form {}, known is {FORMAT}", manifest.format)));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Writes the manifest under its name, whole or not at all.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
+        let partial: PathBuf = partial_name(path);
+        let failed = |e: std::io::Error| Error::io(&e, "writing", path, None);
+        let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
+        text.push(b'\n');
+        let written = File::create(&partial).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&partial, path)
+        });
+        written.map_err(|e| {
+            // The error that brought us here is the one to report.
+            let _ = fs::remove_file(&partial);
+            failed(e)
+        })
+    }
+
+    /// What differs between two runs, in words: empty where their files are the same.
+    pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
+        let mut differences = Vec::new();
+        let mut compare = |name: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
+            let (then, now) = (then.to_string(), now.to_string());
+            if then != now {
+                let shown = |text: String| if text.is_empty() { "not given".to_owned() } else { text };
+                differences.push(format!("{name} was {}, is {}", shown(then), shown(now)));
+            }
+        };
+        compare("dataset", &self.dataset, &now.dataset);
+        compare("spec", &self.spec, &now.spec);
+        compare("seed", &self.seed, &now.seed);
+        let names: std::collections::BTreeSet<&String> =
+            self.layout.keys().chain(now.layout.keys()).collect();
+        for name in names {
+            let value = |of: &Self| of.layout.get(name).cloned().unwrap_or_default();
+            compare(name, &value(self), &value(now));
+        }
+        differences
+    }
+}
+
+impl FileOptions {
+    /// The options by the names that the command line has for them.
+    fn described(&self) -> BTreeMap<String, String> {
+        let joined = |parts: Vec<String>| parts.join(", ");
+        let mut encodings: Vec<String> = self.encoding.iter().map(|e| e.to_string()).collect();
+        encodings.extend(self.column_encodings.iter().map(|(column, e)| format!("{column}={e}")));
+        let bloom = self.bloom.iter().map(|b| format!("{}:{}", b.column, b.false_positives)).collect();
+        let pairs = self.key_values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        [
+            ("encoding", joined(encodings)),
+            ("compression", self.compression.to_string()),
+            ("data-page-version", self.page_version.number().to_string()),
+            ("page-size", self.page_bytes.to_string()),
+            ("statistics", self.statistics.name().to_owned()),
+            ("page-index", if self.page_index { "yes" } else { "no" }.to_owned()),
+            ("bloom", joined(bloom)),
+            ("key-value", joined(pairs)),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(seed: u64, part: &str) -> Manifest {
+        let layout = Layout::new(100, 4).unwrap();
+        let part = part.parse().unwrap();
+        Manifest::new(("d", ContentSum(1)), seed, &layout, part, None, &FileOptions::default())
+    }
+
+    #[test]
+    fn it_is_read_back_as_written_and_nothing_else_is_taken_for_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(Manifest::file_name(Part::WHOLE));
+        assert_eq!(Manifest::read(&path).unwrap(), None);
+        let mut written = manifest(7, "1/1");
+        let file = |name: &str, file| ManifestFile {
+            name: name.to_owned(),
+            file,
+            rows: 5,
+            row_groups: 1,
+            bytes: 100,
+            sum: ContentSum(9),
+        };
+        written.set_files(vec![file("b", 1), file("a", 0)], true);
+        assert_eq!((written.rows, written.bytes, written.files[0].name.as_str()), (10, 200, "a"));
+        written.write(&path).unwrap();
+        assert_eq!(Manifest::read(&path).unwrap(), Some(written));
+        fs::write(&path, "{}").unwrap();
+        assert!(Manifest::read(&path).unwrap_err().to_string().contains("no manifest"));
+    }
+
+    #[test]
+    fn differences_name_the_option_and_both_values() {
+        assert_eq!(manifest(1, "1/1").differences(&manifest(1, "1/1")), [""; 0]);
+        let differences = manifest(1, "1/1").differences(&manifest(2, "2/3"));
+        assert_eq!(differences, ["seed was 1, is 2", "part was 1/1, is 2/3"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! How many bytes a row takes, from the first rows of the dataset, written as its files will be.
+//!
+//! Files and row groups that are asked for by size get their number of rows from this before the first
+//! of them is made. The sample depends on the dataset, the seed and the options alone, so layouts do
+//! too.
+
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::file_metadata::FileEnd;
+use crate::layout::ROW_GROUP_ROWS;
+use crate::options::{FileOptions, FilePlan};
+use crate::row_group::RowGroupMaker;
+use crate::shred::BLOCK_ROWS;
+
+/// The sample grows until it has so many bytes.
+const SAMPLE_BYTES: u64 = 4 << 20;
+
+/// Bytes of encoded pages that a row group is kept under where nothing else is asked for: 64 MiB.
+pub const ROW_GROUP_BYTES: u64 = 64 << 20;
+
+/// The average size of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RowSize {
+    /// Bytes in the file, with their share of indexes and footer.
+    pub stored: f64,
+    /// Bytes of its pages before compression, which is about what it takes in memory.
+    pub raw: f64,
+}
+
+impl RowSize {
+    /// Measures the first rows of `dataset`.
+    ///
+    /// ```
+    /// use sawmill_generator::{Dataset, FileOptions, RowSize};
+    /// let contacts = Dataset::built_in("contacts").unwrap()?;
+    /// let size = RowSize::measure(&contacts, &FileOptions::default(), 42)?;
+    /// assert!(size.stored > 20.0 && size.stored < 40.0);
+    /// # Ok::<(), sawmill_generator::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the options do not fit the dataset.
+    pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
+        let plan = FilePlan::new(options, dataset, None)?;
+        let mut maker = RowGroupMaker::new(&plan, seed)?;
+        let mut rows = BLOCK_ROWS;
+        loop {
+            maker.make(0..rows, rows, &|| Ok(()))?;
+            let pages: u64 = maker.chunks.iter().map(|c| (c.bytes() + c.bloom.len()) as u64).sum();
+            if pages >= SAMPLE_BYTES || rows >= ROW_GROUP_ROWS {
+                let raw: u64 = maker.chunks.iter().map(|c| c.raw_bytes as u64).sum();
+                let mut end = FileEnd::default();
+                end.add_row_group(&plan, &maker.chunks, rows, 4);
+                let end: usize = end.finish(&plan, pages + 4).iter().map(Vec::len).sum();
+                let of_row = |bytes: u64| bytes as f64 / rows as f64;
+                return Ok(RowSize { stored: of_row(pages + end as u64), raw: of_row(raw) });
+            }
+            rows = (rows * 4).min(ROW_GROUP_ROWS);
+        }
+    }
+
+    /// The rows that take about `bytes` in a file, at least one.
+    pub fn rows_in(&self, bytes: u64) -> u64 {
+        ((bytes as f64 / self.stored.max(f64::MIN_POSITIVE)) as u64).max(1)
+    }
+
+    /// The rows of a row group where nothing is asked for: [`ROW_GROUP_ROWS`] or, where these would
+    /// take more than [`ROW_GROUP_BYTES`], as many whole blocks as do not.
+    pub fn row_group_rows(&self) -> u64 {
+        let rows = (ROW_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64;
+        (rows / BLOCK_ROWS * BLOCK_ROWS).clamp(BLOCK_ROWS, ROW_GROUP_ROWS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_rows_get_small_row_groups_and_narrow_ones_the_usual() {
+        let rows = |raw| RowSize { stored: raw, raw }.row_group_rows();
+        assert_eq!(rows(30.0), ROW_GROUP_ROWS);
+        assert_eq!(rows(0.0), ROW_GROUP_ROWS);
+        assert_eq!(rows(8192.0), 8192);
+        assert_eq!(rows(1e9), BLOCK_ROWS);
+    }
+}
