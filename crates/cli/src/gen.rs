@@ -1,23 +1,27 @@
 //! `sawmill gen`: a dataset into Parquet files, and what else there is to do with a dataset.
 
+pub(crate) mod dataset_args;
+mod explain;
 pub(crate) mod file_args;
+mod infer;
 pub(crate) mod layout_args;
+mod schema;
 mod spec;
 
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
 use sawmill_generator::{
-    BUILT_IN, ContentSum, Dataset, Existing, FileOptions, Job, Layout, Output, Part, WrittenFile, write,
+    ContentSum, Dataset, Existing, FileOptions, Job, Layout, Output, Part, WrittenFile, write,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::r#gen::dataset_args::DatasetArgs;
 use crate::r#gen::file_args::FileArgs;
 use crate::r#gen::layout_args::LayoutArgs;
 use crate::phases;
@@ -31,7 +35,8 @@ use crate::phases;
 Examples:
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill gen contacts --rows 1000 --out sample.parquet --seed 7
-  sawmill gen spec contacts > my.toml   # a spec to edit
+  sawmill gen spec contacts > my.toml   # a spec to edit; `gen explain my.toml` shows what it makes
+  sawmill gen --like trips.parquet --rows 1B --files 100 --out /tmp/trips   # more of what is there
   sawmill gen my.toml --rows 1M --out /tmp/mine
   sawmill gen contacts --rows 100M --out /dev/null   # as fast as rows can be made
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
@@ -46,20 +51,22 @@ pub(crate) struct GenCommand {
     #[command(subcommand)]
     about: Option<AboutDataset>,
     #[command(flatten)]
-    generate: Option<GenArgs>,
+    generate: GenArgs,
 }
 
 /// What is done with a dataset other than generating it.
 #[derive(Subcommand, Debug)]
 enum AboutDataset {
     Spec(spec::SpecArgs),
+    Explain(explain::ExplainArgs),
+    Schema(schema::SchemaArgs),
 }
 
 /// What is to be generated, and how.
 #[derive(Args, Debug)]
 pub(crate) struct GenArgs {
-    /// A built-in dataset (contacts) or a dataset spec (a TOML file).
-    dataset: String,
+    #[command(flatten)]
+    dataset: DatasetArgs,
     #[command(flatten)]
     layout: LayoutArgs,
     /// A directory for the files (made if need be), a name ending in .parquet for one file, a
@@ -93,7 +100,7 @@ struct GenResult<'a> {
 impl GenArgs {
     /// What is to be generated, how it is laid out and how files are written.
     pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
-        let dataset = dataset(&self.dataset)?;
+        let dataset = self.dataset.dataset()?;
         let options = self.files.options();
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
@@ -129,17 +136,17 @@ impl GenArgs {
 }
 
 pub(crate) fn run(command: &GenCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    match (&command.about, &command.generate) {
-        (Some(AboutDataset::Spec(args)), _) => spec::run(args, console),
-        (None, Some(args)) => run_generate(args, console, cancel),
-        // Without a sub-command clap asks for the dataset.
-        (None, None) => Err(Error::usage("no dataset", "sawmill gen", "name one, for example contacts")),
+    match &command.about {
+        Some(AboutDataset::Spec(args)) => spec::run(args, console),
+        Some(AboutDataset::Explain(args)) => explain::run(args, console),
+        Some(AboutDataset::Schema(_)) => schema::run(console),
+        None => run_generate(&command.generate, console, cancel),
     }
 }
 
 fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if args.print {
-        let spec = spec_text(&args.dataset)?;
+        let spec = args.dataset.spec()?;
         return console.result(&spec, || spec.clone());
     }
     let output = output(&args.out)?;
@@ -281,28 +288,4 @@ fn summary(files: &[WrittenFile], sum: Option<ContentSum>, phase: &PhaseReport, 
     let kept = if kept > 0 { format!(" ({kept} were there)") } else { String::new() };
     let sum = sum.map_or_else(String::new, |sum| format!("\ncontent sum {sum}"));
     format!("{what}{kept} in {}: {}{sum}", out.display(), phases::summary(phase))
-}
-
-/// The dataset that a user means by `name`: a built-in one, or the spec in a file.
-pub(crate) fn dataset(name: &str) -> Result<Dataset, Error> {
-    if let Some(dataset) = Dataset::built_in(name) {
-        return Ok(dataset?);
-    }
-    let text = spec_text(name)?;
-    Dataset::from_toml(&text)
-        .map_err(|error| Error::usage(error.what(), format!("{name}, {}", error.place()), error.advice()))
-}
-
-fn spec_text(name: &str) -> Result<String, Error> {
-    if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-        return Ok((*text).to_owned());
-    }
-    fs::read_to_string(name).map_err(|error| {
-        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-        Error::usage(
-            format!("no dataset: {error}"),
-            name,
-            format!("give a TOML file or a built-in dataset: {}", names.join(", ")),
-        )
-    })
 }

@@ -229,7 +229,5 @@ fn pick(table: &Weights, draws: &Draws<'_>, out: &mut Vec<u32>) {
     let at = out.len();
     out.resize(at + draws.n, 0);
     draws.stream.fill32(&mut out[at..]);
-    for out in &mut out[at..] {
-        *out = table.pick(*out);
-    }
+    table.pick_all(&mut out[at..]);
 }

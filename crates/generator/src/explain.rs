@@ -10,9 +10,12 @@ use serde::Serialize;
 use crate::civil::date_text;
 use crate::dataset::{Dataset, Field, Kind, Leaf, ListStyle, Nulls};
 use crate::distribution::Curve;
+use crate::expression::Number;
+use crate::kept::number;
 use crate::levels::bit_width;
 use crate::logical_type::{LogicalType, Physical};
 use crate::rng::Stream;
+use crate::shred::{BLOCK_ROWS, Shredder};
 use crate::text_values;
 use crate::values::{ReferencedKey, Values};
 
@@ -63,8 +66,35 @@ impl Dataset {
             message(field, 1, &mut schema);
         }
         schema.push_str("}\n");
+        self.sample_expressions(&mut columns);
         let bytes_a_row = columns.iter().map(|c: &ExplainedColumn| c.bytes_a_row).sum();
         Explanation { name: self.name().to_owned(), schema, bytes_a_row, columns }
+    }
+}
+
+impl Dataset {
+    /// Puts the means of a sample where a formula says how values come about.
+    fn sample_expressions(&self, columns: &mut [ExplainedColumn]) {
+        let mut formulas = Vec::new();
+        self.each_leaf(&mut |_, leaf| {
+            if matches!(leaf.values, Values::Expression(_)) {
+                formulas.push(leaf);
+            }
+        });
+        if formulas.is_empty() {
+            return;
+        }
+        let mut shredder = Shredder::new(self, 42);
+        let shredded = shredder.rows(0..BLOCK_ROWS);
+        for leaf in formulas {
+            let values = &shredded.leaves[leaf.index].values;
+            let numbers: Vec<f64> =
+                (0..values.len()).filter_map(|i| number(leaf, values, i)).map(Number::real).collect();
+            if !numbers.is_empty() {
+                let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+                columns[leaf.index].expected = format!("{} in a sample", leaf.shown(mean));
+            }
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use rand_distr::{Distribution as _, Exp, LogNormal, Normal};
 use crate::distribution::duration_ticks;
 use crate::logical_type::LogicalType;
 use crate::rng::{Sequence, unit_interval};
+use crate::values::Wrong;
 
 /// Most characters of an expression.
 const LONGEST: usize = 1000;
@@ -99,8 +100,6 @@ pub(crate) struct Expression {
     pub operands: Vec<Operand>,
     pub text: String,
 }
-
-type Wrong = (String, String);
 
 impl Expression {
     /// Parses `text` for a field of type `kind`; `resolve` finds the fields it names. The error is

@@ -36,7 +36,7 @@ struct Inferred {
 
 #[derive(Debug)]
 enum InferredKind {
-    Leaf { kind: DataType, values: SampledValues },
+    Leaf { kind: DataType, values: Box<SampledValues> },
     Struct(Vec<Inferred>),
     List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
     Map { entries: Vec<Inferred>, lengths: BTreeMap<u32, u64> },
@@ -111,7 +111,7 @@ fn inferred(field: &ArrowField, path: &str) -> Result<Inferred, Error> {
             },
             _ => return Err(Error::spec("a map without key and value", path, "leave the column out")),
         },
-        kind => InferredKind::Leaf { kind: leaf_kind(kind, path)?, values: SampledValues::default() },
+        kind => InferredKind::Leaf { kind: leaf_kind(kind, path)?, values: Box::default() },
     };
     let nullable = field.is_nullable();
     Ok(Inferred { name: field.name().clone(), nullable, kind, slots: 0, nulls: 0 })

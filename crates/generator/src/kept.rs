@@ -41,7 +41,7 @@ impl Kept {
 }
 
 /// Value `i` of a buffer in ones: decimals with their point.
-fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Number> {
+pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Number> {
     let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
     let whole = match buffer {
         ValueBuffer::Int32(v) if unsigned => i128::from(v[i] as u32),
@@ -109,11 +109,11 @@ pub(crate) fn operands(
     // For each operand the entry of its own that belongs to the one under work.
     let mut at: Vec<usize> = vec![0; expression.operands.len()];
     let mut there = 0;
-    for i in 0..repetition.len() {
+    for (i, level_here) in repetition.iter().enumerate() {
         if i > 0 {
             for (at, operand) in at.iter_mut().zip(&expression.operands) {
                 // A new entry of the operand begins where nothing deeper than its lists repeats.
-                *at += usize::from(repetition[i] <= operand.repetition);
+                *at += usize::from(*level_here <= operand.repetition);
             }
         }
         let is_there = definition.get(i).is_none_or(|d| *d == level);

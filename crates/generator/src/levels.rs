@@ -3,6 +3,7 @@
 //! (Parquet format, `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid": a run is a varint
 //! header, its lowest bit 1 for bit-packed groups of eight values and 0 for a repeated value.)
 
+use crate::instruction_sets::widest;
 use crate::thrift::varint;
 
 /// The levels of an entry whose value is there: how many optional or repeated, and how many
@@ -34,24 +35,43 @@ pub(crate) fn encode(values: &[u8], width: usize, out: &mut Vec<u8>) {
     // Every group stores eight bytes of which the next group overwrites what is past its width.
     out.resize(start + groups * width + 8, 0);
     let packed = &mut out[start..];
-    let mut at = 0;
-    let mut whole = values.chunks_exact(8);
-    let mut store = |group: [u8; 8]| {
-        packed[at..at + 8].copy_from_slice(&pack8(u64::from_le_bytes(group), width).to_le_bytes());
-        at += width;
-    };
-    for group in &mut whole {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(group);
-        store(eight);
-    }
-    let rest = whole.remainder();
+    let whole = values.len() / 8;
+    pack(&values[..whole * 8], width, packed);
+    let rest = &values[whole * 8..];
     if !rest.is_empty() {
         let mut eight = [0; 8];
         eight[..rest.len()].copy_from_slice(rest);
-        store(eight);
+        let at = whole * width;
+        packed[at..at + 8].copy_from_slice(&pack8(u64::from_le_bytes(eight), width).to_le_bytes());
     }
     out.truncate(start + groups * width);
+}
+
+widest! {
+/// Packs whole groups of eight values of `width` bits, each of which stores eight bytes.
+fn pack(values: &[u8], width: usize, out: &mut [u8]) {
+    /// The width is known to each copy of the loop.
+    #[inline(always)]
+    fn groups<const WIDTH: usize>(values: &[u8], out: &mut [u8]) {
+        let groups = values.len() / 8;
+        for i in 0..groups {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&values[8 * i..8 * i + 8]);
+            let packed = pack8(u64::from_le_bytes(eight), WIDTH).to_le_bytes();
+            out[i * WIDTH..i * WIDTH + 8].copy_from_slice(&packed);
+        }
+    }
+    match width {
+        1 => groups::<1>(values, out),
+        2 => groups::<2>(values, out),
+        3 => groups::<3>(values, out),
+        4 => groups::<4>(values, out),
+        5 => groups::<5>(values, out),
+        6 => groups::<6>(values, out),
+        7 => groups::<7>(values, out),
+        _ => groups::<8>(values, out),
+    }
+}
 }
 
 /// Packs eight bytes of `width` bits each into the lowest `8 * width` bits, by pairing neighbours

@@ -57,6 +57,7 @@ mod expression;
 mod file_metadata;
 #[cfg(feature = "infer")]
 mod inferred_spec;
+mod instruction_sets;
 mod json_schema;
 mod kept;
 mod layout;

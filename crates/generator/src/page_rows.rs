@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::dataset::{Field, Leaf};
+use crate::instruction_sets::widest;
 use crate::levels::{bit_width, encode};
 use crate::shred::LeafBuffer;
 use crate::value_buffer::ValueBuffer;
@@ -160,6 +161,7 @@ impl<'a> PageRows<'a> {
     }
 }
 
+widest! {
 /// For each level from 0 to `max` the entries that have it.
 fn histogram(levels: &[u8], max: u8) -> Vec<u64> {
     // One pass a level over bytes, which is many times faster than one pass of counting by index.
@@ -168,6 +170,7 @@ fn histogram(levels: &[u8], max: u8) -> Vec<u64> {
         levels.chunks(255).map(in_piece).sum()
     };
     (0..=max).map(count).collect()
+}
 }
 
 #[cfg(test)]

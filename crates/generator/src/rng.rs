@@ -4,6 +4,8 @@
 //! block always gets the same values. The mixing function is SplitMix64's finaliser (Steele, Lea,
 //! Flood: "Fast splittable pseudorandom number generators", 2014) over a Weyl sequence.
 
+use crate::instruction_sets::widest;
+
 /// The Weyl increment of SplitMix64: 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -37,20 +39,25 @@ impl Stream {
     }
 
     /// Fills `out` with 32-bit draws, two from each 64-bit draw.
-    #[inline]
     pub(crate) fn fill32(self, out: &mut [u32]) {
-        let mut pairs = out.chunks_exact_mut(2);
-        let mut i = 0;
-        for pair in &mut pairs {
-            let draw = self.draw(i);
-            pair[0] = draw as u32;
-            pair[1] = (draw >> 32) as u32;
-            i += 1;
-        }
-        if let [last] = pairs.into_remainder() {
-            *last = self.draw(i) as u32;
-        }
+        fill32(self, out);
     }
+}
+
+widest! {
+fn fill32(stream: Stream, out: &mut [u32]) {
+    let mut pairs = out.chunks_exact_mut(2);
+    let mut i = 0;
+    for pair in &mut pairs {
+        let draw = stream.draw(i);
+        pair[0] = draw as u32;
+        pair[1] = (draw >> 32) as u32;
+        i += 1;
+    }
+    if let [last] = pairs.into_remainder() {
+        *last = stream.draw(i) as u32;
+    }
+}
 }
 
 /// A generator of as many bits as one value takes, seeded by the value's draw: what distributions

@@ -15,6 +15,7 @@ use std::ops::Range;
 use crate::dataset::{Dataset, Field, Kind, Leaf, Nulls, Present};
 use crate::draw::Draws;
 use crate::expression::Number;
+use crate::instruction_sets::widest;
 use crate::kept::{Kept, distinguish, operands};
 use crate::lengths::Lengths;
 use crate::rng::{Stream, purpose};
@@ -227,8 +228,9 @@ impl Filler<'_> {
     fn masks(&self, present: &Present, draws: u64, n: usize, masks: &mut Vec<u32>) {
         masks.resize(n, 0);
         self.stream(draws).fill32(masks);
+        present.table.pick_all(masks);
         for mask in masks {
-            *mask = present.masks[present.table.pick(*mask) as usize];
+            *mask = present.masks[*mask as usize];
         }
     }
 
@@ -283,36 +285,17 @@ impl Filler<'_> {
     /// Writes to `out` the definition levels of `entries`, raised by one where `field`, an optional
     /// one, is there, and returns how many those are.
     fn raise(&self, field: &Field, entries: Entries<'_>, draws: &mut Vec<u32>, out: &mut [u8]) -> usize {
-        let live = entries.live;
-        let levels = entries.definition.iter().zip(out);
-        let mut there = 0usize;
         match field.nulls {
-            Nulls::Never => {
-                for (before, after) in levels {
-                    *after = *before;
-                    there += usize::from(*before == live);
-                }
-            }
+            Nulls::Never => count_live(entries.definition, entries.live, out),
             Nulls::Share(share) => {
                 // In 31 bits, so that both 0 and 1 are exact.
                 let threshold = (share * 2f64.powi(31)) as u32;
                 draws.resize(entries.definition.len(), 0);
                 self.stream(field.null_draws).fill32(draws);
-                for ((before, after), draw) in levels.zip(draws.iter()) {
-                    let raise = u8::from(*before == live) & u8::from(draw >> 1 >= threshold);
-                    *after = before + raise;
-                    there += usize::from(raise);
-                }
+                raise_by_draw(entries.definition, entries.live, draws, threshold, out)
             }
-            Nulls::Together(bit) => {
-                for ((before, after), mask) in levels.zip(entries.masks) {
-                    let raise = u8::from(*before == live) & (mask >> bit) as u8 & 1;
-                    *after = before + raise;
-                    there += usize::from(raise);
-                }
-            }
+            Nulls::Together(bit) => raise_by_mask(entries.definition, entries.live, entries.masks, bit, out),
         }
-        there
     }
 
     fn leaf(&mut self, field: &Field, leaf: &Leaf, entries: Entries<'_>, scratch: &mut Scratch) {
@@ -367,7 +350,7 @@ impl Filler<'_> {
         let first = buffer.values.len();
         leaf.draw(&draws, &mut buffer.values);
         if leaf.distinct {
-            let levels = (own.as_ref(), entries.repetition);
+            let levels = (&*own, entries.repetition);
             let list = (field.levels.definition, entries.list_level);
             distinguish(leaf, &mut buffer.values, first, levels, list);
         }
@@ -423,4 +406,57 @@ impl Filler<'_> {
         definition.truncate(at);
         repetition.truncate(at);
     }
+}
+
+// The levels of entries below are bytes; an entry is raised by one where its field is there. Counts
+// are taken over pieces that a byte can count.
+
+/// Entries that one byte can count.
+const PIECE: usize = 255;
+
+widest! {
+/// Copies levels and counts the live ones.
+fn count_live(before: &[u8], live: u8, after: &mut [u8]) -> usize {
+    after.copy_from_slice(before);
+    let of_piece = |piece: &[u8]| usize::from(piece.iter().map(|level| u8::from(*level == live)).sum::<u8>());
+    before.chunks(PIECE).map(of_piece).sum()
+}
+}
+
+widest! {
+/// Raises the live entries whose draw is not null, and counts them.
+fn raise_by_draw(before: &[u8], live: u8, draws: &[u32], threshold: u32, after: &mut [u8]) -> usize {
+    let mut there = 0;
+    for ((before, draws), after) in
+        before.chunks(PIECE).zip(draws.chunks(PIECE)).zip(after.chunks_mut(PIECE))
+    {
+        let mut raised = 0u8;
+        for ((before, draw), after) in before.iter().zip(draws).zip(after) {
+            let raise = u8::from(*before == live) & u8::from(draw >> 1 >= threshold);
+            *after = before + raise;
+            raised += raise;
+        }
+        there += usize::from(raised);
+    }
+    there
+}
+}
+
+widest! {
+/// Raises the live entries whose combination of fields has `bit`, and counts them.
+fn raise_by_mask(before: &[u8], live: u8, masks: &[u32], bit: u32, after: &mut [u8]) -> usize {
+    let mut there = 0;
+    for ((before, masks), after) in
+        before.chunks(PIECE).zip(masks.chunks(PIECE)).zip(after.chunks_mut(PIECE))
+    {
+        let mut raised = 0u8;
+        for ((before, mask), after) in before.iter().zip(masks).zip(after) {
+            let raise = u8::from(*before == live) & (mask >> bit) as u8 & 1;
+            *after = before + raise;
+            raised += raise;
+        }
+        there += usize::from(raised);
+    }
+    there
+}
 }

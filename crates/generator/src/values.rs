@@ -95,6 +95,9 @@ pub(crate) enum ReferencedKey {
     Unique(Template),
 }
 
+/// What is wrong, and what to do about it.
+pub(crate) type Wrong = (String, String);
+
 /// What reading the values of one leaf may need from around it.
 pub(crate) struct Surroundings<'a> {
     pub kind: &'a LogicalType,
@@ -102,9 +105,9 @@ pub(crate) struct Surroundings<'a> {
     /// Where files that the spec names are looked for.
     pub directory: Option<&'a Path>,
     /// Finds an earlier field of the record by the name that an expression uses.
-    pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, (String, String)>,
+    pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Wrong>,
     /// Finds the key of another dataset, and the rows that it is said to have.
-    pub key: &'a mut dyn FnMut(&str) -> Result<(ReferencedKey, Option<u64>), (String, String)>,
+    pub key: &'a mut dyn FnMut(&str) -> Result<(ReferencedKey, Option<u64>), Wrong>,
 }
 
 /// Names and tables that `values` can be, with what they draw: the source of error messages and of

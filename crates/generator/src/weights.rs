@@ -3,6 +3,7 @@
 //! (M. D. Vose: "A linear algorithm for generating random numbers with a given distribution",
 //! IEEE Transactions on Software Engineering 17(9), 1991.)
 
+use crate::instruction_sets::widest;
 use crate::rng::scale32;
 
 /// A table that draws index `i` with a probability proportional to its weight.
@@ -59,9 +60,12 @@ impl Weights {
     /// The index that 32 uniform bits stand for.
     #[inline(always)]
     pub(crate) fn pick(&self, draw: u32) -> u32 {
-        let (cell, rest) = scale32(draw, self.cells.len() as u32);
-        let (threshold, alias) = self.cells[cell as usize];
-        std::hint::select_unpredictable(rest < threshold, cell, alias)
+        pick(&self.cells, draw)
+    }
+
+    /// Replaces each draw of 32 bits by the index that it stands for.
+    pub(crate) fn pick_all(&self, draws: &mut [u32]) {
+        pick_all(&self.cells, draws);
     }
 
     /// The index that 64 uniform bits stand for: exact where the table is so large that 32 bits
@@ -77,6 +81,21 @@ impl Weights {
     pub(crate) fn probabilities(&self) -> &[f64] {
         &self.probabilities
     }
+}
+
+#[inline(always)]
+fn pick(cells: &[(u32, u32)], draw: u32) -> u32 {
+    let (cell, rest) = scale32(draw, cells.len() as u32);
+    let (threshold, alias) = cells[cell as usize];
+    std::hint::select_unpredictable(rest < threshold, cell, alias)
+}
+
+widest! {
+fn pick_all(cells: &[(u32, u32)], draws: &mut [u32]) {
+    for draw in draws {
+        *draw = pick(cells, *draw);
+    }
+}
 }
 
 #[cfg(test)]

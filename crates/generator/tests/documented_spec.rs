@@ -1,16 +1,58 @@
-//! The spec that the documentation shows is a dataset.
+//! The examples of the dataset documentation are datasets, and name every key, type and
+//! distribution.
 
-use sawmill_generator::Dataset;
+use sawmill_generator::{Dataset, json_schema};
 
-#[test]
-fn the_example_of_the_dataset_documentation_is_valid() {
+fn examples() -> Vec<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dataset-spec.md"));
     let text = text.unwrap();
-    let mut examples = 0;
-    for block in text.split("```toml\n").skip(1) {
-        let spec = block.split("```").next().unwrap();
-        Dataset::from_toml(spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
-        examples += 1;
+    let blocks = text.split("```toml\n").skip(1);
+    blocks
+        .map(|block| {
+            let spec = block.split("```").next().unwrap().to_owned();
+            if spec.starts_with("name =") { spec } else { format!("name = \"example\"\n{spec}") }
+        })
+        .collect()
+}
+
+#[test]
+fn every_example_makes_rows() {
+    for spec in examples() {
+        let dataset = Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+        let batch = dataset.batches(0..1000, 1, 1000).next().unwrap().unwrap();
+        assert_eq!(batch.num_rows(), 1000);
     }
-    assert!(examples > 0);
+}
+
+#[test]
+fn every_key_type_and_distribution_of_the_json_schema_has_an_example() {
+    let all = examples().concat();
+    let schema = json_schema();
+    let mut missing = Vec::new();
+    let mut need = |word: &str| {
+        let there = all.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word);
+        // A file that an example named would have to be there.
+        if !there && word != "file" {
+            missing.push(word.to_owned());
+        }
+    };
+    for field in schema["$defs"]["field"]["oneOf"].as_array().unwrap() {
+        need(field["properties"]["type"]["const"].as_str().unwrap());
+        field["properties"].as_object().unwrap().keys().for_each(|key| need(key));
+    }
+    for part in ["values", "length"] {
+        for one in schema["$defs"][part]["oneOf"].as_array().unwrap() {
+            for one in one["oneOf"].as_array().unwrap_or(&vec![one.clone()]) {
+                if let Some(name) = one["const"].as_str() {
+                    need(name);
+                }
+                for (name, parameters) in one["properties"].as_object().into_iter().flatten() {
+                    need(name);
+                    parameters["properties"].as_object().into_iter().flatten().for_each(|(key, _)| need(key));
+                }
+            }
+        }
+    }
+    schema["properties"].as_object().unwrap().keys().for_each(|key| need(key));
+    assert!(missing.is_empty(), "no example of {missing:?}");
 }

@@ -12,9 +12,9 @@ use crate::phases;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Which rows stand where")]
 pub(crate) struct LayoutArgs {
-    /// Rows of the dataset, like 1000, 10M or 1.5B.
-    #[arg(long, default_value = "1M", value_parser = phases::count)]
-    pub rows: u64,
+    /// Rows of the dataset, like 1000, 10M or 1.5B [default: those that its spec says, or 1M].
+    #[arg(long, value_parser = phases::count)]
+    rows: Option<u64>,
     /// Files that they are spread over, alike [default: 1].
     #[arg(long, conflicts_with_all = ["rows_per_file", "file_size"])]
     files: Option<u32>,
@@ -60,11 +60,12 @@ impl LayoutArgs {
         options: &FileOptions,
         seed: u64,
     ) -> Result<Layout, Error> {
+        let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         let size = RowSize::measure(dataset, options, seed)?;
         let per_file = self.rows_per_file.or_else(|| self.file_size.map(|bytes| size.rows_in(bytes)));
         let layout = match per_file {
-            Some(per_file) => Layout::with_rows_per_file(self.rows, per_file)?,
-            None => Layout::new(self.rows, self.files.unwrap_or(1))?,
+            Some(per_file) => Layout::with_rows_per_file(rows, per_file)?,
+            None => Layout::new(rows, self.files.unwrap_or(1))?,
         };
         let group = match (self.row_group_rows, self.row_group_size) {
             (Some(rows), _) => rows,

@@ -4,18 +4,21 @@ use clap::Args;
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::r#gen::dataset_args::DatasetArgs;
 
-/// Print the spec of a dataset.
+/// Print the spec of a dataset, or one inferred from a file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill gen spec contacts > my.toml")]
+  sawmill gen spec contacts > my.toml
+  sawmill gen spec --like trips.parquet > trips.toml
+  sawmill gen spec --schema trips.parquet > trips.toml")]
 pub(crate) struct SpecArgs {
-    /// A built-in dataset (contacts) or a dataset spec (a TOML file).
-    dataset: String,
+    #[command(flatten)]
+    dataset: DatasetArgs,
 }
 
 pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<(), Error> {
-    let spec = super::spec_text(&args.dataset)?;
+    let spec = args.dataset.spec()?;
     console.result(&spec, || spec.clone())
 }

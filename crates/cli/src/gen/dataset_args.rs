@@ -1,0 +1,74 @@
+//! Which dataset is meant: a built-in one, a spec, or one inferred from data that is there.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sawmill_generator::{BUILT_IN, Dataset};
+
+use crate::error::Error;
+use crate::r#gen::infer;
+use crate::phases;
+
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(crate) struct DatasetArgs {
+    /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string) or
+    /// a dataset spec (a TOML file).
+    #[arg(required_unless_present_any = ["schema", "like"])]
+    dataset: Option<String>,
+    /// Take the columns of a Parquet, Arrow or JSON file, their values plain ones of their types.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
+    schema: Option<PathBuf>,
+    /// Take the columns of a Parquet, Arrow or JSON file, and nulls, list lengths, distinct values
+    /// and skew from a sample of its rows.
+    #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
+    like: Option<PathBuf>,
+    /// Rows of the sample that --like looks at.
+    #[arg(long, value_name = "ROWS", default_value = "100k", value_parser = phases::count)]
+    sample: u64,
+}
+
+impl DatasetArgs {
+    /// The dataset's spec.
+    pub(crate) fn spec(&self) -> Result<String, Error> {
+        if let Some(file) = &self.schema {
+            return infer::spec(file, 0);
+        }
+        if let Some(file) = &self.like {
+            return infer::spec(file, self.sample.max(1));
+        }
+        let name = self.dataset.as_deref().unwrap_or_default();
+        match Dataset::built_in_text(name) {
+            Some(text) => Ok(text?),
+            None => std::fs::read_to_string(name).map_err(|error| unreadable(name, &error)),
+        }
+    }
+
+    /// The dataset.
+    pub(crate) fn dataset(&self) -> Result<Dataset, Error> {
+        match &self.dataset {
+            Some(name) => named(name),
+            None => Ok(Dataset::from_toml(&self.spec()?)?),
+        }
+    }
+}
+
+/// The dataset that a user means by `name`: a built-in one, or the spec in a file.
+pub(crate) fn named(name: &str) -> Result<Dataset, Error> {
+    match Dataset::built_in(name) {
+        Some(dataset) => Ok(dataset?),
+        None => match std::fs::metadata(name) {
+            Ok(_) => Ok(Dataset::from_file(Path::new(name))?),
+            Err(error) => Err(unreadable(name, &error)),
+        },
+    }
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Error {
+    let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    Error::usage(
+        format!("no dataset: {error}"),
+        name,
+        format!("give a TOML file or a built-in dataset: {}, wide", names.join(", ")),
+    )
+}

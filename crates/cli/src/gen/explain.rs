@@ -1,0 +1,93 @@
+//! `sawmill gen explain`: what a dataset will be, before it is made.
+
+use clap::Args;
+use sawmill_generator::Explanation;
+use sawmill_profile::{Align, Table, format_bytes, format_count};
+use serde::Serialize;
+
+use crate::console::Console;
+use crate::error::Error;
+use crate::r#gen::dataset_args::DatasetArgs;
+use crate::r#gen::file_args::FileArgs;
+use crate::r#gen::layout_args::LayoutArgs;
+
+/// Show what a dataset will be: schema, sizes of rows and files, expected values.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill gen explain orders
+  sawmill gen explain my.toml --rows 1B --files 64
+  sawmill gen explain --like trips.parquet --json")]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    dataset: DatasetArgs,
+    #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
+    files: FileArgs,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Explained {
+    rows: u64,
+    files: u32,
+    rows_a_file: u64,
+    bytes_a_file: u64,
+    bytes: u64,
+    row_group_rows: u64,
+    #[serde(flatten)]
+    dataset: Explanation,
+}
+
+pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
+    let dataset = args.dataset.dataset()?;
+    let layout = args.layout.layout(&dataset, &args.files.options(), 42)?;
+    let explanation = dataset.explain();
+    let rows_a_file = layout.rows.div_ceil(u64::from(layout.files));
+    let bytes_of = |rows: u64| (rows as f64 * explanation.bytes_a_row) as u64;
+    let explained = Explained {
+        rows: layout.rows,
+        files: layout.files,
+        rows_a_file,
+        bytes_a_file: bytes_of(rows_a_file),
+        bytes: bytes_of(layout.rows),
+        row_group_rows: layout.row_group_rows,
+        dataset: explanation,
+    };
+    console.result(&explained, || text(&explained))
+}
+
+fn text(explained: &Explained) -> String {
+    let mut table = Table::new([
+        ("column", Align::Left),
+        ("type", Align::Left),
+        ("entries a row", Align::Right),
+        ("values a row", Align::Right),
+        ("bytes a row", Align::Right),
+        ("drawn", Align::Left),
+        ("expected", Align::Left),
+    ]);
+    for column in &explained.dataset.columns {
+        table.row([
+            column.path.clone(),
+            column.kind.clone(),
+            format!("{:.3}", column.entries_a_row),
+            format!("{:.3}", column.values_a_row),
+            format!("{:.2}", column.bytes_a_row),
+            column.values.clone(),
+            column.expected.clone(),
+        ]);
+    }
+    format!(
+        "{}\n{} rows in {}, about {:.1} bytes a row and {} in all, pages not compressed\n{} rows and about {} a file, row groups of {} rows\n\n{table}",
+        explained.dataset.schema,
+        format_count(explained.rows),
+        if explained.files == 1 { "1 file".to_owned() } else { format!("{} files", explained.files) },
+        explained.dataset.bytes_a_row,
+        format_bytes(explained.bytes),
+        format_count(explained.rows_a_file),
+        format_bytes(explained.bytes_a_file),
+        format_count(explained.row_group_rows),
+    )
+}
