@@ -46,7 +46,7 @@ pub(crate) struct GenCommand {
     #[command(subcommand)]
     about: Option<AboutDataset>,
     #[command(flatten)]
-    generate: Option<GenArgs>,
+    generate: GenArgs,
 }
 
 /// What is done with a dataset other than generating it.
@@ -58,8 +58,11 @@ enum AboutDataset {
 /// What is to be generated, and how.
 #[derive(Args, Debug)]
 pub(crate) struct GenArgs {
-    /// A built-in dataset (contacts) or a dataset spec (a TOML file).
-    dataset: String,
+    /// A built-in dataset (contacts, orders, events, devices, deep, wide:COLUMNS) or a dataset spec (a
+    /// TOML file).
+    // Missing where a sub-command takes its place.
+    #[arg(required = true)]
+    dataset: Option<String>,
     #[command(flatten)]
     layout: LayoutArgs,
     /// A directory for the files (made if need be), a name ending in .parquet for one file, a
@@ -93,10 +96,15 @@ struct GenResult<'a> {
 impl GenArgs {
     /// What is to be generated, how it is laid out and how files are written.
     pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
-        let dataset = dataset(&self.dataset)?;
+        let dataset = dataset(self.name())?;
         let options = self.files.options();
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
+    }
+
+    /// The dataset, as the user names it.
+    fn name(&self) -> &str {
+        self.dataset.as_deref().unwrap_or_default()
     }
 
     /// Where to, as the user says it.
@@ -129,17 +137,15 @@ impl GenArgs {
 }
 
 pub(crate) fn run(command: &GenCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    match (&command.about, &command.generate) {
-        (Some(AboutDataset::Spec(args)), _) => spec::run(args, console),
-        (None, Some(args)) => run_generate(args, console, cancel),
-        // Without a sub-command clap asks for the dataset.
-        (None, None) => Err(Error::usage("no dataset", "sawmill gen", "name one, for example contacts")),
+    match &command.about {
+        Some(AboutDataset::Spec(args)) => spec::run(args, console),
+        None => run_generate(&command.generate, console, cancel),
     }
 }
 
 fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if args.print {
-        let spec = spec_text(&args.dataset)?;
+        let spec = spec_text(args.name())?;
         return console.result(&spec, || spec.clone());
     }
     let output = output(&args.out)?;
@@ -285,24 +291,20 @@ fn summary(files: &[WrittenFile], sum: Option<ContentSum>, phase: &PhaseReport, 
 
 /// The dataset that a user means by `name`: a built-in one, or the spec in a file.
 pub(crate) fn dataset(name: &str) -> Result<Dataset, Error> {
-    if let Some(dataset) = Dataset::built_in(name) {
-        return Ok(dataset?);
-    }
-    let text = spec_text(name)?;
-    Dataset::from_toml(&text)
-        .map_err(|error| Error::usage(error.what(), format!("{name}, {}", error.place()), error.advice()))
+    Ok(Dataset::built_in(name).unwrap_or_else(|| Dataset::from_file(Path::new(name)))?)
 }
 
+/// The spec of that dataset.
 fn spec_text(name: &str) -> Result<String, Error> {
-    if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-        return Ok((*text).to_owned());
+    if let Some(text) = Dataset::built_in_text(name) {
+        return Ok(text?);
     }
     fs::read_to_string(name).map_err(|error| {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         Error::usage(
             format!("no dataset: {error}"),
             name,
-            format!("give a TOML file or a built-in dataset: {}", names.join(", ")),
+            format!("give a TOML file or a built-in dataset: {}, wide", names.join(", ")),
         )
     })
 }

@@ -111,6 +111,8 @@ def check_footer(file, options):
             if values.null_count == len(values):
                 assert not statistics.has_min_max, (file, column)
             elif statistics.has_min_max:
+                if isinstance(values.type, pa.BaseExtensionType):
+                    values = pa.chunked_array([chunk.storage for chunk in values.chunks])
                 bounds = pc.min_max(values.filter(pc.is_valid(values))).as_py()
                 low, high = statistics.min, statistics.max
                 if isinstance(bounds["min"], float):

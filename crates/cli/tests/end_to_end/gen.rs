@@ -28,7 +28,11 @@ fn files_are_the_same_for_a_seed_and_differ_between_seeds() {
         ])
         .ok();
         let whole = |n: &&String| n.ends_with(".parquet");
-        names(Path::new(out)).iter().filter(whole).map(|n| fs::read(Path::new(out).join(n)).unwrap()).collect::<Vec<_>>()
+        names(Path::new(out))
+            .iter()
+            .filter(whole)
+            .map(|n| fs::read(Path::new(out).join(n)).unwrap())
+            .collect::<Vec<_>>()
     };
     let first = make("a", "7", "1");
     assert_eq!(first.len(), 2);

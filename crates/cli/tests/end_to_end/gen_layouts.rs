@@ -23,7 +23,8 @@ fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Generates contacts into a new directory below `dir` and returns its files.
 fn make(dir: &Path, name: &str, args: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let out = dir.join(name);
-    let out = ["gen", "contacts", "--rows", "20k", "--row-group-rows", "3000", "--out", out.to_str().unwrap()];
+    let out =
+        ["gen", "contacts", "--rows", "20k", "--row-group-rows", "3000", "--out", out.to_str().unwrap()];
     sawmill(out.iter().chain(args)).ok();
     files(&dir.join(name))
 }
@@ -77,13 +78,10 @@ fn folders_have_the_rows_of_their_value_and_not_the_column() {
     let args = ["gen", spec, "--rows", "10k", "--files", "2", "--partition-by", "city", "--out", out_text];
     let made = sawmill(args.iter().copied().chain(["--json"])).ok().json();
     assert_eq!(made["rows"], 10_000);
-    assert_eq!(
-        names(&out),
-        ["_sawmill.json", "city=Graz", "city=St%2FP", "city=__HIVE_DEFAULT_PARTITION__"]
-    );
+    assert_eq!(names(&out), ["_sawmill.json", "city=Graz", "city=St%2FP", "city=__HIVE_DEFAULT_PARTITION__"]);
     assert_eq!(names(&out.join("city=Graz")), ["trips-00000.parquet", "trips-00001.parquet"]);
     let footer = sawmill(["footer", out.join("city=Graz").to_str().unwrap()]).ok().out;
-    assert!(footer.contains("stops.list.element") || !footer.contains("city"), "{footer}");
+    assert!(footer.contains("one schema, of 1 columns"), "{footer}");
     let error = sawmill(["gen", spec, "--partition-by", "stops.list.element", "--out", out_text]).fails(2);
     assert!(error.contains("inside of a list"), "{error}");
 }
