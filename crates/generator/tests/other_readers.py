@@ -188,7 +188,12 @@ def main():
                     continue
                 assert same(expected, arrow_rows(files)), (dataset, options)
                 if duckdb:
-                    assert duck_rows(files) == expected_duck, (dataset, options)
+                    try:
+                        assert duck_rows(files) == expected_duck, (dataset, options)
+                    except duckdb.Error as error:
+                        # DuckDB does not read this encoding of fixed byte arrays; others do.
+                        if "BYTE_STREAM_SPLIT encoding is only supported" not in str(error):
+                            raise
                 for file in files:
                     check_footer(file, options)
                 read += len(files)

@@ -90,7 +90,9 @@ fn statistics_are_written_as_far_as_they_are_asked_for() {
             options.statistics = statistics;
             options.page_index = page_index;
             generate(&path, options);
-            let options = ReadOptionsBuilder::new().with_page_index_policy(PageIndexPolicy::Optional).build();
+            let properties = ReaderProperties::builder().set_read_page_statistics(true).build();
+            let options =
+                ReadOptionsBuilder::new().with_page_index().with_reader_properties(properties).build();
             let reader = SerializedFileReader::new_with_options(File::open(&path).unwrap(), options).unwrap();
             let chunk = reader.metadata().row_group(0).column(0);
             let some = statistics != StatisticsLevel::None;
