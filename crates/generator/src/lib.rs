@@ -55,6 +55,8 @@ mod existing;
 mod explain;
 mod expression;
 mod file_metadata;
+#[cfg(feature = "infer")]
+mod inferred_spec;
 mod json_schema;
 mod kept;
 mod layout;
@@ -75,6 +77,8 @@ mod physical;
 mod rng;
 mod row_group;
 mod row_size;
+#[cfg(feature = "infer")]
+mod sampled_values;
 mod schema;
 mod shred;
 mod statistics;
@@ -99,6 +103,8 @@ pub use encoding::{DICTIONARY_BYTES, Encoding};
 pub use error::{Error, ErrorKind};
 pub use existing::Existing;
 pub use explain::{ExplainedColumn, Explanation};
+#[cfg(feature = "infer")]
+pub use inferred_spec::InferredSpec;
 pub use json_schema::json_schema;
 pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
 pub use manifest::{Manifest, ManifestFile};
