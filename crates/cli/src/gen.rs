@@ -97,7 +97,7 @@ impl GenArgs {
     /// What is to be generated, how it is laid out and how files are written.
     pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
         let dataset = dataset(self.name())?;
-        let options = self.files.options();
+        let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }

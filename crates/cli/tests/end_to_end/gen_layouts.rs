@@ -203,3 +203,26 @@ fn what_cannot_be_written_is_refused_with_what_could() {
         assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
     }
 }
+
+#[test]
+fn the_arrow_schema_and_keys_of_ones_own_are_in_the_footer_when_asked_for() {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let dir = tempfile::tempdir().unwrap();
+    let spec = dir.path().join("zoned.toml");
+    let at = "type = \"timestamp\", zone = \"Europe/Berlin\", values = { constant = 2024-01-01 }";
+    fs::write(&spec, format!("name = \"z\"\nfields = [{{ name = \"at\", {at} }}]")).unwrap();
+    let read = |more: &[&str]| {
+        let out = dir.path().join("z.parquet");
+        let args = ["gen", spec.to_str().unwrap(), "--rows", "10", "--out", out.to_str().unwrap()];
+        sawmill(args.iter().chain(more)).ok();
+        ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&out).unwrap()).unwrap()
+    };
+    let zoned = |more: &[&str]| read(more).schema().field(0).data_type().to_string();
+    assert!(zoned(&["--arrow-schema", "yes"]).contains("Europe/Berlin"));
+    assert!(zoned(&[]).contains("UTC"));
+    let footer = read(&["--key-value", "owner=me=you", "--key-value", "empty="]);
+    let pairs = footer.metadata().file_metadata().key_value_metadata().unwrap();
+    let pairs: Vec<(&str, Option<&str>)> =
+        pairs.iter().map(|p| (p.key.as_str(), p.value.as_deref())).collect();
+    assert_eq!(pairs, [("owner", Some("me=you")), ("empty", Some(""))]);
+}
