@@ -101,11 +101,10 @@ impl GenArgs {
     /// What is to be generated, how it is laid out and how files are written.
     pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
         let dataset = self.dataset.dataset()?;
-        let options = self.files.options();
+        let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }
-
     /// Where to, as the user says it.
     pub(crate) fn out(&self) -> &Path {
         &self.out

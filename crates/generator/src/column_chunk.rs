@@ -124,7 +124,7 @@ impl ColumnChunk {
     fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>, Error> {
         let plan = maker.plan;
         let (leaf, column) = (rows.leaf, plan.columns[rows.leaf.index]);
-        if column.sorted_dictionary && self.pages.is_empty() {
+        if column.sorted_dictionary && self.dictionary_bytes == 0 {
             self.sorted_dictionary_page(maker, rows)?;
         }
         let bounds = match plan.chunk_statistics() {

@@ -92,7 +92,7 @@ impl FromStr for Compression {
 /// A codec with the memory that it works in, used for one page after the other.
 pub(crate) enum Compressor {
     None,
-    Snappy(snap::raw::Encoder),
+    Snappy(Box<snap::raw::Encoder>),
     Lz4,
     Zstd(zstd::bulk::Compressor<'static>),
     Gzip,
@@ -116,7 +116,7 @@ impl Compressor {
     pub(crate) fn new(compression: Compression) -> io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::None,
-            Compression::Snappy => Self::Snappy(snap::raw::Encoder::new()),
+            Compression::Snappy => Self::Snappy(Box::new(snap::raw::Encoder::new())),
             Compression::Lz4 => Self::Lz4,
             Compression::Zstd(level) => Self::Zstd(zstd::bulk::Compressor::new(level)?),
             Compression::Gzip => Self::Gzip,

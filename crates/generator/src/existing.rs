@@ -54,7 +54,8 @@ impl Directory<'_> {
     ) -> Result<Vec<ManifestFile>, Error> {
         let there = self.files_there()?;
         let whole = there.iter().filter(|path| path.extension().is_some_and(|e| e != "partial"));
-        let in_the_way = whole.count() + usize::from(self.manifest().exists());
+        // A manifest alone speaks of nothing.
+        let in_the_way = whole.count();
         match existing {
             Existing::Refuse if in_the_way > 0 => Err(Error::spec(
                 format!("{} of an earlier run of {}", counted(in_the_way), self.name),
@@ -189,7 +190,8 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&e, "removing", path, None)),
         _ => Ok(()),

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::content_sum::ContentSum;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::existing::{Directory, Existing};
+use crate::existing::{self, Directory, Existing};
 use crate::file_metadata::FileEnd;
 use crate::layout::{Layout, Part, Unit, Units};
 use crate::manifest::{Manifest, ManifestFile};
@@ -391,6 +391,10 @@ impl Run<'_> {
         let mut kept = lock(kept);
         if !last && kept.written.elapsed() < MANIFEST_EVERY && kept.path.exists() {
             return Ok(());
+        }
+        if last && !complete && kept.manifest.files.is_empty() {
+            // Nothing was finished: it would speak of nothing.
+            return existing::remove(&kept.path);
         }
         let files = std::mem::take(&mut kept.manifest.files);
         kept.manifest.set_files(files, complete);

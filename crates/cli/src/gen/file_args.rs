@@ -1,7 +1,11 @@
 //! The options of `sawmill gen` that say how files are written.
 
+use arrow_schema::Schema;
 use clap::{Args, ValueEnum};
-use sawmill_generator::{BloomColumn, Compression, Encoding, FileOptions, PageVersion, StatisticsLevel};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
+use sawmill_generator::{
+    BloomColumn, Compression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
+};
 
 use crate::r#gen::layout_args::bytes;
 
@@ -28,6 +32,9 @@ pub(crate) struct FileArgs {
     /// Whether page indexes are written.
     #[arg(long, value_enum, default_value = "yes")]
     page_index: YesNo,
+    /// Whether the footer has the Arrow schema too, from which Arrow readers take zones and the like.
+    #[arg(long, value_enum, default_value = "no")]
+    arrow_schema: YesNo,
     /// A Bloom filter of this column, with this share of false positives [default: 0.01]. May be given
     /// several times.
     #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = bloom)]
@@ -62,7 +69,8 @@ pub(crate) enum YesNo {
 }
 
 impl FileArgs {
-    pub(crate) fn options(&self) -> FileOptions {
+    /// The options for files of `dataset` without the column that is in the names of folders.
+    pub(crate) fn options(&self, dataset: &Dataset, partition_by: Option<&str>) -> FileOptions {
         let mut options = FileOptions::default();
         options.compression = self.compression;
         for (column, encoding) in &self.encoding {
@@ -86,6 +94,12 @@ impl FileArgs {
         options.page_index = self.page_index == YesNo::Yes;
         options.bloom.clone_from(&self.bloom);
         options.key_values.clone_from(&self.key_value);
+        if self.arrow_schema == YesNo::Yes {
+            let schema = dataset.arrow_schema();
+            let fields = schema.fields().iter().filter(|field| Some(field.name().as_str()) != partition_by);
+            let schema = Schema::new(fields.cloned().collect::<Vec<_>>());
+            options.key_values.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema)));
+        }
         options
     }
 }

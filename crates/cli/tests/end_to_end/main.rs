@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod footer;
 mod r#gen;
+mod gen_layouts;
 mod harness;
 mod load;
 mod parquet_files;
