@@ -9,8 +9,10 @@ use crate::element::Element;
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::Error;
 use crate::row_group::RowGroup;
-use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA};
-use crate::statistics::{SizeStatistics, Statistics};
+use crate::rows::{
+    Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN,
+};
+use crate::statistics::{self, SizeStatistics, Statistics};
 use crate::thrift::Cursor;
 
 /// A column chunk of a [`Footer`](crate::Footer).
@@ -175,8 +177,13 @@ impl<'a> ColumnChunk<'a> {
     /// A value is malformed.
     pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
         let footer = self.group.footer;
-        let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk.at as usize);
-        details::statistics(&mut cursor).map_err(|fault| footer.chunk_error(fault, self))
+        let (bytes, at) = (footer.bytes.as_slice(), self.chunk.at as usize);
+        let found = match self.chunk.statistics {
+            STATISTICS_NONE => return Ok(None),
+            STATISTICS_UNKNOWN => details::statistics(&mut Cursor::new(bytes, at)),
+            place => statistics::statistics(&mut Cursor::new(bytes, at + usize::from(place))).map(Some),
+        };
+        found.map_err(|fault| footer.chunk_error(fault, self))
     }
 
     /// The number of nulls, if the chunk has statistics that say it.

@@ -11,7 +11,7 @@ use crate::format::FILE_META_DATA;
 use crate::groups::{self, GroupFields, Groups, Wanted};
 use crate::kernel::{self, Kernel, Method};
 use crate::options::Options;
-use crate::rows::{Chunk, HAS_DICTIONARY, Rows};
+use crate::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::scan;
 use crate::schema::Schema;
 use crate::thrift::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
@@ -182,7 +182,7 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
     impl kernel::Choose for Skip<'_, '_> {
         type Output = Step<()>;
         fn with<K: Kernel>(self, kernel: K) -> Step<()> {
-            groups::decode(kernel, self.0, self.1).map(drop)
+            groups::decode::<K, Packed>(kernel, self.0, self.1).map(drop)
         }
     }
     method.choose(Skip(cursor, wanted))
@@ -211,7 +211,9 @@ fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
 
 struct Found {
     columns: Option<Vec<u32>>,
-    groups: Groups,
+    row_groups: Vec<GroupFields>,
+    rows: Rows,
+    row_groups_in_file: usize,
     groups_at: usize,
     finished: bool,
 }
@@ -224,8 +226,7 @@ impl Found {
         schema: Arc<Schema>,
         tail: OnceLock<Option<Tail>>,
     ) -> Decoded {
-        let Self { columns, groups, groups_at, .. } = self;
-        let Groups { fields: row_groups, rows, in_file: row_groups_in_file, .. } = groups;
+        let Self { columns, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
         Decoded { version, num_rows, schema, columns, row_groups, rows, row_groups_in_file, tail, groups_at }
     }
 }
@@ -238,8 +239,8 @@ fn row_groups(
 ) -> Result<Found, Stop> {
     struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
     impl kernel::Choose for Decode<'_, '_> {
-        type Output = Step<Groups>;
-        fn with<K: Kernel>(self, kernel: K) -> Step<Groups> {
+        type Output = Step<Groups<Packed>>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<Groups<Packed>> {
             groups::decode(kernel, self.0, self.1)
         }
     }
@@ -254,24 +255,31 @@ fn row_groups(
         matching: options.method != Method::Scalar,
         threads: options.threads,
     };
-    let mut groups = options.method.choose(Decode(cursor, &wanted))?;
+    let groups = options.method.choose(Decode(cursor, &wanted))?;
+    let Groups { fields, rows: packed, traits, wide, in_file, finished } = groups;
+    let (mut row_groups, mut rows) = (fields, Rows { packed, traits, wide });
     if options.looks_inside() {
-        keep_wanted(cursor.bytes, &mut groups, &wanted, options)?;
+        keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;
     }
     if options.statistics {
-        for row in 0..groups.rows.packed.len() {
-            let mut cursor = Cursor::new(cursor.bytes, groups.rows.get(row).at as usize);
+        for row in 0..rows.packed.len() {
+            let mut cursor = Cursor::new(cursor.bytes, rows.get(row).at as usize);
             details::column_chunk(&mut cursor, Want::Statistics)?;
         }
     }
-    let finished = groups.finished;
-    Ok(Found { columns, groups, groups_at, finished })
+    Ok(Found { columns, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
 }
 
 /// Drops the row groups that the options do not want, now that they are known.
-fn keep_wanted(bytes: &[u8], groups: &mut Groups, wanted: &Wanted<'_>, options: &Options) -> Step<()> {
-    let mut keep = Vec::with_capacity(groups.fields.len());
-    for group in &groups.fields {
+fn keep_wanted(
+    bytes: &[u8],
+    row_groups: &mut Vec<GroupFields>,
+    rows: &mut Rows,
+    wanted: &Wanted<'_>,
+    options: &Options,
+) -> Step<()> {
+    let mut keep = Vec::with_capacity(row_groups.len());
+    for group in row_groups.iter() {
         let first_byte = if wanted.columns == 0 {
             0
         } else {
@@ -280,9 +288,9 @@ fn keep_wanted(bytes: &[u8], groups: &mut Groups, wanted: &Wanted<'_>, options: 
         keep.push(options.wants(&group.fields, first_byte));
     }
     let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
-    groups.rows.retain_groups(width, &keep);
+    rows.retain_groups(width, &keep);
     let mut keep = keep.into_iter();
-    groups.fields.retain(|_| keep.next().unwrap_or(false));
+    row_groups.retain(|_| keep.next().unwrap_or(false));
     Ok(())
 }
 

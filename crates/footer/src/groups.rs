@@ -7,7 +7,8 @@ use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
 use crate::huge;
 use crate::kernel::Kernel;
-use crate::rows::{Packed, Rows};
+use crate::row::Row;
+use crate::rows::{Chunk, TraitTable};
 use crate::scan::{RowGroupFields, RowGroupWalk};
 use crate::thrift::{Cursor, STRUCT, Step};
 
@@ -17,7 +18,7 @@ const LANES: usize = 4;
 /// The smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
 
-/// Fewer decoded chunks than this are walked sooner than another thread is started.
+/// Fewer chunks than this are walked sooner than another thread is started.
 const WORTH_THREADS: usize = 20_000;
 
 /// What is wanted of the row groups.
@@ -37,10 +38,14 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The decoded row groups.
-pub(crate) struct Groups {
+pub(crate) struct Groups<T> {
     /// With the index in the file and the place of the first chunk.
     pub fields: Vec<GroupFields>,
-    pub rows: Rows,
+    /// Of every decoded chunk, row group by row group.
+    pub rows: Vec<T>,
+    pub traits: TraitTable,
+    /// Chunks too wide for a row, by row, in ascending order.
+    pub wide: Vec<(u32, Chunk)>,
     pub in_file: usize,
     /// Whether the walk went through to the end of the list.
     pub finished: bool,
@@ -56,7 +61,11 @@ pub(crate) struct GroupFields {
 }
 
 /// Decodes the list of row groups at the cursor.
-pub(crate) fn decode<K: Kernel>(kernel: K, cursor: &mut Cursor<'_>, wanted: &Wanted<'_>) -> Step<Groups> {
+pub(crate) fn decode<K: Kernel, T: Row>(
+    kernel: K,
+    cursor: &mut Cursor<'_>,
+    wanted: &Wanted<'_>,
+) -> Step<Groups<T>> {
     let start = cursor.at;
     let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
     if in_file.saturating_mul(wanted.columns) > cursor.left() / SMALLEST_CHUNK {
@@ -82,18 +91,18 @@ pub(crate) fn decode<K: Kernel>(kernel: K, cursor: &mut Cursor<'_>, wanted: &Wan
         opening: None,
         size: 0,
     };
-    let mut packed: Vec<Packed> = vec![[0; 4]; groups.len() * width];
-    huge::advise(&mut packed);
+    let mut rows = vec![T::EMPTY; groups.len() * width];
+    huge::advise(&mut rows);
     let mut fields = Vec::new();
-    walk.run(cursor, 0..groups.start, 0, &mut [], None)?;
-    walk.shared(cursor, groups.clone(), &mut packed, &mut fields, wanted.threads)?;
+    walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
+    walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;
     let finished = !wanted.stop_early || groups.end == in_file;
     if finished {
-        walk.run(cursor, groups.end..in_file, 0, &mut [], None)?;
+        walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
     let Engine { traits, mut wide, .. } = walk.engine;
     wide.sort_unstable_by_key(|(row, _)| *row);
-    Ok(Groups { fields, rows: Rows { packed, traits, wide }, in_file, finished })
+    Ok(Groups { fields, rows, traits, wide, in_file, finished })
 }
 
 #[derive(Clone)]
@@ -114,12 +123,12 @@ struct Walk<'a, K> {
 impl<K: Kernel> Walk<'_, K> {
     /// Walks the row groups of these indices, all decoded or all not; the first decoded one has its rows
     /// at the start of `rows`, which is row `first_row` of all.
-    fn run(
+    fn run<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
         first_row: usize,
-        rows: &mut [Packed],
+        rows: &mut [T],
         mut fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let mut index = indices.start;
@@ -147,16 +156,18 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// As [`Walk::run`] for all decoded row groups, sharing them out among threads if that may pay.
-    fn shared(
+    fn shared<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [Packed],
+        rows: &mut [T],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<()> {
         let mut done = 0;
-        if threads > 1 && indices.len() > threads && rows.len() >= WORTH_THREADS {
+        if threads > 1
+            && indices.len() > threads
+            && indices.len().saturating_mul(self.columns) >= WORTH_THREADS {
             // The first row group tells how the others start.
             self.run(cursor, indices.start..indices.start + 1, 0, rows, Some(fields))?;
             done = 1 + self.parts(cursor, indices.start + 1..indices.end, rows, fields, threads);
@@ -168,11 +179,11 @@ impl<K: Kernel> Walk<'_, K> {
 
     /// Walks parts of the row groups on a thread each, from starts that are guessed, and says how many
     /// row groups are so: those up to the first part that does not end where the next one starts.
-    fn parts(
+    fn parts<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [Packed],
+        rows: &mut [T],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> usize {
@@ -246,11 +257,11 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// Walks the row group at the cursor.
-    fn single(
+    fn single<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         first_row: usize,
-        rows: &mut [Packed],
+        rows: &mut [T],
     ) -> Step<(u32, RowGroupFields)> {
         let start = cursor.at;
         let mut group = RowGroupWalk::new(cursor);
@@ -285,12 +296,12 @@ impl<K: Kernel> Walk<'_, K> {
 
     /// Walks the row groups at `starts` in lockstep and says how many of them are so, which may be
     /// none; the cursor is then behind the last of them.
-    fn lockstep(
+    fn lockstep<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         starts: [usize; LANES],
         first_row: usize,
-        rows: &mut [Packed],
+        rows: &mut [T],
         done: &mut [Option<(u32, RowGroupFields)>; LANES],
     ) -> usize {
         let wide = self.engine.wide.len();
@@ -306,7 +317,7 @@ impl<K: Kernel> Walk<'_, K> {
         }
         let width = if rows.is_empty() { 0 } else { self.width };
         let mut parts = rows.chunks_mut(width.max(1));
-        let mut lanes: [Lane<'_>; LANES] = std::array::from_fn(|lane| Lane {
+        let mut lanes: [Lane<'_, T>; LANES] = std::array::from_fn(|lane| Lane {
             at: chunks[lane],
             first_row: first_row + lane * self.width,
             rows: parts.next().unwrap_or_default(),

@@ -50,6 +50,7 @@ mod mapped;
 mod options;
 mod page_index;
 mod portable;
+mod row;
 mod row_group;
 mod rows;
 mod scan;

@@ -3,7 +3,7 @@
 use crate::kernel::{Kernel, PREFETCH, Task, Values};
 use crate::rows::{Packed, locator};
 use crate::shape::{
-    COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, NO_LANE, NUM_VALUES, Shape, UNCOMPRESSED, WINDOW,
+    COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, Mark, NO_LANE, NUM_VALUES, Shape, UNCOMPRESSED, WINDOW,
 };
 
 /// The bytes that must be there from a segment's start: its window and a word behind it.
@@ -76,12 +76,18 @@ fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &
         if differ != 0 {
             return None;
         }
+        if let Mark::Fixed(place) = segment.statistics {
+            values.statistics = at + place as usize;
+        }
         let (here, rest) = ops.split_at_checked((segment.ops_end - done) as usize)?;
         (ops, done) = (rest, segment.ops_end);
         let mut place = fixed_len;
         // Without tokens, the number of bytes to skip is the last masked byte.
         let mut varint_len = 1;
         for op in here {
+            if op.statistics {
+                values.statistics = at + place;
+            }
             if op.varint {
                 let found = word(window, place)?;
                 let stops = !found & TOP_BITS;
@@ -92,7 +98,7 @@ fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &
                 if VALUES && op.lane != NO_LANE {
                     let kept = found & (u64::MAX >> (63 - last)) & !TOP_BITS;
                     let value = compact(kept);
-                    values.0[usize::from(op.lane & 7)] = (value >> 1) as i64 ^ -((value & 1) as i64);
+                    values.lanes[usize::from(op.lane & 7)] = (value >> 1) as i64 ^ -((value & 1) as i64);
                 }
                 varint_len = last as usize / 8 + 1;
                 place += varint_len;
@@ -134,7 +140,7 @@ impl Kernel for Portable {
 
     #[inline(always)]
     fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
-        let value = |lane: u8| values.0[usize::from(lane)];
+        let value = |lane: u8| values.lanes[usize::from(lane)];
         let data = value(DATA_PAGE_OFFSET);
         let distance =
             if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
@@ -145,7 +151,7 @@ impl Kernel for Portable {
             data as u64,
             compressed as u64 | (uncompressed as u64) << 32,
             num_values as u64 | (distance as u64) << 32,
-            locator(at, shape.traits),
+            locator(at, shape.traits, values.statistics_place(at)),
         ])
     }
 }

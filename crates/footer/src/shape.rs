@@ -35,6 +35,8 @@ pub(crate) const NO_LANE: u8 = u8::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Op {
     pub varint: bool,
+    /// Whether the statistics start here.
+    pub statistics: bool,
     pub lane: u8,
     pub constant_len: u8,
     pub constant: u64,
@@ -67,6 +69,19 @@ pub(crate) struct Segment {
     pub skips: bool,
     /// Where the segment's ops end among the shape's.
     pub ops_end: u32,
+    /// Where the statistics start, if they do in this segment.
+    pub statistics: Mark,
+}
+
+/// A place within a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Not in this segment.
+    Absent,
+    /// This many bytes behind the segment's start, before its tokens.
+    Fixed(u32),
+    /// Where the token of this bit starts.
+    Token(u64),
 }
 
 /// See the module's description.
@@ -120,6 +135,8 @@ struct Builder {
     physical_type: i32,
     /// The page encoding statistics at hand are those of a dictionary page.
     dictionary_page: bool,
+    /// Where the statistics start: how many masked bytes and tokens of the open segment stand before.
+    statistics: Option<(usize, usize)>,
 }
 
 /// Done, or none if what was met cannot be part of a shape.
@@ -135,6 +152,7 @@ impl Builder {
             token_bytes: 0,
             physical_type,
             dictionary_page: false,
+            statistics: None,
         }
     }
 
@@ -159,7 +177,17 @@ impl Builder {
             tokens: tokens.len() as u32,
             skips,
             ops_end: 0,
+            statistics: Mark::Absent,
         };
+        let marked = self.statistics.take();
+        match marked {
+            // Behind the segment's last byte is before the next one's first.
+            Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
+            Some((_, token)) if token > 0 => segment.statistics = Mark::Token(1 << token),
+            Some((at, _)) => segment.statistics = Mark::Fixed(at as u32),
+            None => {}
+        }
+        let marked = marked.map(|(_, token)| token).filter(|&token| token > 0);
         for (at, (byte, mask)) in fixed.into_iter().enumerate() {
             (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
         }
@@ -176,18 +204,19 @@ impl Builder {
                     segment.lanes |= 0xff << (lane * 8);
                 }
             }
-            self.op(token, index == 0);
+            self.op(token, index == 0, marked == Some(index));
         }
         segment.ops_end = self.ops.len() as u32;
         self.segments.push(segment);
     }
 
-    fn op(&mut self, token: Token, first: bool) {
-        let empty = Op { varint: false, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
+    fn op(&mut self, token: Token, first: bool, statistics: bool) {
+        let empty =
+            Op { varint: false, statistics, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
         match token {
             Token::Varint(lane) => self.ops.push(Op { varint: true, lane, ..empty }),
             Token::Constant(byte) => {
-                if first || self.ops.last().is_none_or(|op| op.constant_len == 8) {
+                if first || statistics || self.ops.last().is_none_or(|op| op.constant_len == 8) {
                     self.ops.push(empty);
                 }
                 if let Some(op) = self.ops.last_mut() {
@@ -309,6 +338,9 @@ impl Builder {
                     (Within::MetaData, 12) => Within::Statistics,
                     _ => Within::Other,
                 };
+                if inner == Within::Statistics {
+                    self.statistics = Some((self.fixed.len(), self.tokens.len()));
+                }
                 self.fields(cursor, inner, depth - 1)
             }
             LIST | SET => self.list(cursor, within, id, wire, depth),
