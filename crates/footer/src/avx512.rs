@@ -98,7 +98,8 @@ fn step<const VALUES: bool, const LANES: usize>(
         };
         for lane in 0..LANES {
             let found = &mut decoded[lane];
-            at[lane] = matched::<VALUES>(bytes, at[lane], segment, loaded, found, &mut values[lane].statistics);
+            at[lane] =
+                matched::<VALUES>(bytes, at[lane], segment, loaded, found, &mut values[lane].statistics);
         }
     }
     for lane in 0..LANES {

@@ -9,9 +9,7 @@ use crate::element::Element;
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::Error;
 use crate::row_group::RowGroup;
-use crate::rows::{
-    Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN,
-};
+use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN};
 use crate::statistics::{self, SizeStatistics, Statistics};
 use crate::thrift::Cursor;
 

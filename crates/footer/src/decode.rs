@@ -71,18 +71,24 @@ impl From<Error> for Stop {
 
 /// Decodes `FileMetaData`, of which `bytes` may hold more than the struct (a signature, say).
 pub(crate) fn file_meta_data(bytes: &[u8], options: &Options) -> Result<Decoded, Error> {
-    if u32::try_from(bytes.len()).is_err() {
-        let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
-        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
-    }
+    fits_32_bits(bytes)?;
     walk(bytes, options).map_err(|stop| match stop {
         Stop::Fault(fault) => explain(bytes, fault),
         Stop::Error(error) => error,
     })
 }
 
+/// Refuses bytes that places of 32 bits cannot count.
+pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
+    if u32::try_from(bytes.len()).is_err() {
+        let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
+        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
+    }
+    Ok(())
+}
+
 /// The error for a fault in `FileMetaData`.
-fn explain(bytes: &[u8], fault: Fault) -> Error {
+pub(crate) fn explain(bytes: &[u8], fault: Fault) -> Error {
     let path = trace::path_of(bytes, 0, &FILE_META_DATA, fault.at);
     Error::new(fault.kind.to_string())
         .at_path(path)

@@ -167,7 +167,8 @@ impl<K: Kernel> Walk<'_, K> {
         let mut done = 0;
         if threads > 1
             && indices.len() > threads
-            && indices.len().saturating_mul(self.columns) >= WORTH_THREADS {
+            && indices.len().saturating_mul(self.columns) >= WORTH_THREADS
+        {
             // The first row group tells how the others start.
             self.run(cursor, indices.start..indices.start + 1, 0, rows, Some(fields))?;
             done = 1 + self.parts(cursor, indices.start + 1..indices.end, rows, fields, threads);

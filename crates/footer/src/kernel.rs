@@ -67,6 +67,9 @@ pub enum Method {
     Scalar,
     /// Against learned shapes, eight bytes at a time.
     Portable,
+    /// Against learned shapes, with AVX2 and BMI2; as [`Method::Portable`] where the processor has
+    /// neither.
+    Avx2,
     /// Against learned shapes, with AVX-512; as [`Method::Portable`] where the processor has none.
     Avx512,
 }
@@ -85,6 +88,12 @@ impl Method {
         {
             return chosen.with(kernel);
         }
+        #[cfg(target_arch = "x86_64")]
+        if matches!(self, Self::Fastest | Self::Avx2)
+            && let Some(kernel) = crate::bmi2::Avx2::detect()
+        {
+            return chosen.with(kernel);
+        }
         chosen.with(Portable)
     }
 
@@ -93,8 +102,10 @@ impl Method {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => crate::avx512::Avx512::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => crate::bmi2::Avx2::detect().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512 => false,
+            Self::Avx512 | Self::Avx2 => false,
             Self::Fastest | Self::Scalar | Self::Portable => true,
         }
     }

@@ -19,6 +19,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
 mod boundary;
 mod buffer;
 mod check;
@@ -37,6 +39,9 @@ mod glob;
 mod groups;
 mod huge;
 mod index;
+mod index_pass;
+mod indexed_chunk;
+mod indexed_footer;
 #[cfg(feature = "parquet")]
 mod interop;
 #[cfg(feature = "parquet")]
@@ -77,7 +82,9 @@ pub use enums::{
 };
 pub use error::Error;
 pub use footer::Footer;
-pub use index::{FooterIndex, IndexedChunk};
+pub use index::FooterIndex;
+pub use indexed_chunk::IndexedChunk;
+pub use indexed_footer::IndexedFooter;
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
 pub use options::{DEFAULT_TAIL_HINT, Options};

@@ -5,9 +5,7 @@
 
 use crate::enums::EncodingSet;
 use crate::error::{Fault, FaultKind};
-use crate::rows::{
-    Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, Traits, statistics_place,
-};
+use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, Traits, statistics_place};
 use crate::thrift::{BINARY, Cursor, FALSE, I16, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
 const TYPE: u16 = 1 << 0;
@@ -69,11 +67,7 @@ pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
 }
 
 /// `statistics` becomes the place of the first ones.
-fn column_meta_data(
-    cursor: &mut Cursor<'_>,
-    chunk: &mut Chunk,
-    statistics: &mut Option<usize>,
-) -> Step<()> {
+fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk, statistics: &mut Option<usize>) -> Step<()> {
     let start = cursor.at;
     // A second `meta_data` replaces the first.
     let flags = chunk.traits.flags & ENCRYPTED;

@@ -7,7 +7,7 @@ use crate::equality::{assert_equal, by_parquet};
 use crate::handmade;
 use crate::samples;
 
-const OTHERS: [Method; 2] = [Method::Portable, Method::Avx512];
+const OTHERS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
 
 /// Everything that decoding gives, as text; details only of some chunks of large footers.
 fn everything(decoded: &Result<Footer, Error>) -> String {
