@@ -57,6 +57,7 @@ fn main() {
         let bytes = Arc::new(SyntheticFooter { columns, row_groups, kind, seed: 1 }.bytes());
         let shared = FooterBytes::from(Arc::clone(&bytes));
         let ten: Vec<usize> = (0..10).map(|i| i * columns / 10 + i % (columns / 10).max(1)).collect();
+        let of_ten = Options::new().columns(ten.iter().copied());
         let mut turns = Turns::new(format!("{name}, {} bytes", bytes.len()));
         #[cfg(feature = "old-peers")]
         {
@@ -88,13 +89,14 @@ fn main() {
         turns.way("all chunks, portable", ours(Options::new().method(Method::Portable)));
         turns.way("all chunks, scalar", ours(Options::new().method(Method::Scalar)));
         turns.way("index pass", || {
-            drop(black_box(FooterIndex::build(shared.clone(), &Options::new()).expect("a footer made by code")));
+            drop(black_box(
+                FooterIndex::build(shared.clone(), &Options::new()).expect("a footer made by code"),
+            ));
         });
         turns.way_of("all chunks and their statistics", "parquet 60, default", || {
             drop(black_box(with_statistics(&shared, &Options::new())));
         });
         turns.way("parquet 60, skips except 10", theirs(peer(|| ParquetStatisticsPolicy::skip_except(&ten))));
-        let of_ten = Options::new().columns(ten.iter().copied());
         turns.way_of("10 columns and their statistics", "parquet 60, skips except 10", || {
             drop(black_box(with_statistics(&shared, &of_ten)));
         });

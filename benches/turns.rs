@@ -75,7 +75,11 @@ impl<'w> Turns<'w> {
             let way = self.ways.iter().find(|way| way.name == name)?;
             way.times.get(way.times.len() / 2).copied()
         };
-        println!("\n{}; medians of {} rounds\n", self.title, self.ways.first().map_or(0, |way| way.times.len()));
+        println!(
+            "\n{}; medians of {} rounds\n",
+            self.title,
+            self.ways.first().map_or(0, |way| way.times.len())
+        );
         println!("| way | ms | times as fast | as |\n|---|---|---|---|");
         for way in &self.ways {
             let (Some(own), Some(against)) = (median(way.name), way.against.or(self.peer)) else { continue };

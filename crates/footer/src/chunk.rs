@@ -176,12 +176,24 @@ impl<'a> ColumnChunk<'a> {
     pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
         let footer = self.group.footer;
         let (bytes, at) = (footer.bytes.as_slice(), self.chunk.at as usize);
-        let found = match self.chunk.statistics {
+        let mut cursor = Cursor::new(bytes, at);
+        match self.chunk.statistics {
             STATISTICS_NONE => return Ok(None),
-            STATISTICS_UNKNOWN => details::statistics(&mut Cursor::new(bytes, at)),
-            place => statistics::statistics(&mut Cursor::new(bytes, at + usize::from(place))).map(Some),
-        };
-        found.map_err(|fault| footer.chunk_error(fault, self))
+            STATISTICS_UNKNOWN => match details::statistics_at(&mut cursor) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                Err(fault) => return Err(footer.chunk_error(fault, self)),
+            },
+            place => cursor.at += usize::from(place),
+        }
+        // Filled where it is returned: copying it costs as much as decoding it.
+        let mut result = Ok(Some(Statistics::default()));
+        if let Ok(Some(found)) = &mut result
+            && let Err(fault) = statistics::fill(&mut cursor, found)
+        {
+            result = Err(footer.chunk_error(fault, self));
+        }
+        result
     }
 
     /// The number of nulls, if the chunk has statistics that say it.

@@ -87,6 +87,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         columns: wanted.columns,
         slots: slots.as_deref(),
         width,
+        in_file,
         engine: Engine::new(wanted.columns, wanted.matching),
         opening: None,
         size: 0,
@@ -113,6 +114,8 @@ struct Walk<'a, K> {
     slots: Option<&'a [u32]>,
     /// Decoded columns in a row group.
     width: usize,
+    /// Row groups in the file.
+    in_file: usize,
     engine: Engine,
     /// How row groups open, once one was walked.
     opening: Option<Opening>,
@@ -136,9 +139,13 @@ impl<K: Kernel> Walk<'_, K> {
         while index < indices.end {
             let rows = rows.get_mut(row..).unwrap_or_default();
             let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
-            let mut count = match self.guess(cursor.at, indices.end - index) {
-                Some(starts) => self.lockstep(cursor, starts, first_row + row, rows, &mut done),
-                None => 0,
+            let left = indices.end - index;
+            let place = (cursor.at, self.in_file - index, first_row + row);
+            let mut count = match left.min(LANES) {
+                4.. => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
+                3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
+                2 => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
+                _ => 0,
             };
             if count == 0 {
                 done[0] = Some(self.single(cursor, first_row + row, rows)?);
@@ -169,9 +176,10 @@ impl<K: Kernel> Walk<'_, K> {
             && indices.len() > threads
             && indices.len().saturating_mul(self.columns) >= WORTH_THREADS
         {
-            // The first row group tells how the others start.
-            self.run(cursor, indices.start..indices.start + 1, 0, rows, Some(fields))?;
-            done = 1 + self.parts(cursor, indices.start + 1..indices.end, rows, fields, threads);
+            if self.opening.is_none() {
+                self.look(cursor.at, self.in_file - indices.start);
+            }
+            done = self.parts(cursor, indices.clone(), rows, fields, threads);
         }
         let row = done * self.width;
         let rest = rows.get_mut(row..).unwrap_or_default();
@@ -190,8 +198,7 @@ impl<K: Kernel> Walk<'_, K> {
     ) -> usize {
         let Some(parts) = self.guess_parts(cursor.at, &indices, threads) else { return 0 };
         let width = self.width;
-        // The row group before the parts has its rows before theirs.
-        let mut rest = rows.get_mut(width..).unwrap_or_default();
+        let mut rest = &mut *rows;
         let mut results = std::thread::scope(|scope| {
             let mut running = Vec::new();
             for (start, part) in &parts {
@@ -201,7 +208,7 @@ impl<K: Kernel> Walk<'_, K> {
                 let mut walk = self.clone();
                 walk.engine.wide.clear();
                 let (start, part) = (*start, part.clone());
-                let first_row = (1 + part.start - indices.start) * width;
+                let first_row = (part.start - indices.start) * width;
                 let run = move || {
                     let mut cursor = Cursor::new(walk.bytes, start);
                     let mut fields = Vec::with_capacity(part.len());
@@ -216,7 +223,7 @@ impl<K: Kernel> Walk<'_, K> {
         let mut done = 0;
         for ((start, part), result) in parts.into_iter().zip(results.drain(..)) {
             let Some((Some(end), found, engine)) = result else { break };
-            let first = (1 + part.start - indices.start) * width;
+            let first = (part.start - indices.start) * width;
             let rows = rows.get_mut(first..first + part.len() * width).unwrap_or_default();
             if start != cursor.at || !self.engine.adopt(engine, rows) {
                 break;
@@ -282,12 +289,15 @@ impl<K: Kernel> Walk<'_, K> {
         Ok((first_chunk as u32, group))
     }
 
-    /// Where the next row groups may start, of which the first starts at `start` and `alike` are to
-    /// come.
-    fn guess(&self, start: usize, alike: usize) -> Option<[usize; LANES]> {
-        let opening = self.opening.as_ref().filter(|_| alike >= LANES)?;
-        let mut starts = [start; LANES];
-        for lane in 1..LANES {
+    /// Where the next row groups may start, of which the first starts at `start` and `left` are left in
+    /// the file.
+    fn guess<const N: usize>(&mut self, start: usize, left: usize) -> Option<[usize; N]> {
+        if self.opening.is_none() {
+            self.look(start, left);
+        }
+        let opening = self.opening.as_ref()?;
+        let mut starts = [start; N];
+        for lane in 1..N {
             let before = starts[lane - 1];
             starts[lane] =
                 opening.find(self.bytes, before + self.size, (self.size / 8).max(512), before + 1)?;
@@ -295,20 +305,30 @@ impl<K: Kernel> Walk<'_, K> {
         Some(starts)
     }
 
-    /// Walks the row groups at `starts` in lockstep and says how many of them are so, which may be
+    /// Looks how the first row group opens, at `start`, and takes its size to be the mean of those that
+    /// are left: little else follows them in most footers.
+    fn look(&mut self, start: usize, left: usize) {
+        let mut cursor = Cursor::new(self.bytes, start);
+        if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
+            self.opening = Opening::new(self.bytes, start, cursor.at);
+            self.size = (self.bytes.len() - start) / left.max(1);
+        }
+    }
+
+    /// Walks the next row groups, of which the first starts at `start`, in lockstep and says how many of them are so, which may be
     /// none; the cursor is then behind the last of them.
-    fn lockstep<T: Row>(
+    fn lockstep<T: Row, const N: usize>(
         &mut self,
         cursor: &mut Cursor<'_>,
-        starts: [usize; LANES],
-        first_row: usize,
+        (start, left, first_row): (usize, usize, usize),
         rows: &mut [T],
         done: &mut [Option<(u32, RowGroupFields)>; LANES],
     ) -> usize {
+        let Some(starts) = self.guess::<N>(start, left) else { return 0 };
         let wide = self.engine.wide.len();
-        let mut walks: [RowGroupWalk; LANES] = Default::default();
-        let mut chunks = [0; LANES];
-        for lane in 0..LANES {
+        let mut walks: [RowGroupWalk; N] = std::array::from_fn(|_| RowGroupWalk::default());
+        let mut chunks = [0; N];
+        for lane in 0..N {
             let mut at = Cursor::new(self.bytes, starts[lane]);
             walks[lane] = RowGroupWalk::new(&at);
             if !matches!(walks[lane].until_columns(&mut at, self.columns), Ok(true)) {
@@ -318,7 +338,7 @@ impl<K: Kernel> Walk<'_, K> {
         }
         let width = if rows.is_empty() { 0 } else { self.width };
         let mut parts = rows.chunks_mut(width.max(1));
-        let mut lanes: [Lane<'_, T>; LANES] = std::array::from_fn(|lane| Lane {
+        let mut lanes: [Lane<'_, T>; N] = std::array::from_fn(|lane| Lane {
             at: chunks[lane],
             first_row: first_row + lane * self.width,
             rows: parts.next().unwrap_or_default(),
@@ -340,7 +360,7 @@ impl<K: Kernel> Walk<'_, K> {
                 count += 1;
             }
         }
-        if count < LANES {
+        if count < N {
             let valid = first_row + count * self.width;
             let mut place = 0;
             self.engine.wide.retain(|(row, _)| {
