@@ -146,7 +146,21 @@ impl<'a> ColumnChunk<'a> {
     fn decode(&self, want: Want) -> Result<ChunkDetails<'a>, Error> {
         let footer = self.group.footer;
         let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk.at as usize);
-        details::column_chunk(&mut cursor, want).map_err(|fault| footer.chunk_error(fault, self))
+        let mut found =
+            details::column_chunk(&mut cursor, want).map_err(|fault| footer.chunk_error(fault, self))?;
+        if !self.wants_statistics() {
+            found.statistics = None;
+        }
+        Ok(found)
+    }
+
+    /// Whether [`Options::statistics`](crate::Options::statistics) has let the chunk keep its own.
+    #[inline]
+    fn wants_statistics(&self) -> bool {
+        match &self.group.footer.decoded.with_statistics {
+            None => true,
+            Some(columns) => columns.binary_search(&(self.leaf() as u32)).is_ok(),
+        }
     }
 
     /// Everything else that the footer says of the chunk.
@@ -175,6 +189,9 @@ impl<'a> ColumnChunk<'a> {
     /// A value is malformed.
     pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
         let footer = self.group.footer;
+        if !self.wants_statistics() {
+            return Ok(None);
+        }
         let (bytes, at) = (footer.bytes.as_slice(), self.chunk.at as usize);
         let mut cursor = Cursor::new(bytes, at);
         match self.chunk.statistics {

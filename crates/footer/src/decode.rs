@@ -10,7 +10,7 @@ use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
 use crate::groups::{self, GroupFields, Groups, Wanted};
 use crate::kernel::{self, Kernel, Method};
-use crate::options::Options;
+use crate::options::{Options, Verify};
 use crate::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::scan;
 use crate::schema::Schema;
@@ -27,6 +27,8 @@ pub(crate) struct Decoded {
     pub columns: Option<Vec<u32>>,
     pub row_groups: Vec<GroupFields>,
     pub rows: Rows,
+    /// The columns whose statistics are wanted, in ascending order; none for all.
+    pub with_statistics: Option<Vec<u32>>,
     pub row_groups_in_file: usize,
     /// What follows the row groups; unset as long as the walk has stopped before, and none if it was
     /// found to be malformed.
@@ -217,6 +219,7 @@ fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
 
 struct Found {
     columns: Option<Vec<u32>>,
+    with_statistics: Option<Vec<u32>>,
     row_groups: Vec<GroupFields>,
     rows: Rows,
     row_groups_in_file: usize,
@@ -232,8 +235,19 @@ impl Found {
         schema: Arc<Schema>,
         tail: OnceLock<Option<Tail>>,
     ) -> Decoded {
-        let Self { columns, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
-        Decoded { version, num_rows, schema, columns, row_groups, rows, row_groups_in_file, tail, groups_at }
+        let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
+        Decoded {
+            version,
+            num_rows,
+            schema,
+            columns,
+            with_statistics,
+            row_groups,
+            rows,
+            row_groups_in_file,
+            tail,
+            groups_at,
+        }
     }
 }
 
@@ -267,13 +281,14 @@ fn row_groups(
     if options.looks_inside() {
         keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;
     }
-    if options.statistics {
+    if options.verify != Verify::Decoded {
         for row in 0..rows.packed.len() {
             let mut cursor = Cursor::new(cursor.bytes, rows.get(row).at as usize);
-            details::column_chunk(&mut cursor, Want::Statistics)?;
+            details::column_chunk(&mut cursor, Want::All)?;
         }
     }
-    Ok(Found { columns, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
+    let with_statistics = options.columns_with_statistics(schema)?;
+    Ok(Found { columns, with_statistics, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
 }
 
 /// Drops the row groups that the options do not want, now that they are known.

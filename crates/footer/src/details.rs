@@ -70,7 +70,6 @@ pub(crate) enum Want {
     All,
     /// Numbers and slices alone.
     Locations,
-    Statistics,
 }
 
 pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<ChunkDetails<'a>> {

@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Task, Values};
 use crate::row::Row;
 use crate::rows::{self, Chunk, Packed, TraitTable};
 use crate::scan;
-use crate::shape::Shape;
+use crate::shape::{Lanes, Shape};
 use crate::thrift::{Cursor, STRUCT, Step};
 
 /// Shapes beyond this are not learned: looking them all through would cost what a scalar walk costs.
@@ -316,7 +316,7 @@ impl Engine {
             return None;
         }
         let traits = self.traits.place(chunk.traits)?;
-        let shape = Shape::learn(bytes, chunk, end, traits)?;
+        let shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
         // A shape that does not give back its own chunk is of no use, or wrong.
         let at = chunk.at as usize;
         let mut values = [Values::default()];

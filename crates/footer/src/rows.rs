@@ -173,6 +173,12 @@ impl Rows {
         }
     }
 
+    /// Where the chunk in row `row` starts in the footer.
+    #[inline]
+    pub fn place(&self, row: usize) -> usize {
+        self.packed.get(row).map_or(0, |row| row[3] as u32 as usize)
+    }
+
     /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.
     pub fn retain_groups(&mut self, width: usize, keep: &[bool]) {
         let mut kept = 0;

@@ -98,7 +98,8 @@ impl Footer {
         let name = path.display().to_string();
         let bytes =
             read_metadata(&file, file_len, options.tail_hint).map_err(|error| error.in_file(&name))?;
-        Self::decode_in_file(bytes.into(), options, Some(&name), Some(file_len))
+        Self::decode_in_file(bytes.into(), options, Some(&name), Some(file_len))?
+            .with_page_indexes(&file, options)
     }
 
     /// As [`Footer::open_with`], with the footer mapped from the file instead of read: for footers of
@@ -127,7 +128,8 @@ impl Footer {
         // SAFETY: the caller vouches for the file.
         let mapped = unsafe { Mapped::new(&file, start, len as usize) };
         let mapped = mapped.map_err(|error| Error::io("mapping the footer", &error).in_path(path))?;
-        Self::decode_in_file(FooterBytes::from_owner(mapped), options, Some(&name), Some(file_len))
+        let bytes = FooterBytes::from_owner(mapped);
+        Self::decode_in_file(bytes, options, Some(&name), Some(file_len))?.with_page_indexes(&file, options)
     }
 
     /// Reads the footer from `reader`, which errors call `name`: one read of the last bytes, as many as
@@ -140,7 +142,7 @@ impl Footer {
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
         let len = reader.len().map_err(reading)?;
         let bytes = read_metadata(reader, len, options.tail_hint).map_err(|error| error.in_file(name))?;
-        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))
+        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))?.with_page_indexes(reader, options)
     }
 }
 

@@ -97,8 +97,9 @@ const WINDOW: usize = 256;
 pub(crate) fn fill<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
     let window = cursor.bytes.get(cursor.at..).and_then(|rest| rest.first_chunk());
     if let Some(window) = window
-        && fill_usual(window, found).is_some()
+        && let Some(len) = fill_usual(window, found)
     {
+        cursor.at += len;
         return Ok(());
     }
     *found = Statistics::default();
@@ -108,13 +109,13 @@ pub(crate) fn fill<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> S
 /// Decodes statistics as writers make them: all within a window, known fields, lengths of one byte. As
 /// the window's length is known, nothing else needs to be checked. None for others.
 #[inline(always)]
-fn fill_usual<'a>(window: &'a [u8; WINDOW], found: &mut Statistics<'a>) -> Option<()> {
+fn fill_usual<'a>(window: &'a [u8; WINDOW], found: &mut Statistics<'a>) -> Option<usize> {
     let mut at = 0;
     let mut id = 0;
     loop {
         let header = *window.get(at)?;
         if header == STOP {
-            return Some(());
+            return Some(at + 1);
         }
         if header < 0x10 {
             return None;

@@ -87,7 +87,10 @@ pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
         ("sawmill, all chunks", ours(Options::new())),
         ("sawmill, all chunks, portable", ours(Options::new().method(Method::Portable))),
         ("sawmill, all chunks, a byte at a time", ours(Options::new().method(Method::Scalar))),
-        ("sawmill, all chunks, statistics checked", ours(Options::new().statistics(true))),
+        (
+            "sawmill, all chunks, statistics checked",
+            ours(Options::new().verify(sawmill_footer::Verify::Values)),
+        ),
         ("sawmill, 10 columns with statistics", with_statistics),
         ("sawmill, first row group", ours(Options::new().row_groups(0..1))),
     ];

@@ -80,7 +80,7 @@ fn selections(columns: usize) -> Vec<Options> {
         Options::new().row_groups(3..8).columns([columns - 1]),
         Options::new().row_groups_where(|rows| rows > 0),
         Options::new().row_groups_in_bytes(100_000..1_000_000),
-        Options::new().statistics(true),
+        Options::new().verify(sawmill_footer::Verify::Values),
     ]
 }
 
