@@ -1,4 +1,5 @@
 //! Ways to do the same that take turns, and the table of their medians.
+#![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ struct Way<'w> {
     name: &'static str,
     /// The way that this one is compared with; none for the peer of all.
     against: Option<&'static str>,
-    run: Box<dyn FnMut() + 'w>,
+    /// Runs once and says how long it took.
+    run: Box<dyn FnMut() -> Duration + 'w>,
     times: Vec<f64>,
 }
 
@@ -28,26 +30,49 @@ pub fn chosen(name: &str) -> bool {
     words.peek().is_none() || words.any(|word| name.contains(word.as_str()))
 }
 
+fn timed<'w>(mut run: impl FnMut() + 'w) -> impl FnMut() -> Duration + 'w {
+    move || {
+        let before = Instant::now();
+        run();
+        before.elapsed()
+    }
+}
+
 impl<'w> Turns<'w> {
     /// No ways yet.
     pub fn new(title: String) -> Self {
         Self { title, ways: Vec::new(), peer: None }
     }
 
+    fn add(&mut self, name: &'static str, against: Option<&'static str>, run: impl FnMut() -> Duration + 'w) {
+        self.ways.push(Way { name, against, run: Box::new(run), times: Vec::new() });
+    }
+
     /// A way that is compared with the peer.
     pub fn way(&mut self, name: &'static str, run: impl FnMut() + 'w) {
-        self.ways.push(Way { name, against: None, run: Box::new(run), times: Vec::new() });
+        self.add(name, None, timed(run));
     }
 
     /// A way that is compared with another one.
     pub fn way_of(&mut self, name: &'static str, against: &'static str, run: impl FnMut() + 'w) {
-        self.ways.push(Way { name, against: Some(against), run: Box::new(run), times: Vec::new() });
+        self.add(name, Some(against), timed(run));
     }
 
     /// The way that others are compared with.
     pub fn peer(&mut self, name: &'static str, run: impl FnMut() + 'w) {
         self.peer = Some(name);
         self.way(name, run);
+    }
+
+    /// A way that takes its own time, as a part of what it does is not to be measured.
+    pub fn timed(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
+        self.add(name, None, run);
+    }
+
+    /// The same of the way that others are compared with.
+    pub fn timed_peer(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
+        self.peer = Some(name);
+        self.add(name, None, run);
     }
 
     /// Runs all ways in turns and prints their medians and how many times as fast as their peers they
@@ -61,10 +86,9 @@ impl<'w> Turns<'w> {
                 break;
             }
             for way in &mut self.ways {
-                let before = Instant::now();
-                (way.run)();
+                let time = (way.run)();
                 if round > 0 {
-                    way.times.push(before.elapsed().as_secs_f64());
+                    way.times.push(time.as_secs_f64());
                 }
             }
         }

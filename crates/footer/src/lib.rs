@@ -52,6 +52,7 @@ mod interop_schema;
 mod kernel;
 mod locations;
 mod logical;
+mod many;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod mapped;
 mod options;
