@@ -98,8 +98,8 @@ fn small_files(directory: &Path, count: usize) {
     let small = file(10, 1, 100);
     let paths: Vec<PathBuf> = (0..count).map(|at| directory.join(format!("small-{at:05}.parquet"))).collect();
     paths.iter().for_each(|path| std::fs::write(path, &small).expect("room on disk"));
-    let mut turns = Turns::new(format!("footers of {count} files of {} bytes", small.len()));
     let options = skip_all();
+    let mut turns = Turns::new(format!("footers of {count} files of {} bytes", small.len()));
     let theirs = |threads: usize| {
         let (paths, options) = (&paths, &options);
         move || {
@@ -139,6 +139,8 @@ fn mapped(directory: &Path, columns: usize) {
     let path = directory.join("wide.parquet");
     std::fs::write(&path, file(columns, 20, 1)).expect("room on disk");
     let three = Options::new().columns([5, columns / 2, columns - 1]);
+    let index = directory.join("wide.index");
+    Footer::open(&path).and_then(|footer| footer.save_index(&index)).expect("room on disk");
     let mut turns = Turns::new(format!("3 of {columns} columns x 20 row groups, from a file"));
     let theirs = |options: ParquetMetaDataOptions| {
         let path = &path;
@@ -161,8 +163,6 @@ fn mapped(directory: &Path, columns: usize) {
             drop(black_box(unsafe { Footer::open_mapped(path, &options) }.expect("a file just made")));
         });
     }
-    let index = directory.join("wide.index");
-    Footer::open(&path).and_then(|footer| footer.save_index(&index)).expect("room on disk");
     turns.way("sawmill, by a kept index", || {
         let footer = Footer::open_with_index(&path, &index).expect("files just made");
         let mut buffer = Vec::new();

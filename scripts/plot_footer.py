@@ -2,6 +2,7 @@
 """The scaling plot of docs/footer.md, from the output of the benchmark `footer_table`.
 
     python scripts/plot_footer.py docs/footer-figures.txt docs/footer-scaling.svg
+    python scripts/plot_footer.py docs/footer-figures.txt     # the table, as Markdown
 
 Decode time by the number of columns, 20 row groups, both axes logarithmic. Standard library only.
 """
@@ -38,7 +39,46 @@ def read(path):
     return series
 
 
+# Columns of the table: heading, way, whether the ratio is shown.
+TABLE = [
+    ("parquet 56", "parquet 56, default", False),
+    ("57", "parquet 57, default", False),
+    ("60", "parquet 60, default", False),
+    ("60, skips", "parquet 60, skips", False),
+    ("all chunks", "all chunks", True),
+    ("2 threads", "all chunks, 2 threads", True),
+    ("AVX2", "all chunks, AVX2/BMI2", True),
+    ("portable", "all chunks, portable", True),
+    ("index pass", "index pass", True),
+    ("with statistics", "all chunks and their statistics", True),
+    ("10 columns", "10 columns and their statistics", True),
+    ("first row group", "first row group", True),
+]
+
+
+def table(path):
+    """One row a footer: ms, and how many times as fast as what the way is compared with."""
+    rows = {}
+    for line in open(path, encoding="utf-8"):
+        title = re.match(r"(\w+), \d+ bytes", line)
+        if title:
+            ways = rows.setdefault(title[1], {})
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) > 4 and re.match(r"[\d.]+$", cells[2]) and rows:
+            ways[cells[1]] = (float(cells[2]), cells[3])
+    print("| footer |" + "".join(f" {heading} |" for heading, _, _ in TABLE))
+    print("|---|" + "---|" * len(TABLE))
+    for footer, ways in rows.items():
+        cells = []
+        for _, way, ratio in TABLE:
+            ms, times = ways.get(way, (None, ""))
+            cells.append("-" if ms is None else f"{ms:.3g}" + (f" ({float(times):.1f} x)" if ratio else ""))
+        print(f"| {footer} | " + " | ".join(cells) + " |")
+
+
 def main():
+    if len(sys.argv) < 3:
+        return table(sys.argv[1])
     series = read(sys.argv[1])
     points = [point for line in series.values() for point in line]
     if not points:

@@ -317,11 +317,13 @@ fn keep_wanted(
 
 /// Where the data of a column chunk starts: at its dictionary page, if it has one.
 ///
-/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values.
+/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values. Where
+/// there is a dictionary and no data page, arrow-cpp leaves a data offset of 0.
 pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
     let dictionary = chunk.dictionary_page_offset;
     let data = chunk.data_page_offset;
-    let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && dictionary < data;
+    let has_dictionary =
+        chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0);
     // Neither is negative: the scan refuses negative data page offsets.
     (if has_dictionary { dictionary } else { data }) as u64
 }

@@ -21,6 +21,9 @@ const SMALLEST_CHUNK: usize = 5;
 /// Fewer chunks than this are walked sooner than another thread is started.
 const WORTH_THREADS: usize = 20_000;
 
+/// Fewer chunks than this are walked sooner than their shape is learned.
+const WORTH_SHAPES: usize = 16;
+
 /// What is wanted of the row groups.
 pub(crate) struct Wanted<'a> {
     /// The number of columns in the schema.
@@ -88,7 +91,11 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         slots: slots.as_deref(),
         width,
         in_file,
-        engine: Engine::new(wanted.columns, wanted.matching),
+        // To learn a shape takes as long as walking some chunks.
+        engine: Engine::new(
+            wanted.columns,
+            wanted.matching && in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES,
+        ),
         opening: None,
         size: 0,
     };

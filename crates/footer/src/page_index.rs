@@ -12,7 +12,7 @@ use crate::buffer::FooterBytes;
 use crate::enums::BoundaryOrder;
 use crate::error::{Error, Fault};
 use crate::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
-use crate::page_index_tables::{ColumnEntry, OffsetEntry, Tables};
+use crate::page_index_tables::{ColumnEntry, OffsetEntry, Tables, Words};
 use crate::trace;
 
 /// Where a data page stands (`PageLocation`).
@@ -45,28 +45,28 @@ pub struct ColumnIndex {
 #[derive(Debug, Clone, Default)]
 pub struct PageIndexes {
     pub(crate) columns: usize,
-    pub(crate) offset: Vec<Option<OffsetEntry>>,
-    pub(crate) column: Vec<Option<ColumnEntry>>,
+    pub(crate) offset: Vec<Words<4>>,
+    pub(crate) column: Vec<Words<12>>,
     pub(crate) tables: Arc<Tables>,
 }
 
 impl PageIndexes {
     /// The offset index of a chunk, by the positions of its row group and column among the decoded ones.
     pub fn offset_index(&self, row_group: usize, column: usize) -> Option<OffsetIndex> {
-        let entry = (column < self.columns).then(|| self.offset.get(row_group * self.columns + column))??;
-        entry.map(|entry| OffsetIndex { tables: Arc::clone(&self.tables), entry })
+        let words = (column < self.columns).then(|| self.offset.get(row_group * self.columns + column))??;
+        OffsetEntry::unpack(*words).map(|entry| OffsetIndex { tables: Arc::clone(&self.tables), entry })
     }
 
     /// The column index of a chunk, by the positions of its row group and column among the decoded ones.
     pub fn column_index(&self, row_group: usize, column: usize) -> Option<ColumnIndex> {
-        let entry = (column < self.columns).then(|| self.column.get(row_group * self.columns + column))??;
-        entry.map(|entry| ColumnIndex { tables: Arc::clone(&self.tables), entry })
+        let words = (column < self.columns).then(|| self.column.get(row_group * self.columns + column))??;
+        ColumnEntry::unpack(*words).map(|entry| ColumnIndex { tables: Arc::clone(&self.tables), entry })
     }
 
     /// Bytes held on the heap, those of the bounds among them.
     pub fn heap_bytes(&self) -> usize {
-        self.offset.capacity() * size_of::<Option<OffsetEntry>>()
-            + self.column.capacity() * size_of::<Option<ColumnEntry>>()
+        self.offset.capacity() * size_of::<Words<4>>()
+            + self.column.capacity() * size_of::<Words<12>>()
             + self.tables.heap_bytes()
     }
 }

@@ -16,6 +16,7 @@ use crate::columns;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::format::{COLUMN_INDEX, OFFSET_INDEX};
+use crate::huge;
 use crate::locations::{self, Location};
 use crate::options::PageIndexPolicy;
 use crate::page_index::{ColumnIndex, OffsetIndex, PageIndexes, explain};
@@ -84,12 +85,10 @@ impl Footer {
     ) -> Result<PageIndexes, Error> {
         let columns = self.num_columns();
         let count = columns * self.num_row_groups();
-        let mut found = PageIndexes {
-            columns,
-            offset: vec![None; count],
-            column: vec![None; count],
-            ..PageIndexes::default()
-        };
+        let (offset, column) = (vec![[0; 4]; count], vec![[0; 12]; count]);
+        let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
+        huge::advise(&mut found.offset);
+        huge::advise(&mut found.column);
         let mut tables = Tables::default();
         let (mut of_columns, mut of_offsets) = (Vec::new(), Vec::new());
         let wanted = |position: usize, column| {
@@ -115,10 +114,11 @@ impl Footer {
                 let at = (wanted.start - part[0].start) as usize;
                 let own = bytes.as_slice().get(..at + wanted.len as usize).unwrap_or_default();
                 let decoded = tables.column_index(own, at);
-                found.column[wanted.row as usize] = Some(decoded.map_err(|mut fault| {
+                let entry = decoded.map_err(|mut fault| {
                     fault.at = fault.at.saturating_sub(at);
                     self.in_chunk(explain(own.get(at..).unwrap_or_default(), &COLUMN_INDEX, fault), *wanted)
-                })?);
+                })?;
+                found.column[wanted.row as usize] = entry.pack();
             }
             tables.keep(bytes);
             Ok(())
@@ -128,10 +128,11 @@ impl Footer {
                 let at = (wanted.start - part[0].start) as usize;
                 let own = bytes.as_slice().get(..at + wanted.len as usize).unwrap_or_default();
                 let decoded = tables.offset_index(own, at);
-                found.offset[wanted.row as usize] = Some(decoded.map_err(|mut fault| {
+                let entry = decoded.map_err(|mut fault| {
                     fault.at = fault.at.saturating_sub(at);
                     self.in_chunk(explain(own.get(at..).unwrap_or_default(), &OFFSET_INDEX, fault), *wanted)
-                })?);
+                })?;
+                found.offset[wanted.row as usize] = entry.pack();
             }
             Ok(())
         })?;

@@ -3,6 +3,7 @@
 
 use crate::buffer::FooterBytes;
 use crate::error::{Fault, FaultKind};
+use crate::huge;
 use crate::page_index::PageLocation;
 use crate::thrift::{BINARY, Cursor, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
@@ -17,8 +18,8 @@ impl Span {
     /// The part of a table from `start` to its end; a fault at `at` if that needs more than 32 bits.
     fn since<T>(table: &[T], start: usize, at: usize) -> Step<Self> {
         let span = || {
-            // The end, too, must be told by 32 bits.
-            u32::try_from(table.len()).ok()?;
+            // The end, too, must be told by 32 bits, and a start counted from 1.
+            u32::try_from(table.len() + 1).ok()?;
             Some(Self { start: start as u32, len: (table.len() - start) as u32 })
         };
         let kind = FaultKind::Range { value: i64::MAX, expected: "page indexes of fewer than 2^32 values" };
@@ -35,6 +36,70 @@ impl Span {
 pub(crate) struct OffsetEntry {
     pages: Span,
     pub sizes: Option<Span>,
+}
+
+/// An entry in so few words that a table of them, most of whose cost is touching its memory, is small;
+/// all of them 0 where there is no index, as in memory that was never touched.
+pub(crate) type Words<const N: usize> = [u32; N];
+
+/// A part of a table in two words, its start counted from 1: two zeros are none.
+fn words(span: Option<Span>) -> [u32; 2] {
+    span.map_or([0; 2], |span| [span.start + 1, span.len])
+}
+
+fn span([start, len]: [u32; 2]) -> Option<Span> {
+    Some(Span { start: start.checked_sub(1)?, len })
+}
+
+impl OffsetEntry {
+    pub fn pack(&self) -> Words<4> {
+        let ([a, b], [c, d]) = (words(Some(self.pages)), words(self.sizes));
+        [a, b, c, d]
+    }
+
+    pub fn unpack([a, b, c, d]: Words<4>) -> Option<Self> {
+        Some(Self { pages: span([a, b])?, sizes: span([c, d]) })
+    }
+}
+
+impl ColumnEntry {
+    pub fn pack(&self) -> Words<12> {
+        let [pages_at, pages] = words(Some(self.null_pages));
+        let first = |span: Option<Span>| words(span)[0];
+        let [repetition, repetitions] = words(self.repetition_level_histograms);
+        let [definition, definitions] = words(self.definition_level_histograms);
+        [
+            pages_at,
+            pages,
+            self.bytes,
+            self.min_values.start,
+            self.max_values.start,
+            self.boundary_order.cast_unsigned(),
+            first(self.null_counts),
+            first(self.nan_counts),
+            repetition,
+            repetitions,
+            definition,
+            definitions,
+        ]
+    }
+
+    /// Bounds and counts are as many as pages, which decoding has seen to.
+    pub fn unpack(words: Words<12>) -> Option<Self> {
+        let [at, len, bytes, min, max, order, nulls, nans, repetition, repetitions, definition, definitions] =
+            words;
+        Some(Self {
+            bytes,
+            null_pages: span([at, len])?,
+            min_values: Span { start: min, len },
+            max_values: Span { start: max, len },
+            boundary_order: order.cast_signed(),
+            null_counts: span([nulls, len]),
+            nan_counts: span([nans, len]),
+            repetition_level_histograms: span([repetition, repetitions]),
+            definition_level_histograms: span([definition, definitions]),
+        })
+    }
 }
 
 /// The part of a `ColumnIndex` in the tables.
@@ -69,6 +134,9 @@ impl Tables {
         self.pages.reserve(chunks);
         self.bounds.reserve(2 * chunks);
         self.numbers.reserve(2 * chunks);
+        huge::advise(self.pages.spare_capacity_mut());
+        huge::advise(self.bounds.spare_capacity_mut());
+        huge::advise(self.numbers.spare_capacity_mut());
     }
 
     /// Keeps the bytes that column indexes were decoded from since the last call.

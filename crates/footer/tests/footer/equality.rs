@@ -151,7 +151,10 @@ fn assert_schema(ours: Element<'_>, theirs: &Type) {
     }
     assert_eq!(ours.field_id(), info.has_id().then(|| info.id()));
     let converted = ours.converted_type().map(|converted| converted.to_string());
-    assert_eq!(converted.unwrap_or("NONE".to_string()), info.converted_type().to_string());
+    // Where the file has a logical type alone, the crate makes up the converted type that goes with it.
+    if converted.is_some() || ours.logical_type().is_none() {
+        assert_eq!(converted.unwrap_or("NONE".to_string()), info.converted_type().to_string());
+    }
     assert_logical(ours.logical_type(), info.logical_type_ref());
     match theirs {
         Type::PrimitiveType { physical_type, type_length, scale, precision, .. } => {

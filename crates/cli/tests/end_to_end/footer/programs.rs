@@ -154,7 +154,8 @@ fn decoders_are_timed_side_by_side() {
     let path = dir.path().join("contacts-00000.parquet");
     let json = view(&path, &["--bench", "--json"]).ok().json();
     let ways = json["files"][0]["views"]["bench"]["ways"].as_array().unwrap();
-    assert_eq!(ways.len(), 8);
+    assert!(ways.len() >= 8);
+    assert!(ways.iter().any(|way| way["way"] == "sawmill, index alone"));
     assert!(ways.iter().all(|way| way["median_seconds"].as_f64().unwrap() > 0.0));
 }
 
