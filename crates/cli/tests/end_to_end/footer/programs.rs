@@ -55,7 +55,6 @@ fn a_chunk_a_line_as_json_and_as_csv() {
 }
 
 /// The cells of a line of CSV.
-
 fn cells(line: &str) -> Vec<String> {
     let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
     let mut chars = line.chars().peekable();
