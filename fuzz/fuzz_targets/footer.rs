@@ -40,7 +40,7 @@ fn everything(bytes: &[u8], options: &Options) -> String {
 
 fn agree(bytes: &[u8], options: &Options) {
     let scalar = everything(bytes, &options.clone().method(Method::Scalar));
-    for method in [Method::Portable, Method::Avx512] {
+    for method in [Method::Portable, Method::Avx2, Method::Avx512] {
         assert_eq!(scalar, everything(bytes, &options.clone().method(method)));
     }
 }

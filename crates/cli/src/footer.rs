@@ -9,6 +9,7 @@
 //! written.
 
 mod bench;
+mod bench_files;
 mod checked;
 mod chunks;
 mod columns;
@@ -36,7 +37,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use sawmill_footer::Options;
 
 use crate::console::Console;
@@ -50,6 +51,29 @@ pub(crate) use summary::{FooterSummary, decode, summarise, table_of};
 /// Without a view: a line a file and, of several files, what they are together: rows, bytes, schemas
 /// that differ, row groups of unusual size, columns without bounds.
 #[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct FooterCommand {
+    #[command(subcommand)]
+    other: Option<Other>,
+    #[command(flatten)]
+    args: FooterArgs,
+}
+
+/// What is not about files that there are.
+#[derive(Subcommand, Debug)]
+enum Other {
+    BenchFiles(bench_files::BenchFilesArgs),
+}
+
+/// Files, and what is shown of them.
+///
+/// Without a view: a line a file and, of several files, what they are together: rows, bytes, schemas
+/// that differ, row groups of unusual size, columns without bounds.
+#[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   sawmill footer data.parquet
@@ -58,6 +82,8 @@ Examples:
   sawmill footer data.parquet --schema
   sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
+  sawmill footer wide.parquet --bench
+  sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
 
@@ -189,7 +215,11 @@ impl FooterArgs {
     }
 }
 
-pub(crate) fn run(args: &FooterArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let FooterCommand { other, args } = command;
+    if let Some(Other::BenchFiles(args)) = other {
+        return bench_files::run(args, console, cancel);
+    }
     if console.json && (args.ndjson || args.csv) {
         let advice = "give one of --json, --ndjson and --csv";
         return Err(Error::usage("two formats for one output", "", advice));

@@ -65,7 +65,7 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Gen(r#gen::GenCommand),
-    Footer(footer::FooterArgs),
+    Footer(footer::FooterCommand),
     Load(load::LoadArgs),
     Verify(verify::VerifyArgs),
     Bench(bench::BenchArgs),

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use crate::kernel::{Kernel, Task, Values};
 use crate::portable::prefetch;
 use crate::rows::{Packed, locator};
-use crate::shape::{Segment, Shape, WINDOW};
+use crate::shape::{Mark, Segment, Shape, WINDOW};
 
 /// Exists only where the processor has the features: see [`Avx512::detect`].
 #[derive(Debug, Clone, Copy)]
@@ -97,13 +97,15 @@ fn step<const VALUES: bool, const LANES: usize>(
             constants: load(&segment.constants),
         };
         for lane in 0..LANES {
-            at[lane] = matched::<VALUES>(bytes, at[lane], segment, loaded, &mut decoded[lane]);
+            let found = &mut decoded[lane];
+            at[lane] =
+                matched::<VALUES>(bytes, at[lane], segment, loaded, found, &mut values[lane].statistics);
         }
     }
     for lane in 0..LANES {
         if VALUES {
-            // SAFETY: `Values` is 64 writable bytes.
-            unsafe { _mm512_storeu_si512(values[lane].0.as_mut_ptr().cast(), decoded[lane]) };
+            // SAFETY: the lanes are 64 writable bytes.
+            unsafe { _mm512_storeu_si512(values[lane].lanes.as_mut_ptr().cast(), decoded[lane]) };
         }
         if at[lane] > bytes.len() {
             at[lane] = 0;
@@ -124,6 +126,7 @@ fn matched<const VALUES: bool>(
     segment: &Segment,
     loaded: Loaded,
     decoded: &mut __m512i,
+    statistics: &mut usize,
 ) -> usize {
     let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
         return NOWHERE;
@@ -132,6 +135,9 @@ fn matched<const VALUES: bool>(
     // (found ^ fixed) & mask: fixed bytes are 0 where the mask is.
     let differ = _mm512_ternarylogic_epi64::<0x28>(found, loaded.fixed, loaded.mask);
     let differ = _mm512_test_epi64_mask(differ, differ);
+    if let Mark::Fixed(place) = segment.statistics {
+        *statistics = at + place as usize;
+    }
     if segment.tokens == 0 {
         let end = at + segment.fixed_len as usize;
         let skipped = if segment.skips { window[(segment.fixed_len as usize - 1) % WINDOW] } else { 0 };
@@ -144,6 +150,10 @@ fn matched<const VALUES: bool>(
     let ends = !continued & tokens;
     let last = _pdep_u64(segment.last_token, ends);
     let starts = ends << 1 | first;
+    if let Mark::Token(token) = segment.statistics {
+        // A token that starts behind the window's last byte has no bit: 64, which is its place.
+        *statistics = at + _pdep_u64(token, starts).trailing_zeros() as usize;
+    }
     let firsts = _mm512_maskz_compress_epi8(starts, found);
     let other = _mm512_mask_cmpneq_epi8_mask(segment.is_constant, firsts, loaded.constants);
     // Eight continuation bits in a row make a varint of more than eight bytes, of which only the scalar
@@ -203,9 +213,9 @@ fn decode(found: __m512i, starts: u64, ends: u64, segment: &Segment) -> __m512i 
 /// As [`Kernel::pack`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-fn packed(values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
-    // SAFETY: `Values` is 64 readable bytes.
-    let values = unsafe { _mm512_loadu_si512(values.0.as_ptr().cast()) };
+fn packed(found: &Values, at: usize, shape: &Shape) -> Option<Packed> {
+    // SAFETY: the lanes are 64 readable bytes.
+    let values = unsafe { _mm512_loadu_si512(found.lanes.as_ptr().cast()) };
     // Lane 1 becomes the distance from dictionary to data page (0 without a dictionary).
     let data = _mm512_maskz_permutexvar_epi64(2, _mm512_setzero_si512(), values);
     let lanes = _mm512_mask_sub_epi64(values, if shape.has_dictionary { 2 } else { 0 }, data, values);
@@ -217,7 +227,7 @@ fn packed(values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
     }
     let words = _mm512_setr_epi32(0, 1, 4, 6, 8, 2, 15, 15, 0, 0, 0, 0, 0, 0, 0, 0);
     let row = _mm512_castsi512_si256(_mm512_permutexvar_epi32(words, lanes));
-    let row = _mm256_insert_epi64::<3>(row, locator(at, shape.traits) as i64);
+    let row = _mm256_insert_epi64::<3>(row, locator(at, shape.traits, found.statistics_place(at)) as i64);
     let mut packed = [0; 4];
     // SAFETY: the row is 32 bytes, as `packed` is.
     unsafe { _mm256_storeu_si256(packed.as_mut_ptr().cast(), row) };

@@ -28,6 +28,16 @@ pub struct Finding {
     pub offset: Option<u64>,
 }
 
+impl From<Finding> for Error {
+    fn from(finding: Finding) -> Self {
+        let error = Error::new(finding.what).at_path(finding.path);
+        match finding.offset {
+            Some(offset) => error.at_offset(offset),
+            None => error,
+        }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
@@ -201,7 +211,8 @@ impl Check<'_, '_> {
         if chunk.has_metadata() {
             self.counts(chunk, &details);
             if let Some(offset) = chunk.dictionary_page_offset()
-                && (offset <= 0 || offset >= chunk.data_page_offset())
+                // Where there is a dictionary and no data page, arrow-cpp leaves a data offset of 0.
+                && (offset <= 0 || (1..=offset).contains(&chunk.data_page_offset()))
             {
                 let data = chunk.data_page_offset();
                 let what = format!(
@@ -319,7 +330,7 @@ impl Check<'_, '_> {
         if let Some(offsets) = offsets {
             let mut end = data.start;
             let mut row = -1;
-            for (page, location) in offsets.page_locations.iter().enumerate() {
+            for (page, location) in offsets.page_locations().iter().enumerate() {
                 // Neither is negative: decoding refuses that.
                 let start = location.offset as u64;
                 if start < end || start.saturating_add(location.compressed_page_size as u64) > data.end {
@@ -344,7 +355,7 @@ impl Check<'_, '_> {
                     ", offset index",
                 );
             }
-            let first = offsets.page_locations.first().map(|page| page.offset);
+            let first = offsets.page_locations().first().map(|page| page.offset);
             if let Some(first) = first.filter(|&first| first != chunk.data_page_offset()) {
                 let data = chunk.data_page_offset();
                 self.chunk(
@@ -355,9 +366,9 @@ impl Check<'_, '_> {
             }
         }
         if let (Some(offsets), Some(bounds)) = (offsets, bounds)
-            && offsets.page_locations.len() != bounds.num_pages()
+            && offsets.page_locations().len() != bounds.num_pages()
         {
-            let (expected, found) = (offsets.page_locations.len(), bounds.num_pages());
+            let (expected, found) = (offsets.page_locations().len(), bounds.num_pages());
             self.chunk(
                 chunk,
                 format!("expected the offset index's {expected} pages, found {found}"),

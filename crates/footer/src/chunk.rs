@@ -9,8 +9,8 @@ use crate::element::Element;
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::Error;
 use crate::row_group::RowGroup;
-use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA};
-use crate::statistics::{SizeStatistics, Statistics};
+use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN};
+use crate::statistics::{self, SizeStatistics, Statistics};
 use crate::thrift::Cursor;
 
 /// A column chunk of a [`Footer`](crate::Footer).
@@ -146,7 +146,21 @@ impl<'a> ColumnChunk<'a> {
     fn decode(&self, want: Want) -> Result<ChunkDetails<'a>, Error> {
         let footer = self.group.footer;
         let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk.at as usize);
-        details::column_chunk(&mut cursor, want).map_err(|fault| footer.chunk_error(fault, self))
+        let mut found =
+            details::column_chunk(&mut cursor, want).map_err(|fault| footer.chunk_error(fault, self))?;
+        if !self.wants_statistics() {
+            found.statistics = None;
+        }
+        Ok(found)
+    }
+
+    /// Whether [`Options::statistics`](crate::Options::statistics) has let the chunk keep its own.
+    #[inline]
+    fn wants_statistics(&self) -> bool {
+        match &self.group.footer.decoded.with_statistics {
+            None => true,
+            Some(columns) => columns.binary_search(&(self.leaf() as u32)).is_ok(),
+        }
     }
 
     /// Everything else that the footer says of the chunk.
@@ -175,8 +189,28 @@ impl<'a> ColumnChunk<'a> {
     /// A value is malformed.
     pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
         let footer = self.group.footer;
-        let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk.at as usize);
-        details::statistics(&mut cursor).map_err(|fault| footer.chunk_error(fault, self))
+        if !self.wants_statistics() {
+            return Ok(None);
+        }
+        let (bytes, at) = (footer.bytes.as_slice(), self.chunk.at as usize);
+        let mut cursor = Cursor::new(bytes, at);
+        match self.chunk.statistics {
+            STATISTICS_NONE => return Ok(None),
+            STATISTICS_UNKNOWN => match details::statistics_at(&mut cursor) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                Err(fault) => return Err(footer.chunk_error(fault, self)),
+            },
+            place => cursor.at += usize::from(place),
+        }
+        // Filled where it is returned: copying it costs as much as decoding it.
+        let mut result = Ok(Some(Statistics::default()));
+        if let Ok(Some(found)) = &mut result
+            && let Err(fault) = statistics::fill(&mut cursor, found)
+        {
+            result = Err(footer.chunk_error(fault, self));
+        }
+        result
     }
 
     /// The number of nulls, if the chunk has statistics that say it.

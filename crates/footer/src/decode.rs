@@ -10,8 +10,8 @@ use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
 use crate::groups::{self, GroupFields, Groups, Wanted};
 use crate::kernel::{self, Kernel, Method};
-use crate::options::Options;
-use crate::rows::{Chunk, HAS_DICTIONARY, Rows};
+use crate::options::{Options, Verify};
+use crate::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::scan;
 use crate::schema::Schema;
 use crate::thrift::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
@@ -27,6 +27,8 @@ pub(crate) struct Decoded {
     pub columns: Option<Vec<u32>>,
     pub row_groups: Vec<GroupFields>,
     pub rows: Rows,
+    /// The columns whose statistics are wanted, in ascending order; none for all.
+    pub with_statistics: Option<Vec<u32>>,
     pub row_groups_in_file: usize,
     /// What follows the row groups; unset as long as the walk has stopped before, and none if it was
     /// found to be malformed.
@@ -71,18 +73,24 @@ impl From<Error> for Stop {
 
 /// Decodes `FileMetaData`, of which `bytes` may hold more than the struct (a signature, say).
 pub(crate) fn file_meta_data(bytes: &[u8], options: &Options) -> Result<Decoded, Error> {
-    if u32::try_from(bytes.len()).is_err() {
-        let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
-        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
-    }
+    fits_32_bits(bytes)?;
     walk(bytes, options).map_err(|stop| match stop {
         Stop::Fault(fault) => explain(bytes, fault),
         Stop::Error(error) => error,
     })
 }
 
+/// Refuses bytes that places of 32 bits cannot count.
+pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
+    if u32::try_from(bytes.len()).is_err() {
+        let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
+        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
+    }
+    Ok(())
+}
+
 /// The error for a fault in `FileMetaData`.
-fn explain(bytes: &[u8], fault: Fault) -> Error {
+pub(crate) fn explain(bytes: &[u8], fault: Fault) -> Error {
     let path = trace::path_of(bytes, 0, &FILE_META_DATA, fault.at);
     Error::new(fault.kind.to_string())
         .at_path(path)
@@ -182,7 +190,7 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
     impl kernel::Choose for Skip<'_, '_> {
         type Output = Step<()>;
         fn with<K: Kernel>(self, kernel: K) -> Step<()> {
-            groups::decode(kernel, self.0, self.1).map(drop)
+            groups::decode::<K, Packed>(kernel, self.0, self.1).map(drop)
         }
     }
     method.choose(Skip(cursor, wanted))
@@ -211,7 +219,10 @@ fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
 
 struct Found {
     columns: Option<Vec<u32>>,
-    groups: Groups,
+    with_statistics: Option<Vec<u32>>,
+    row_groups: Vec<GroupFields>,
+    rows: Rows,
+    row_groups_in_file: usize,
     groups_at: usize,
     finished: bool,
 }
@@ -224,9 +235,19 @@ impl Found {
         schema: Arc<Schema>,
         tail: OnceLock<Option<Tail>>,
     ) -> Decoded {
-        let Self { columns, groups, groups_at, .. } = self;
-        let Groups { fields: row_groups, rows, in_file: row_groups_in_file, .. } = groups;
-        Decoded { version, num_rows, schema, columns, row_groups, rows, row_groups_in_file, tail, groups_at }
+        let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
+        Decoded {
+            version,
+            num_rows,
+            schema,
+            columns,
+            with_statistics,
+            row_groups,
+            rows,
+            row_groups_in_file,
+            tail,
+            groups_at,
+        }
     }
 }
 
@@ -238,8 +259,8 @@ fn row_groups(
 ) -> Result<Found, Stop> {
     struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
     impl kernel::Choose for Decode<'_, '_> {
-        type Output = Step<Groups>;
-        fn with<K: Kernel>(self, kernel: K) -> Step<Groups> {
+        type Output = Step<Groups<Packed>>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<Groups<Packed>> {
             groups::decode(kernel, self.0, self.1)
         }
     }
@@ -254,24 +275,32 @@ fn row_groups(
         matching: options.method != Method::Scalar,
         threads: options.threads,
     };
-    let mut groups = options.method.choose(Decode(cursor, &wanted))?;
+    let groups = options.method.choose(Decode(cursor, &wanted))?;
+    let Groups { fields, rows: packed, traits, wide, in_file, finished } = groups;
+    let (mut row_groups, mut rows) = (fields, Rows { packed, traits, wide });
     if options.looks_inside() {
-        keep_wanted(cursor.bytes, &mut groups, &wanted, options)?;
+        keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;
     }
-    if options.statistics {
-        for row in 0..groups.rows.packed.len() {
-            let mut cursor = Cursor::new(cursor.bytes, groups.rows.get(row).at as usize);
-            details::column_chunk(&mut cursor, Want::Statistics)?;
+    if options.verify != Verify::Decoded {
+        for row in 0..rows.packed.len() {
+            let mut cursor = Cursor::new(cursor.bytes, rows.get(row).at as usize);
+            details::column_chunk(&mut cursor, Want::All)?;
         }
     }
-    let finished = groups.finished;
-    Ok(Found { columns, groups, groups_at, finished })
+    let with_statistics = options.columns_with_statistics(schema)?;
+    Ok(Found { columns, with_statistics, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
 }
 
 /// Drops the row groups that the options do not want, now that they are known.
-fn keep_wanted(bytes: &[u8], groups: &mut Groups, wanted: &Wanted<'_>, options: &Options) -> Step<()> {
-    let mut keep = Vec::with_capacity(groups.fields.len());
-    for group in &groups.fields {
+fn keep_wanted(
+    bytes: &[u8],
+    row_groups: &mut Vec<GroupFields>,
+    rows: &mut Rows,
+    wanted: &Wanted<'_>,
+    options: &Options,
+) -> Step<()> {
+    let mut keep = Vec::with_capacity(row_groups.len());
+    for group in row_groups.iter() {
         let first_byte = if wanted.columns == 0 {
             0
         } else {
@@ -280,19 +309,21 @@ fn keep_wanted(bytes: &[u8], groups: &mut Groups, wanted: &Wanted<'_>, options: 
         keep.push(options.wants(&group.fields, first_byte));
     }
     let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
-    groups.rows.retain_groups(width, &keep);
+    rows.retain_groups(width, &keep);
     let mut keep = keep.into_iter();
-    groups.fields.retain(|_| keep.next().unwrap_or(false));
+    row_groups.retain(|_| keep.next().unwrap_or(false));
     Ok(())
 }
 
 /// Where the data of a column chunk starts: at its dictionary page, if it has one.
 ///
-/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values.
+/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values. Where
+/// there is a dictionary and no data page, arrow-cpp leaves a data offset of 0.
 pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
     let dictionary = chunk.dictionary_page_offset;
     let data = chunk.data_page_offset;
-    let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && dictionary < data;
+    let has_dictionary =
+        chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0);
     // Neither is negative: the scan refuses negative data page offsets.
     (if has_dictionary { dictionary } else { data }) as u64
 }

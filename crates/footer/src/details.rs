@@ -70,7 +70,6 @@ pub(crate) enum Want {
     All,
     /// Numbers and slices alone.
     Locations,
-    Statistics,
 }
 
 pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<ChunkDetails<'a>> {
@@ -97,6 +96,14 @@ pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<Chun
 
 /// The statistics of a chunk, without a look at what is behind them.
 pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Option<Statistics<'a>>> {
+    match statistics_at(cursor)? {
+        Some(_) => statistics::statistics(cursor).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Where the first statistics of a chunk start, to which the cursor goes; none if there are none.
+pub(crate) fn statistics_at(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
@@ -108,7 +115,7 @@ pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Option<Statistics<
                     let field = cursor.field(&mut last)?;
                     match (field.id, field.wire) {
                         (_, STOP) => break,
-                        (12, STRUCT) => return statistics::statistics(cursor).map(Some),
+                        (12, STRUCT) => return Ok(Some(cursor.at)),
                         (_, wire) => cursor.skip(wire)?,
                     }
                 }

@@ -4,10 +4,13 @@
 //! Several row groups can be walked in lockstep, one column of each after the other: their loads and
 //! comparisons do not wait for one another, as those of neighbours in one row group must.
 
+use std::marker::PhantomData;
+
 use crate::kernel::{Kernel, Task, Values};
+use crate::row::Row;
 use crate::rows::{self, Chunk, Packed, TraitTable};
 use crate::scan;
-use crate::shape::Shape;
+use crate::shape::{Lanes, Shape};
 use crate::thrift::{Cursor, STRUCT, Step};
 
 /// Shapes beyond this are not learned: looking them all through would cost what a scalar walk costs.
@@ -47,22 +50,22 @@ struct Tally {
 }
 
 /// Where a row group's chunks go.
-pub(crate) struct Lane<'a> {
+pub(crate) struct Lane<'a, T> {
     /// Where the first chunk starts; when done, where the last one ends.
     pub at: usize,
     /// The row of the row group's first decoded column.
     pub first_row: usize,
     /// A place for every decoded column; empty if none is wanted.
-    pub rows: &'a mut [Packed],
+    pub rows: &'a mut [T],
 }
 
 /// A column that is not decoded.
 pub(crate) const SKIPPED: u32 = u32::MAX;
 
 /// What a chunk that its expected shape did not match turned out to be.
-struct Resolved {
+struct Resolved<T> {
     end: usize,
-    row: Option<Packed>,
+    row: Option<T>,
     /// The place of its shape.
     place: u16,
 }
@@ -83,22 +86,22 @@ impl Engine {
 
     /// Walks the chunks of as many row groups as there are lanes. `slots` says for every column its
     /// place among the decoded ones; none if all are decoded.
-    pub fn chunks<K: Kernel, const LANES: usize>(
+    pub fn chunks<K: Kernel, T: Row, const LANES: usize>(
         &mut self,
         kernel: K,
         bytes: &[u8],
         columns: usize,
         slots: Option<&[u32]>,
-        lanes: &mut [Lane<'_>; LANES],
+        lanes: &mut [Lane<'_, T>; LANES],
     ) -> Step<()> {
         self.tally.chunks += (columns * LANES) as u64;
         if !self.matching {
             return self.walk(bytes, columns, slots, lanes);
         }
         let outcome = if lanes[0].rows.is_empty() {
-            kernel.enter(Walk::<'_, '_, LANES, false> { engine: self, bytes, columns, slots, lanes })
+            kernel.enter(Walk::<'_, '_, T, LANES, false> { engine: self, bytes, columns, slots, lanes })
         } else {
-            kernel.enter(Walk::<'_, '_, LANES, true> { engine: self, bytes, columns, slots, lanes })
+            kernel.enter(Walk::<'_, '_, T, LANES, true> { engine: self, bytes, columns, slots, lanes })
         };
         // Where chunks are so different that most are walked, trying shapes first only costs time.
         if self.tally.walked > 1000 && self.tally.walked > self.tally.chunks / 2 {
@@ -107,20 +110,19 @@ impl Engine {
         outcome
     }
 
-    fn walk(
+    fn walk<T: Row>(
         &mut self,
         bytes: &[u8],
         columns: usize,
         slots: Option<&[u32]>,
-        lanes: &mut [Lane<'_>],
+        lanes: &mut [Lane<'_, T>],
     ) -> Step<()> {
         for lane in lanes {
             let mut cursor = Cursor::new(bytes, lane.at);
             for column in 0..columns {
                 let slot = slots.map_or(column, |slots| slots[column] as usize);
                 if slot < lane.rows.len() {
-                    let chunk = scan::column_chunk(&mut cursor)?;
-                    lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
+                    (lane.rows[slot], _) = T::walked(self, &mut cursor, lane.first_row + slot)?;
                 } else {
                     cursor.skip(STRUCT)?;
                 }
@@ -133,19 +135,20 @@ impl Engine {
 
     /// Takes over what another engine, which started as a copy of this one, has found: `rows` are its
     /// rows. False if it cannot.
-    pub fn adopt(&mut self, other: Self, rows: &mut [Packed]) -> bool {
+    pub fn adopt<T: Row>(&mut self, other: Self, rows: &mut [T]) -> bool {
         let places: Option<Vec<u16>> =
             other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect();
         let Some(places) = places else { return false };
         // Mostly nothing new was found, or the same.
         if !places.iter().enumerate().all(|(place, &here)| place == usize::from(here)) {
-            rows.iter_mut().for_each(|row| rows::relocate(row, &places));
+            rows.iter_mut().for_each(|row| row.relocate(&places));
         }
         self.wide.extend(other.wide);
         true
     }
 
-    fn pack(&mut self, chunk: &Chunk, row: usize) -> Packed {
+    /// The row of a chunk that was walked.
+    pub fn pack(&mut self, chunk: &Chunk, row: usize) -> Packed {
         rows::pack(chunk, self.traits.place(chunk.traits)).unwrap_or_else(|| {
             // Rows are fewer than the footer's bytes, whose number has 32 bits.
             self.wide.push((row as u32, *chunk));
@@ -155,15 +158,15 @@ impl Engine {
 }
 
 /// The walk over some row groups' chunks, for any kernel.
-struct Walk<'a, 'b, const LANES: usize, const VALUES: bool> {
+struct Walk<'a, 'b, T, const LANES: usize, const ROWS: bool> {
     engine: &'a mut Engine,
     bytes: &'a [u8],
     columns: usize,
     slots: Option<&'a [u32]>,
-    lanes: &'a mut [Lane<'b>; LANES],
+    lanes: &'a mut [Lane<'b, T>; LANES],
 }
 
-impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES> {
+impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANES, ROWS> {
     type Output = Step<()>;
 
     #[inline(always)]
@@ -182,9 +185,9 @@ impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES
             };
             let mut ends = [0; LANES];
             let mut values = [Values::default(); LANES];
-            let wanted = VALUES && slot != SKIPPED as usize;
+            let wanted = ROWS && slot != SKIPPED as usize;
             if let Some(shape) = engine.shapes.get(usize::from(expected)) {
-                ends = if wanted {
+                ends = if wanted && T::VALUES {
                     kernel.step::<true, LANES>(bytes, at, shape, &mut values)
                 } else {
                     kernel.step::<false, LANES>(bytes, at, shape, &mut values)
@@ -192,7 +195,7 @@ impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES
                 if wanted {
                     for lane in 0..LANES {
                         if ends[lane] != 0 {
-                            match kernel.pack(&values[lane], at[lane], shape) {
+                            match T::matched(kernel, &values[lane], at[lane], ends[lane], shape) {
                                 Some(row) => lanes[lane].rows[slot] = row,
                                 None => ends[lane] = 0,
                             }
@@ -205,9 +208,9 @@ impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES
             for lane in 0..LANES {
                 if ends[lane] == 0 {
                     let row = wanted.then_some(lanes[lane].first_row + slot);
-                    let missed =
-                        Missed { engine: &mut *engine, bytes, at: at[lane], column, tried: expected, row };
-                    let resolved = resolve(kernel, missed)?;
+                    let engine = &mut *engine;
+                    let missed = Missed { engine, bytes, at: at[lane], column, tried: expected, row };
+                    let resolved = resolve::<K, T>(kernel, missed)?;
                     if let Some(row) = resolved.row {
                         lanes[lane].rows[slot] = row;
                     }
@@ -239,8 +242,8 @@ impl<const LANES: usize, const VALUES: bool> Task for Walk<'_, '_, LANES, VALUES
 
 #[cold]
 #[inline(never)]
-fn resolve<K: Kernel>(kernel: K, missed: Missed<'_>) -> Step<Resolved> {
-    kernel.enter(missed)
+fn resolve<K: Kernel, T: Row>(kernel: K, missed: Missed<'_>) -> Step<Resolved<T>> {
+    kernel.enter(Resolve(missed, PhantomData))
 }
 
 /// A chunk that the expected shape did not match.
@@ -254,12 +257,15 @@ struct Missed<'a> {
     row: Option<usize>,
 }
 
-impl Task for Missed<'_> {
-    type Output = Step<Resolved>;
+/// Finds out what it is.
+struct Resolve<'a, T>(Missed<'a>, PhantomData<T>);
+
+impl<T: Row> Task for Resolve<'_, T> {
+    type Output = Step<Resolved<T>>;
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> Step<Resolved> {
-        let Self { engine, bytes, at, column, tried, row } = self;
+    fn run<K: Kernel>(self, kernel: K) -> Step<Resolved<T>> {
+        let Missed { engine, bytes, at, column, tried, row } = self.0;
         let seen = engine.seen[column];
         let others = 0..engine.shapes.len() as u16;
         let instead = engine.instead.get(usize::from(tried)).copied().unwrap_or(UNKNOWN);
@@ -268,12 +274,13 @@ impl Task for Missed<'_> {
                 continue;
             };
             let mut values = [Values::default()];
-            let (end, packed) = match row {
-                Some(_) => {
-                    let [end] = kernel.step::<true, 1>(bytes, [at], shape, &mut values);
-                    (end, if end == 0 { None } else { kernel.pack(&values[0], at, shape) })
-                }
-                None => (kernel.step::<false, 1>(bytes, [at], shape, &mut values)[0], None),
+            let [end] = match row.is_some() && T::VALUES {
+                true => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
+                false => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
+            };
+            let packed = match end != 0 && row.is_some() {
+                true => T::matched(kernel, &values[0], at, end, shape),
+                false => None,
             };
             if end != 0 && packed.is_some() == row.is_some() {
                 if let Some(instead) = engine.instead.get_mut(usize::from(tried)) {
@@ -284,17 +291,19 @@ impl Task for Missed<'_> {
         }
         engine.tally.walked += 1;
         let mut cursor = Cursor::new(bytes, at);
-        let chunk = match row {
-            Some(_) => Some(scan::column_chunk(&mut cursor)?),
+        let (row, chunk) = match row {
+            Some(row) => {
+                let (row, chunk) = T::walked(engine, &mut cursor, row)?;
+                (Some(row), chunk)
+            }
             None => {
                 // Of a chunk that nobody wants nothing is asked but to be Thrift.
                 cursor.skip(STRUCT)?;
-                scan::column_chunk(&mut Cursor::new(bytes, at)).ok()
+                (None, scan::column_chunk(&mut Cursor::new(bytes, at)).ok())
             }
         };
         let end = cursor.at;
         let place = chunk.and_then(|chunk| engine.learn(kernel, bytes, &chunk, end)).unwrap_or(UNKNOWN);
-        let row = row.zip(chunk).map(|(row, chunk)| engine.pack(&chunk, row));
         Ok(Resolved { end, row, place })
     }
 }
@@ -307,7 +316,7 @@ impl Engine {
             return None;
         }
         let traits = self.traits.place(chunk.traits)?;
-        let shape = Shape::learn(bytes, chunk, end, traits)?;
+        let shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
         // A shape that does not give back its own chunk is of no use, or wrong.
         let at = chunk.at as usize;
         let mut values = [Values::default()];

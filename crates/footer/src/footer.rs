@@ -11,9 +11,11 @@ use crate::encryption::EncryptionAlgorithm;
 use crate::enums::ColumnOrder;
 use crate::error::{Error, Fault};
 use crate::kernel::Method;
-use crate::options::Options;
+use crate::options::{Options, PageIndexPolicy, Verify};
+use crate::page_index::PageIndexes;
 use crate::row_group::RowGroup;
 use crate::schema::Schema;
+use crate::source::RangeReader;
 use crate::tail;
 use crate::trace;
 
@@ -51,6 +53,7 @@ pub struct Footer {
     name: Option<Arc<str>>,
     file_len: Option<u64>,
     method: Method,
+    page_indexes: Option<Arc<PageIndexes>>,
 }
 
 impl Footer {
@@ -93,7 +96,7 @@ impl Footer {
         file_len: Option<u64>,
     ) -> Result<Self, Error> {
         let decoded = decode::file_meta_data(bytes.as_slice(), options);
-        Ok(Self {
+        let footer = Self {
             name: name.map(Arc::from),
             file_len,
             decoded: match decoded {
@@ -108,8 +111,31 @@ impl Footer {
                 }
             },
             method: options.method,
+            page_indexes: None,
             bytes,
-        })
+        };
+        if options.verify == Verify::Consistency {
+            let mut first = None;
+            footer.check(|finding| {
+                first.get_or_insert(finding);
+            });
+            if let Some(finding) = first {
+                return Err(footer.name_error(finding.into()));
+            }
+        }
+        Ok(footer)
+    }
+
+    /// Reads the page indexes that the options want from the file of the footer.
+    pub(crate) fn with_page_indexes<R: RangeReader + ?Sized>(
+        mut self,
+        reader: &R,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        if !matches!(options.page_indexes, PageIndexPolicy::None) {
+            self.page_indexes = Some(Arc::new(self.read_page_indexes_of(reader, &options.page_indexes)?));
+        }
+        Ok(self)
     }
 
     /// What follows the row groups, walked to if it has not been.
@@ -197,6 +223,16 @@ impl Footer {
     pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
         let range = self.tail()?.footer_signing_key_metadata.as_ref()?;
         Some(self.range(range))
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The page indexes that were read together with the footer; none unless
+    /// [`Options::page_indexes`] asked for some.
+    pub fn page_indexes(&self) -> Option<&PageIndexes> {
+        self.page_indexes.as_deref()
     }
 
     /// The footer's length in bytes, without the eight of length and magic.

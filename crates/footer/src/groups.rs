@@ -7,7 +7,8 @@ use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
 use crate::huge;
 use crate::kernel::Kernel;
-use crate::rows::{Packed, Rows};
+use crate::row::Row;
+use crate::rows::{Chunk, TraitTable};
 use crate::scan::{RowGroupFields, RowGroupWalk};
 use crate::thrift::{Cursor, STRUCT, Step};
 
@@ -17,8 +18,11 @@ const LANES: usize = 4;
 /// The smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
 
-/// Fewer decoded chunks than this are walked sooner than another thread is started.
+/// Fewer chunks than this are walked sooner than another thread is started.
 const WORTH_THREADS: usize = 20_000;
+
+/// Fewer chunks than this are walked sooner than their shape is learned.
+const WORTH_SHAPES: usize = 16;
 
 /// What is wanted of the row groups.
 pub(crate) struct Wanted<'a> {
@@ -37,10 +41,14 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The decoded row groups.
-pub(crate) struct Groups {
+pub(crate) struct Groups<T> {
     /// With the index in the file and the place of the first chunk.
     pub fields: Vec<GroupFields>,
-    pub rows: Rows,
+    /// Of every decoded chunk, row group by row group.
+    pub rows: Vec<T>,
+    pub traits: TraitTable,
+    /// Chunks too wide for a row, by row, in ascending order.
+    pub wide: Vec<(u32, Chunk)>,
     pub in_file: usize,
     /// Whether the walk went through to the end of the list.
     pub finished: bool,
@@ -56,7 +64,11 @@ pub(crate) struct GroupFields {
 }
 
 /// Decodes the list of row groups at the cursor.
-pub(crate) fn decode<K: Kernel>(kernel: K, cursor: &mut Cursor<'_>, wanted: &Wanted<'_>) -> Step<Groups> {
+pub(crate) fn decode<K: Kernel, T: Row>(
+    kernel: K,
+    cursor: &mut Cursor<'_>,
+    wanted: &Wanted<'_>,
+) -> Step<Groups<T>> {
     let start = cursor.at;
     let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
     if in_file.saturating_mul(wanted.columns) > cursor.left() / SMALLEST_CHUNK {
@@ -78,22 +90,27 @@ pub(crate) fn decode<K: Kernel>(kernel: K, cursor: &mut Cursor<'_>, wanted: &Wan
         columns: wanted.columns,
         slots: slots.as_deref(),
         width,
-        engine: Engine::new(wanted.columns, wanted.matching),
+        in_file,
+        // To learn a shape takes as long as walking some chunks.
+        engine: Engine::new(
+            wanted.columns,
+            wanted.matching && in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES,
+        ),
         opening: None,
         size: 0,
     };
-    let mut packed: Vec<Packed> = vec![[0; 4]; groups.len() * width];
-    huge::advise(&mut packed);
+    let mut rows = vec![T::EMPTY; groups.len() * width];
+    huge::advise(&mut rows);
     let mut fields = Vec::new();
-    walk.run(cursor, 0..groups.start, 0, &mut [], None)?;
-    walk.shared(cursor, groups.clone(), &mut packed, &mut fields, wanted.threads)?;
+    walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
+    walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;
     let finished = !wanted.stop_early || groups.end == in_file;
     if finished {
-        walk.run(cursor, groups.end..in_file, 0, &mut [], None)?;
+        walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
     let Engine { traits, mut wide, .. } = walk.engine;
     wide.sort_unstable_by_key(|(row, _)| *row);
-    Ok(Groups { fields, rows: Rows { packed, traits, wide }, in_file, finished })
+    Ok(Groups { fields, rows, traits, wide, in_file, finished })
 }
 
 #[derive(Clone)]
@@ -104,6 +121,8 @@ struct Walk<'a, K> {
     slots: Option<&'a [u32]>,
     /// Decoded columns in a row group.
     width: usize,
+    /// Row groups in the file.
+    in_file: usize,
     engine: Engine,
     /// How row groups open, once one was walked.
     opening: Option<Opening>,
@@ -114,12 +133,12 @@ struct Walk<'a, K> {
 impl<K: Kernel> Walk<'_, K> {
     /// Walks the row groups of these indices, all decoded or all not; the first decoded one has its rows
     /// at the start of `rows`, which is row `first_row` of all.
-    fn run(
+    fn run<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
         first_row: usize,
-        rows: &mut [Packed],
+        rows: &mut [T],
         mut fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let mut index = indices.start;
@@ -127,9 +146,13 @@ impl<K: Kernel> Walk<'_, K> {
         while index < indices.end {
             let rows = rows.get_mut(row..).unwrap_or_default();
             let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
-            let mut count = match self.guess(cursor.at, indices.end - index) {
-                Some(starts) => self.lockstep(cursor, starts, first_row + row, rows, &mut done),
-                None => 0,
+            let left = indices.end - index;
+            let place = (cursor.at, self.in_file - index, first_row + row);
+            let mut count = match left.min(LANES) {
+                4.. => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
+                3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
+                2 => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
+                _ => 0,
             };
             if count == 0 {
                 done[0] = Some(self.single(cursor, first_row + row, rows)?);
@@ -147,19 +170,23 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// As [`Walk::run`] for all decoded row groups, sharing them out among threads if that may pay.
-    fn shared(
+    fn shared<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [Packed],
+        rows: &mut [T],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<()> {
         let mut done = 0;
-        if threads > 1 && indices.len() > threads && rows.len() >= WORTH_THREADS {
-            // The first row group tells how the others start.
-            self.run(cursor, indices.start..indices.start + 1, 0, rows, Some(fields))?;
-            done = 1 + self.parts(cursor, indices.start + 1..indices.end, rows, fields, threads);
+        if threads > 1
+            && indices.len() > threads
+            && indices.len().saturating_mul(self.columns) >= WORTH_THREADS
+        {
+            if self.opening.is_none() {
+                self.look(cursor.at, self.in_file - indices.start);
+            }
+            done = self.parts(cursor, indices.clone(), rows, fields, threads);
         }
         let row = done * self.width;
         let rest = rows.get_mut(row..).unwrap_or_default();
@@ -168,18 +195,17 @@ impl<K: Kernel> Walk<'_, K> {
 
     /// Walks parts of the row groups on a thread each, from starts that are guessed, and says how many
     /// row groups are so: those up to the first part that does not end where the next one starts.
-    fn parts(
+    fn parts<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [Packed],
+        rows: &mut [T],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> usize {
         let Some(parts) = self.guess_parts(cursor.at, &indices, threads) else { return 0 };
         let width = self.width;
-        // The row group before the parts has its rows before theirs.
-        let mut rest = rows.get_mut(width..).unwrap_or_default();
+        let mut rest = &mut *rows;
         let mut results = std::thread::scope(|scope| {
             let mut running = Vec::new();
             for (start, part) in &parts {
@@ -189,7 +215,7 @@ impl<K: Kernel> Walk<'_, K> {
                 let mut walk = self.clone();
                 walk.engine.wide.clear();
                 let (start, part) = (*start, part.clone());
-                let first_row = (1 + part.start - indices.start) * width;
+                let first_row = (part.start - indices.start) * width;
                 let run = move || {
                     let mut cursor = Cursor::new(walk.bytes, start);
                     let mut fields = Vec::with_capacity(part.len());
@@ -204,7 +230,7 @@ impl<K: Kernel> Walk<'_, K> {
         let mut done = 0;
         for ((start, part), result) in parts.into_iter().zip(results.drain(..)) {
             let Some((Some(end), found, engine)) = result else { break };
-            let first = (1 + part.start - indices.start) * width;
+            let first = (part.start - indices.start) * width;
             let rows = rows.get_mut(first..first + part.len() * width).unwrap_or_default();
             if start != cursor.at || !self.engine.adopt(engine, rows) {
                 break;
@@ -246,11 +272,11 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// Walks the row group at the cursor.
-    fn single(
+    fn single<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         first_row: usize,
-        rows: &mut [Packed],
+        rows: &mut [T],
     ) -> Step<(u32, RowGroupFields)> {
         let start = cursor.at;
         let mut group = RowGroupWalk::new(cursor);
@@ -270,12 +296,15 @@ impl<K: Kernel> Walk<'_, K> {
         Ok((first_chunk as u32, group))
     }
 
-    /// Where the next row groups may start, of which the first starts at `start` and `alike` are to
-    /// come.
-    fn guess(&self, start: usize, alike: usize) -> Option<[usize; LANES]> {
-        let opening = self.opening.as_ref().filter(|_| alike >= LANES)?;
-        let mut starts = [start; LANES];
-        for lane in 1..LANES {
+    /// Where the next row groups may start, of which the first starts at `start` and `left` are left in
+    /// the file.
+    fn guess<const N: usize>(&mut self, start: usize, left: usize) -> Option<[usize; N]> {
+        if self.opening.is_none() {
+            self.look(start, left);
+        }
+        let opening = self.opening.as_ref()?;
+        let mut starts = [start; N];
+        for lane in 1..N {
             let before = starts[lane - 1];
             starts[lane] =
                 opening.find(self.bytes, before + self.size, (self.size / 8).max(512), before + 1)?;
@@ -283,20 +312,30 @@ impl<K: Kernel> Walk<'_, K> {
         Some(starts)
     }
 
-    /// Walks the row groups at `starts` in lockstep and says how many of them are so, which may be
+    /// Looks how the first row group opens, at `start`, and takes its size to be the mean of those that
+    /// are left: little else follows them in most footers.
+    fn look(&mut self, start: usize, left: usize) {
+        let mut cursor = Cursor::new(self.bytes, start);
+        if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
+            self.opening = Opening::new(self.bytes, start, cursor.at);
+            self.size = (self.bytes.len() - start) / left.max(1);
+        }
+    }
+
+    /// Walks the next row groups, of which the first starts at `start`, in lockstep and says how many of them are so, which may be
     /// none; the cursor is then behind the last of them.
-    fn lockstep(
+    fn lockstep<T: Row, const N: usize>(
         &mut self,
         cursor: &mut Cursor<'_>,
-        starts: [usize; LANES],
-        first_row: usize,
-        rows: &mut [Packed],
+        (start, left, first_row): (usize, usize, usize),
+        rows: &mut [T],
         done: &mut [Option<(u32, RowGroupFields)>; LANES],
     ) -> usize {
+        let Some(starts) = self.guess::<N>(start, left) else { return 0 };
         let wide = self.engine.wide.len();
-        let mut walks: [RowGroupWalk; LANES] = Default::default();
-        let mut chunks = [0; LANES];
-        for lane in 0..LANES {
+        let mut walks: [RowGroupWalk; N] = std::array::from_fn(|_| RowGroupWalk::default());
+        let mut chunks = [0; N];
+        for lane in 0..N {
             let mut at = Cursor::new(self.bytes, starts[lane]);
             walks[lane] = RowGroupWalk::new(&at);
             if !matches!(walks[lane].until_columns(&mut at, self.columns), Ok(true)) {
@@ -306,7 +345,7 @@ impl<K: Kernel> Walk<'_, K> {
         }
         let width = if rows.is_empty() { 0 } else { self.width };
         let mut parts = rows.chunks_mut(width.max(1));
-        let mut lanes: [Lane<'_>; LANES] = std::array::from_fn(|lane| Lane {
+        let mut lanes: [Lane<'_, T>; N] = std::array::from_fn(|lane| Lane {
             at: chunks[lane],
             first_row: first_row + lane * self.width,
             rows: parts.next().unwrap_or_default(),
@@ -328,7 +367,7 @@ impl<K: Kernel> Walk<'_, K> {
                 count += 1;
             }
         }
-        if count < LANES {
+        if count < N {
             let valid = first_row + count * self.width;
             let mut place = 0;
             self.engine.wide.retain(|(row, _)| {

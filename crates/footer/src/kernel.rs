@@ -1,13 +1,28 @@
 //! What matches a chunk against a shape: one trait, an implementation for every kind of processor.
 
 use crate::portable::Portable;
-use crate::rows::Packed;
+use crate::rows::{Packed, STATISTICS_NONE, statistics_place};
 use crate::shape::Shape;
 
 /// The decoded values of a match, by lane (see [`crate::shape`]). Lanes that no segment decodes are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub(crate) struct Values(pub [i64; 8]);
+pub(crate) struct Values {
+    pub lanes: [i64; 8],
+    /// Where the statistics start; 0 where the shape has none.
+    pub statistics: usize,
+}
+
+impl Values {
+    /// The place of the statistics of a match that starts at `at`.
+    #[inline(always)]
+    pub fn statistics_place(&self, at: usize) -> u16 {
+        match self.statistics {
+            0 => STATISTICS_NONE,
+            statistics => statistics_place(statistics - at),
+        }
+    }
+}
 
 /// How far ahead of the match bytes are fetched. On footers larger than the caches this was the largest
 /// single gain; distances from 1 to 3 KiB measured alike.
@@ -52,6 +67,9 @@ pub enum Method {
     Scalar,
     /// Against learned shapes, eight bytes at a time.
     Portable,
+    /// Against learned shapes, with AVX2 and BMI2; as [`Method::Portable`] where the processor has
+    /// neither.
+    Avx2,
     /// Against learned shapes, with AVX-512; as [`Method::Portable`] where the processor has none.
     Avx512,
 }
@@ -70,6 +88,12 @@ impl Method {
         {
             return chosen.with(kernel);
         }
+        #[cfg(target_arch = "x86_64")]
+        if matches!(self, Self::Fastest | Self::Avx2)
+            && let Some(kernel) = crate::bmi2::Avx2::detect()
+        {
+            return chosen.with(kernel);
+        }
         chosen.with(Portable)
     }
 
@@ -78,8 +102,10 @@ impl Method {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => crate::avx512::Avx512::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => crate::bmi2::Avx2::detect().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512 => false,
+            Self::Avx512 | Self::Avx2 => false,
             Self::Fastest | Self::Scalar | Self::Portable => true,
         }
     }

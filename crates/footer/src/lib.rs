@@ -19,10 +19,13 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
 mod boundary;
 mod buffer;
 mod check;
 mod chunk;
+mod columns;
 mod decode;
 mod details;
 mod dump;
@@ -37,6 +40,9 @@ mod glob;
 mod groups;
 mod huge;
 mod index;
+mod index_pass;
+mod indexed_chunk;
+mod indexed_footer;
 #[cfg(feature = "parquet")]
 mod interop;
 #[cfg(feature = "parquet")]
@@ -44,12 +50,17 @@ mod interop_arrow;
 #[cfg(feature = "parquet")]
 mod interop_schema;
 mod kernel;
+mod locations;
 mod logical;
+mod many;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod mapped;
 mod options;
 mod page_index;
+mod page_index_read;
+mod page_index_tables;
 mod portable;
+mod row;
 mod row_group;
 mod rows;
 mod scan;
@@ -66,6 +77,7 @@ mod trace;
 pub use buffer::FooterBytes;
 pub use check::Finding;
 pub use chunk::ColumnChunk;
+pub use columns::ColumnSelector;
 pub use details::{ChunkDetails, ColumnCryptoMetaData};
 pub use dump::{DumpLine, DumpValue, Root, dump};
 pub use element::Element;
@@ -76,10 +88,12 @@ pub use enums::{
 };
 pub use error::Error;
 pub use footer::Footer;
-pub use index::{FooterIndex, IndexedChunk};
+pub use index::FooterIndex;
+pub use indexed_chunk::IndexedChunk;
+pub use indexed_footer::IndexedFooter;
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
-pub use options::{DEFAULT_TAIL_HINT, Options};
+pub use options::{DEFAULT_TAIL_HINT, Options, PageIndexPolicy, StatisticsPolicy, Verify};
 pub use page_index::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
 pub use row_group::RowGroup;
 pub use scan::SortingColumn;

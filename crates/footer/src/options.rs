@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::columns::{self, ColumnSelector};
 use crate::error::Error;
-use crate::glob;
 use crate::kernel::Method;
 use crate::scan::RowGroupFields;
 use crate::schema::Schema;
@@ -22,22 +22,51 @@ pub const DEFAULT_TAIL_HINT: usize = 64 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct Options {
-    pub(crate) columns: Option<Vec<Selector>>,
+    pub(crate) columns: Option<Vec<ColumnSelector>>,
     pub(crate) row_groups: RowGroups,
-    pub(crate) statistics: bool,
+    pub(crate) statistics: StatisticsPolicy,
+    pub(crate) page_indexes: PageIndexPolicy,
+    pub(crate) verify: Verify,
     pub(crate) schema: Option<Arc<Schema>>,
     pub(crate) tail_hint: usize,
     pub(crate) method: Method,
     pub(crate) threads: usize,
 }
 
-/// One way to name columns.
-#[derive(Debug, Clone)]
-pub(crate) enum Selector {
-    Index(usize),
-    Path(String),
-    Root(String),
-    Glob(String),
+/// Of which chunks statistics are wanted. Of others a footer gives none, as if the file had none.
+#[derive(Debug, Clone, Default)]
+pub enum StatisticsPolicy {
+    /// Of none.
+    None,
+    /// Of the chunks of these columns.
+    Columns(Vec<ColumnSelector>),
+    /// Of all decoded chunks, when asked for.
+    #[default]
+    All,
+}
+
+/// Which page indexes are read together with the footer, where it is read from a file.
+#[derive(Debug, Clone, Default)]
+pub enum PageIndexPolicy {
+    /// None: they are read when asked for.
+    #[default]
+    None,
+    /// Those of these columns in these row groups.
+    Chunks(Vec<ColumnSelector>, Range<usize>),
+    /// Those of all decoded chunks.
+    All,
+}
+
+/// How much of a footer is looked at while it is decoded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// What is decoded. Other values are looked at when asked for.
+    #[default]
+    Decoded,
+    /// All values of the wanted chunks: malformed statistics and the like are an error of the decoding.
+    Values,
+    /// All of that, and what [`Footer::check`](crate::Footer::check) finds is an error, too.
+    Consistency,
 }
 
 /// Which row groups are wanted.
@@ -54,7 +83,9 @@ impl Default for Options {
         Self {
             columns: None,
             row_groups: RowGroups::All,
-            statistics: false,
+            statistics: StatisticsPolicy::All,
+            page_indexes: PageIndexPolicy::None,
+            verify: Verify::Decoded,
             schema: None,
             tail_hint: DEFAULT_TAIL_HINT,
             method: Method::Fastest,
@@ -69,30 +100,31 @@ impl Options {
         Self::default()
     }
 
-    fn select(mut self, selectors: impl Iterator<Item = Selector>) -> Self {
+    /// Decode the columns that these select, among those that other calls name.
+    pub fn select(mut self, selectors: impl IntoIterator<Item = ColumnSelector>) -> Self {
         self.columns.get_or_insert_default().extend(selectors);
         self
     }
 
     /// Decode the columns of these indices, among those that other calls name.
     pub fn columns(self, indices: impl IntoIterator<Item = usize>) -> Self {
-        self.select(indices.into_iter().map(Selector::Index))
+        self.select(indices.into_iter().map(ColumnSelector::Index))
     }
 
     /// Decode the columns at or below these paths (names joined by dots).
     pub fn column_paths<S: Into<String>>(self, paths: impl IntoIterator<Item = S>) -> Self {
-        self.select(paths.into_iter().map(|path| Selector::Path(path.into())))
+        self.select(paths.into_iter().map(|path| ColumnSelector::Path(path.into())))
     }
 
     /// Decode all columns below these top-level fields.
     pub fn column_roots<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
-        self.select(names.into_iter().map(|name| Selector::Root(name.into())))
+        self.select(names.into_iter().map(|name| ColumnSelector::Root(name.into())))
     }
 
     /// Decode the columns whose paths match these patterns: `*` stands for any characters but dots,
     /// `**` for any, `?` for one that is no dot.
     pub fn column_globs<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
-        self.select(patterns.into_iter().map(|pattern| Selector::Glob(pattern.into())))
+        self.select(patterns.into_iter().map(|pattern| ColumnSelector::Glob(pattern.into())))
     }
 
     /// Decode the row groups of these indices; those beyond the last are not missed.
@@ -117,10 +149,25 @@ impl Options {
         self
     }
 
-    /// Whether to decode the statistics of every wanted chunk at once, so that malformed ones are an
-    /// error of the decoding. Without it they are decoded when asked for.
-    pub fn statistics(mut self, check: bool) -> Self {
-        self.statistics = check;
+    /// Which chunks' statistics are wanted. All, unless said otherwise; they are decoded when asked for.
+    pub fn statistics(mut self, policy: StatisticsPolicy) -> Self {
+        self.statistics = policy;
+        self
+    }
+
+    /// Which page indexes to read together with the footer: [`Footer::page_indexes`] has them then. None,
+    /// unless said otherwise. Without a file to read from (as in [`Footer::decode`]) none are read.
+    ///
+    /// [`Footer::page_indexes`]: crate::Footer::page_indexes
+    /// [`Footer::decode`]: crate::Footer::decode
+    pub fn page_indexes(mut self, policy: PageIndexPolicy) -> Self {
+        self.page_indexes = policy;
+        self
+    }
+
+    /// How much of the footer to look at while decoding.
+    pub fn verify(mut self, level: Verify) -> Self {
+        self.verify = level;
         self
     }
 
@@ -153,34 +200,16 @@ impl Options {
 
     /// The wanted columns in ascending order; none for all.
     pub(crate) fn wanted_columns(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
-        let Some(selectors) = &self.columns else { return Ok(None) };
-        let mut wanted = Vec::new();
-        for selector in selectors {
-            let before = wanted.len();
-            match selector {
-                Selector::Index(index) => wanted.extend(schema.leaf(*index).and_then(|leaf| leaf.column())),
-                Selector::Path(path) => {
-                    wanted.extend(schema.find(path).into_iter().flat_map(|at| at.columns()))
-                }
-                Selector::Root(name) => {
-                    let mut tops = schema.root().children();
-                    wanted.extend(
-                        tops.find(|top| top.name() == name).into_iter().flat_map(|top| top.columns()),
-                    );
-                }
-                Selector::Glob(pattern) => {
-                    let matching = schema.leaves().filter(|leaf| glob::matches(pattern, &leaf.path()));
-                    wanted.extend(matching.filter_map(|leaf| leaf.column()));
-                }
-            }
-            if wanted.len() == before {
-                return Err(no_such_column(selector, schema));
-            }
+        self.columns.as_deref().map(|selectors| columns::leaves(selectors, schema)).transpose()
+    }
+
+    /// The columns whose statistics are wanted, in ascending order; none for all.
+    pub(crate) fn columns_with_statistics(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
+        match &self.statistics {
+            StatisticsPolicy::All => Ok(None),
+            StatisticsPolicy::None => Ok(Some(Vec::new())),
+            StatisticsPolicy::Columns(selectors) => columns::leaves(selectors, schema).map(Some),
         }
-        wanted.sort_unstable();
-        wanted.dedup();
-        // Columns are schema elements, of which a footer has fewer than 2^32.
-        Ok(Some(wanted.into_iter().map(|column| column as u32).collect()))
     }
 
     /// The wanted row groups, if indices say which.
@@ -206,22 +235,6 @@ impl Options {
     }
 }
 
-fn no_such_column(selector: &Selector, schema: &Schema) -> Error {
-    let what = match selector {
-        Selector::Index(index) => {
-            format!("expected a column index below {}, found {index}", schema.num_leaves())
-        }
-        Selector::Path(path) => format!("expected a column or group at the path `{path}`, found none"),
-        Selector::Root(name) => format!("expected a top-level field `{name}`, found none"),
-        Selector::Glob(pattern) => format!("expected columns that match `{pattern}`, found none"),
-    };
-    let mut names: Vec<&str> = schema.root().children().take(9).map(|top| top.name()).collect();
-    if names.len() == 9 {
-        names[8] = "...";
-    }
-    Error::new(what).with_advice(format!("the file's fields are {}", names.join(", ")))
-}
-
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row_groups = match &self.row_groups {
@@ -234,6 +247,8 @@ impl fmt::Debug for Options {
             .field("columns", &self.columns)
             .field("row_groups", &row_groups)
             .field("statistics", &self.statistics)
+            .field("page_indexes", &self.page_indexes)
+            .field("verify", &self.verify)
             .field("schema_given", &self.schema.is_some())
             .field("tail_hint", &self.tail_hint)
             .finish()

@@ -3,7 +3,8 @@
 use crate::kernel::{Kernel, PREFETCH, Task, Values};
 use crate::rows::{Packed, locator};
 use crate::shape::{
-    COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, NO_LANE, NUM_VALUES, Shape, UNCOMPRESSED, WINDOW,
+    COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, Mark, NO_LANE, NUM_VALUES, Segment, Shape,
+    UNCOMPRESSED, WINDOW,
 };
 
 /// The bytes that must be there from a segment's start: its window and a word behind it.
@@ -18,6 +19,34 @@ pub(crate) struct Portable;
 #[inline(always)]
 fn word<const N: usize>(bytes: &[u8; N], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// What processors do in more or fewer instructions.
+pub(crate) trait Instructions: Copy {
+    /// Whether the window has the segment's masked bytes.
+    fn same(self, window: &[u8; WINDOW], segment: &Segment) -> bool;
+
+    /// Closes the gaps that the top bits of the bytes, all 0, leave.
+    fn compact(self, word: u64) -> u64;
+}
+
+impl Instructions for Portable {
+    #[inline(always)]
+    fn same(self, window: &[u8; WINDOW], segment: &Segment) -> bool {
+        let (found, _) = window.as_chunks::<8>();
+        let (fixed, _) = segment.fixed.as_chunks::<8>();
+        let (mask, _) = segment.mask.as_chunks::<8>();
+        let words = (segment.fixed_len as usize).div_ceil(8).min(WINDOW / 8);
+        let word = |bytes: [u8; 8]| u64::from_ne_bytes(bytes);
+        let differ =
+            (0..words).fold(0, |differ, at| differ | (word(found[at]) ^ word(fixed[at])) & word(mask[at]));
+        differ == 0
+    }
+
+    #[inline(always)]
+    fn compact(self, word: u64) -> u64 {
+        compact(word)
+    }
 }
 
 /// Drops the top bit of every byte and closes the gaps.
@@ -59,22 +88,24 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
 
 /// As [`Kernel::step`], none for no match.
 #[inline(always)]
-fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &mut Values) -> Option<usize> {
+pub(crate) fn matched<I: Instructions, const VALUES: bool>(
+    instructions: I,
+    bytes: &[u8],
+    at: usize,
+    shape: &Shape,
+    values: &mut Values,
+) -> Option<usize> {
     let mut at = at;
     let mut ops = shape.ops.as_slice();
     let mut done = 0;
     for segment in &shape.segments {
         let window: &[u8; REACH] = bytes.get(at..)?.first_chunk()?;
-        let fixed_len = segment.fixed_len as usize;
-        let mut differ = 0;
-        let mut place = 0;
-        while place < fixed_len {
-            let found = word(window, place)?;
-            differ |= (found ^ word(&segment.fixed, place)?) & word(&segment.mask, place)?;
-            place += 8;
-        }
-        if differ != 0 {
+        if !instructions.same(window.first_chunk()?, segment) {
             return None;
+        }
+        let fixed_len = segment.fixed_len as usize;
+        if let Mark::Fixed(place) = segment.statistics {
+            values.statistics = at + place as usize;
         }
         let (here, rest) = ops.split_at_checked((segment.ops_end - done) as usize)?;
         (ops, done) = (rest, segment.ops_end);
@@ -82,6 +113,9 @@ fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &
         // Without tokens, the number of bytes to skip is the last masked byte.
         let mut varint_len = 1;
         for op in here {
+            if op.statistics {
+                values.statistics = at + place;
+            }
             if op.varint {
                 let found = word(window, place)?;
                 let stops = !found & TOP_BITS;
@@ -91,8 +125,8 @@ fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &
                 let last = stops.trailing_zeros();
                 if VALUES && op.lane != NO_LANE {
                     let kept = found & (u64::MAX >> (63 - last)) & !TOP_BITS;
-                    let value = compact(kept);
-                    values.0[usize::from(op.lane & 7)] = (value >> 1) as i64 ^ -((value & 1) as i64);
+                    let value = instructions.compact(kept);
+                    values.lanes[usize::from(op.lane & 7)] = (value >> 1) as i64 ^ -((value & 1) as i64);
                 }
                 varint_len = last as usize / 8 + 1;
                 place += varint_len;
@@ -127,25 +161,31 @@ impl Kernel for Portable {
         let mut ends = [0; LANES];
         for lane in 0..LANES {
             prefetch(bytes, starts[lane]);
-            ends[lane] = matched::<VALUES>(bytes, starts[lane], shape, &mut values[lane]).unwrap_or(0);
+            ends[lane] =
+                matched::<Self, VALUES>(self, bytes, starts[lane], shape, &mut values[lane]).unwrap_or(0);
         }
         ends
     }
 
     #[inline(always)]
     fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
-        let value = |lane: u8| values.0[usize::from(lane)];
-        let data = value(DATA_PAGE_OFFSET);
-        let distance =
-            if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
-        let (compressed, uncompressed) = (value(COMPRESSED), value(UNCOMPRESSED));
-        let num_values = value(NUM_VALUES);
-        let narrow = (compressed | uncompressed | num_values | distance) as u64 >> 32 == 0;
-        (narrow && data >= 0).then_some([
-            data as u64,
-            compressed as u64 | (uncompressed as u64) << 32,
-            num_values as u64 | (distance as u64) << 32,
-            locator(at, shape.traits),
-        ])
+        pack(values, at, shape)
     }
+}
+
+/// As [`Kernel::pack`].
+#[inline(always)]
+pub(crate) fn pack(values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
+    let value = |lane: u8| values.lanes[usize::from(lane)];
+    let data = value(DATA_PAGE_OFFSET);
+    let distance = if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
+    let (compressed, uncompressed) = (value(COMPRESSED), value(UNCOMPRESSED));
+    let num_values = value(NUM_VALUES);
+    let narrow = (compressed | uncompressed | num_values | distance) as u64 >> 32 == 0;
+    (narrow && data >= 0).then_some([
+        data as u64,
+        compressed as u64 | (uncompressed as u64) << 32,
+        num_values as u64 | (distance as u64) << 32,
+        locator(at, shape.traits, values.statistics_place(at)),
+    ])
 }

@@ -2,8 +2,8 @@
 //!
 //! The walk hands over a [`Chunk`]; [`pack`] makes four words of it: the data page's offset; the two
 //! sizes; the number of values and the distance from dictionary to data page; and a locator, which
-//! says where the chunk's struct stands in the footer and which [`Traits`] (type, codec, encodings) it
-//! shares with many others. Sizes, counts and distances have 32 bits each; a chunk in which one of
+//! says where the chunk's struct stands in the footer, where in it the statistics stand, and which
+//! [`Traits`] (type, codec, encodings) it shares with many others. Sizes, counts and distances have 32 bits each; a chunk in which one of
 //! them needs more goes to a side table whole.
 
 use std::collections::HashMap;
@@ -22,6 +22,19 @@ pub(crate) struct Chunk {
     pub compressed: i64,
     pub uncompressed: i64,
     pub num_values: i64,
+    /// Where the chunk's `Statistics` stand, as [`statistics_place`] has it.
+    pub statistics: u16,
+}
+
+/// It is not known where the statistics stand, or whether there are any.
+pub(crate) const STATISTICS_UNKNOWN: u16 = 0;
+/// There are no statistics.
+pub(crate) const STATISTICS_NONE: u16 = 0x7fff;
+
+/// The place of statistics that stand `distance` bytes behind the start of their chunk.
+#[inline(always)]
+pub(crate) fn statistics_place(distance: usize) -> u16 {
+    if distance < usize::from(STATISTICS_NONE) { distance as u16 } else { STATISTICS_UNKNOWN }
 }
 
 /// What many column chunks have in common.
@@ -45,7 +58,8 @@ pub(crate) const ENCRYPTED: u16 = 1 << 2;
 /// 0. data page offset
 /// 1. compressed size (low half), uncompressed size (high half)
 /// 2. number of values (low), data page offset minus dictionary page offset (high)
-/// 3. place in the footer (low), place among the traits (16 bits), flags (16 bits)
+/// 3. place in the footer (low), place among the traits (16 bits), a flag (1 bit), place of the
+///    statistics (15 bits)
 ///
 /// Arrays of words can be allocated as zeroed pages, which costs nothing until they are written.
 pub(crate) type Packed = [u64; 4];
@@ -53,10 +67,10 @@ pub(crate) type Packed = [u64; 4];
 /// Flag of the last word: the chunk is in the side table.
 const WIDE: u64 = 1 << 48;
 
-/// The locator of a chunk at `at` with traits `traits`.
+/// The locator of a chunk at `at` with traits `traits` and statistics at the place `statistics`.
 #[inline(always)]
-pub(crate) fn locator(at: usize, traits: u16) -> u64 {
-    at as u64 | u64::from(traits) << 32
+pub(crate) fn locator(at: usize, traits: u16, statistics: u16) -> u64 {
+    at as u64 | u64::from(traits) << 32 | u64::from(statistics) << 49
 }
 
 /// The packed chunk, unless it is too wide.
@@ -72,13 +86,13 @@ pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
         chunk.data_page_offset as u64,
         narrow(chunk.compressed)? | narrow(chunk.uncompressed)? << 32,
         narrow(chunk.num_values)? | narrow(distance)? << 32,
-        locator(chunk.at as usize, traits?),
+        locator(chunk.at as usize, traits?, chunk.statistics),
     ])
 }
 
 /// What stands in the place of a chunk in the side table.
 pub(crate) fn wide(chunk: &Chunk) -> Packed {
-    [0, 0, 0, locator(chunk.at as usize, 0) | WIDE]
+    [0, 0, 0, locator(chunk.at as usize, 0, STATISTICS_UNKNOWN) | WIDE]
 }
 
 /// Gives a row the new place of its traits.
@@ -155,7 +169,14 @@ impl Rows {
             compressed: i64::from(sizes as u32),
             uncompressed: (sizes >> 32) as i64,
             num_values: i64::from(counts as u32),
+            statistics: (locator >> 49) as u16,
         }
+    }
+
+    /// Where the chunk in row `row` starts in the footer.
+    #[inline]
+    pub fn place(&self, row: usize) -> usize {
+        self.packed.get(row).map_or(0, |row| row[3] as u32 as usize)
     }
 
     /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.

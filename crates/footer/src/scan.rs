@@ -5,7 +5,7 @@
 
 use crate::enums::EncodingSet;
 use crate::error::{Fault, FaultKind};
-use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, Traits};
+use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, Traits, statistics_place};
 use crate::thrift::{BINARY, Cursor, FALSE, I16, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
 const TYPE: u16 = 1 << 0;
@@ -35,13 +35,14 @@ pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
     // A footer's length has 32 bits, which `Footer::decode` has checked.
     let mut chunk = Chunk { at: start as u32, ..Chunk::default() };
     let mut meta_data = false;
+    let mut statistics = None;
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
             (_, STOP) => break,
             (3, STRUCT) => {
-                column_meta_data(cursor, &mut chunk)?;
+                column_meta_data(cursor, &mut chunk, &mut statistics)?;
                 meta_data = true;
             }
             (8, STRUCT) => {
@@ -61,10 +62,12 @@ pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
         }
         chunk.traits.flags |= NO_METADATA;
     }
+    chunk.statistics = statistics.map_or(STATISTICS_NONE, |at| statistics_place(at - start));
     Ok(chunk)
 }
 
-fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk) -> Step<()> {
+/// `statistics` becomes the place of the first ones.
+fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk, statistics: &mut Option<usize>) -> Step<()> {
     let start = cursor.at;
     // A second `meta_data` replaces the first.
     let flags = chunk.traits.flags & ENCRYPTED;
@@ -106,6 +109,11 @@ fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk) -> Step<()> {
             (11, I64) => {
                 chunk.dictionary_page_offset = cursor.integer()?;
                 chunk.traits.flags |= HAS_DICTIONARY;
+                0
+            }
+            (12, STRUCT) => {
+                statistics.get_or_insert(cursor.at);
+                cursor.skip(STRUCT)?;
                 0
             }
             (1 | 4, found) => return Err(wire(cursor, found, "an i32")),

@@ -28,13 +28,29 @@ pub(crate) const DICTIONARY_PAGE_OFFSET: u8 = 1;
 pub(crate) const COMPRESSED: u8 = 2;
 pub(crate) const UNCOMPRESSED: u8 = 3;
 pub(crate) const NUM_VALUES: u8 = 4;
+/// The values that a match decodes of [`Lanes::Locations`], by lane.
+pub(crate) const OFFSET_INDEX_OFFSET: u8 = 0;
+pub(crate) const OFFSET_INDEX_LENGTH: u8 = 1;
+pub(crate) const COLUMN_INDEX_OFFSET: u8 = 2;
+pub(crate) const COLUMN_INDEX_LENGTH: u8 = 3;
 /// A varint that nobody wants.
 pub(crate) const NO_LANE: u8 = u8::MAX;
+
+/// Which values a match decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// Those that a row keeps.
+    Row,
+    /// Where the page indexes stand.
+    Locations,
+}
 
 /// One step of a segment, as kernels without vectors take it: a varint, perhaps, then constant bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Op {
     pub varint: bool,
+    /// Whether the statistics start here.
+    pub statistics: bool,
     pub lane: u8,
     pub constant_len: u8,
     pub constant: u64,
@@ -67,6 +83,19 @@ pub(crate) struct Segment {
     pub skips: bool,
     /// Where the segment's ops end among the shape's.
     pub ops_end: u32,
+    /// Where the statistics start, if they do in this segment.
+    pub statistics: Mark,
+}
+
+/// A place within a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Not in this segment.
+    Absent,
+    /// This many bytes behind the segment's start, before its tokens.
+    Fixed(u32),
+    /// Where the token of this bit starts.
+    Token(u64),
 }
 
 /// See the module's description.
@@ -77,19 +106,25 @@ pub(crate) struct Shape {
     /// The place of the chunks' traits.
     pub traits: u16,
     pub has_dictionary: bool,
+    /// The lanes that a match decodes, as bits.
+    pub lanes: u8,
 }
 
 impl Shape {
     /// The shape of the chunk at `chunk.at`, which the scalar walk has found to be `chunk`, ending
     /// before `end`; none if its like cannot be matched.
-    pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16) -> Option<Self> {
-        let mut builder = Builder::new(chunk.traits.physical_type);
+    pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16, lanes: Lanes) -> Option<Self> {
+        let mut builder = Builder::new(chunk.traits.physical_type, lanes);
         let mut cursor = Cursor::new(bytes, chunk.at as usize);
         let walked = builder.fields(&mut cursor, Within::Chunk, 8).ok()?;
         builder.flush(false);
         let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
         let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
-        fits.then_some(Self { segments: builder.segments, ops: builder.ops, traits, has_dictionary })
+        let Builder { segments, ops, .. } = builder;
+        let decoded = segments.iter().fold(0, |all, segment| all | segment.lanes);
+        // Every lane has the eight bits of its bytes.
+        let lanes = (0..8).filter(|lane| decoded >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
+        fits.then_some(Self { segments, ops, traits, has_dictionary, lanes })
     }
 }
 
@@ -118,15 +153,18 @@ struct Builder {
     /// The bytes that the open segment's tokens may take, with a margin for longer varints.
     token_bytes: usize,
     physical_type: i32,
+    lanes: Lanes,
     /// The page encoding statistics at hand are those of a dictionary page.
     dictionary_page: bool,
+    /// Where the statistics start: how many masked bytes and tokens of the open segment stand before.
+    statistics: Option<(usize, usize)>,
 }
 
 /// Done, or none if what was met cannot be part of a shape.
 type Learned = Step<Option<()>>;
 
 impl Builder {
-    fn new(physical_type: i32) -> Self {
+    fn new(physical_type: i32, lanes: Lanes) -> Self {
         Self {
             segments: Vec::new(),
             ops: Vec::new(),
@@ -134,7 +172,9 @@ impl Builder {
             tokens: Vec::new(),
             token_bytes: 0,
             physical_type,
+            lanes,
             dictionary_page: false,
+            statistics: None,
         }
     }
 
@@ -159,7 +199,17 @@ impl Builder {
             tokens: tokens.len() as u32,
             skips,
             ops_end: 0,
+            statistics: Mark::Absent,
         };
+        let marked = self.statistics.take();
+        match marked {
+            // Behind the segment's last byte is before the next one's first.
+            Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
+            Some((_, token)) if token > 0 => segment.statistics = Mark::Token(1 << token),
+            Some((at, _)) => segment.statistics = Mark::Fixed(at as u32),
+            None => {}
+        }
+        let marked = marked.map(|(_, token)| token).filter(|&token| token > 0);
         for (at, (byte, mask)) in fixed.into_iter().enumerate() {
             (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
         }
@@ -176,18 +226,19 @@ impl Builder {
                     segment.lanes |= 0xff << (lane * 8);
                 }
             }
-            self.op(token, index == 0);
+            self.op(token, index == 0, marked == Some(index));
         }
         segment.ops_end = self.ops.len() as u32;
         self.segments.push(segment);
     }
 
-    fn op(&mut self, token: Token, first: bool) {
-        let empty = Op { varint: false, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
+    fn op(&mut self, token: Token, first: bool, statistics: bool) {
+        let empty =
+            Op { varint: false, statistics, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
         match token {
             Token::Varint(lane) => self.ops.push(Op { varint: true, lane, ..empty }),
             Token::Constant(byte) => {
-                if first || self.ops.last().is_none_or(|op| op.constant_len == 8) {
+                if first || statistics || self.ops.last().is_none_or(|op| op.constant_len == 8) {
                     self.ops.push(empty);
                 }
                 if let Some(op) = self.ops.last_mut() {
@@ -309,6 +360,9 @@ impl Builder {
                     (Within::MetaData, 12) => Within::Statistics,
                     _ => Within::Other,
                 };
+                if inner == Within::Statistics {
+                    self.statistics = Some((self.fixed.len(), self.tokens.len()));
+                }
                 self.fields(cursor, inner, depth - 1)
             }
             LIST | SET => self.list(cursor, within, id, wire, depth),
@@ -335,6 +389,13 @@ impl Builder {
                 self.constants(bytes);
                 return Some(());
             }
+            _ if self.lanes == Lanes::Locations => match (within, id, wire) {
+                (Within::Chunk, 4, I64) => OFFSET_INDEX_OFFSET,
+                (Within::Chunk, 5, I32) => OFFSET_INDEX_LENGTH,
+                (Within::Chunk, 6, I64) => COLUMN_INDEX_OFFSET,
+                (Within::Chunk, 7, I32) => COLUMN_INDEX_LENGTH,
+                _ => NO_LANE,
+            },
             (Within::MetaData, 9, I64) => DATA_PAGE_OFFSET,
             (Within::MetaData, 11, I64) => DICTIONARY_PAGE_OFFSET,
             (Within::MetaData, 7, I64) => COMPRESSED,

@@ -94,8 +94,12 @@ impl Footer {
     /// As [`Footer::open`]; and an option names a column that the schema does not have.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
         let path = path.as_ref();
-        let file = open_regular(path)?;
-        Self::read(&file, &path.display().to_string(), options)
+        let (file, file_len) = open_regular(path)?;
+        let name = path.display().to_string();
+        let bytes =
+            read_metadata(&file, file_len, options.tail_hint).map_err(|error| error.in_file(&name))?;
+        Self::decode_in_file(bytes.into(), options, Some(&name), Some(file_len))?
+            .with_page_indexes(&file, options)
     }
 
     /// As [`Footer::open_with`], with the footer mapped from the file instead of read: for footers of
@@ -113,9 +117,8 @@ impl Footer {
     pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let file = open_regular(path)?;
+        let (file, file_len) = open_regular(path)?;
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_path(path);
-        let file_len = RangeReader::len(&file).map_err(reading)?;
         let mut end = [0; tail::TAIL_LEN as usize];
         let tail_len = file_len.min(tail::TAIL_LEN);
         let end = &mut end[..tail_len as usize];
@@ -125,7 +128,8 @@ impl Footer {
         // SAFETY: the caller vouches for the file.
         let mapped = unsafe { Mapped::new(&file, start, len as usize) };
         let mapped = mapped.map_err(|error| Error::io("mapping the footer", &error).in_path(path))?;
-        Self::decode_in_file(FooterBytes::from_owner(mapped), options, Some(&name), Some(file_len))
+        let bytes = FooterBytes::from_owner(mapped);
+        Self::decode_in_file(bytes, options, Some(&name), Some(file_len))?.with_page_indexes(&file, options)
     }
 
     /// Reads the footer from `reader`, which errors call `name`: one read of the last bytes, as many as
@@ -135,14 +139,26 @@ impl Footer {
     ///
     /// As [`Footer::open_with`].
     pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
-        let (bytes, len) = read_metadata(reader, options.tail_hint).map_err(|error| error.in_file(name))?;
-        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))
+        let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
+        let len = reader.len().map_err(reading)?;
+        let bytes = read_metadata(reader, len, options.tail_hint).map_err(|error| error.in_file(name))?;
+        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))?.with_page_indexes(reader, options)
     }
 }
 
-/// Opens a regular file. Others are refused before they are opened: a FIFO would block.
-pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
-    let found = std::fs::metadata(path).map_err(|error| Error::io("reading", &error).in_path(path))?;
+/// Opens a regular file and says its length. A FIFO is opened without waiting for its writer, found to
+/// be one, and refused.
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
+    let mut how = File::options();
+    how.read(true);
+    #[cfg(unix)]
+    {
+        // Linux on all processors that it shares this number on; elsewhere, as most systems have it.
+        const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, O_NONBLOCK);
+    }
+    let file = how.open(path).map_err(|error| Error::io("opening", &error).in_path(path))?;
+    let found = file.metadata().map_err(|error| Error::io("reading", &error).in_path(path))?;
     if found.is_dir() {
         return Err(Error::new("expected a Parquet file, found a directory")
             .in_path(path)
@@ -153,12 +169,15 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
             .in_path(path)
             .with_advice("a footer stands at the end of a file: copy the data to one"));
     }
-    File::open(path).map_err(|error| Error::io("opening", &error).in_path(path))
+    Ok((file, found.len()))
 }
 
-fn read_metadata<R: RangeReader + ?Sized>(reader: &R, tail_hint: usize) -> Result<(Vec<u8>, u64), Error> {
+fn read_metadata<R: RangeReader + ?Sized>(
+    reader: &R,
+    file_len: u64,
+    tail_hint: usize,
+) -> Result<Vec<u8>, Error> {
     let reading = |error: io::Error| Error::io("reading the footer", &error);
-    let file_len = reader.len().map_err(reading)?;
     let tail_len = tail::TAIL_LEN as usize;
     // The tail is no longer than the file, which bounds what is allocated.
     let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(tail_hint.max(tail_len));
@@ -170,12 +189,12 @@ fn read_metadata<R: RangeReader + ?Sized>(reader: &R, tail_hint: usize) -> Resul
     suffix.truncate(hint - tail_len);
     if len <= suffix.len() {
         suffix.drain(..suffix.len() - len);
-        return Ok((suffix, file_len));
+        return Ok(suffix);
     }
     let mut bytes = vec![0; len];
     let (missing, there) = bytes.split_at_mut(len - suffix.len());
     there.copy_from_slice(&suffix);
     let start = file_len - tail::TAIL_LEN - len as u64;
     reader.read_exact_at(start, missing).map_err(reading)?;
-    Ok((bytes, file_len))
+    Ok(bytes)
 }

@@ -85,11 +85,100 @@ pub struct GeospatialStatistics {
 
 pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
     let mut found = Statistics::default();
+    fill(cursor, &mut found)?;
+    Ok(found)
+}
+
+/// The bytes that statistics mostly fit into.
+const WINDOW: usize = 256;
+
+/// Decodes statistics into `found`, which is empty: passing them on as a value is copying them.
+#[inline]
+pub(crate) fn fill<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
+    let window = cursor.bytes.get(cursor.at..).and_then(|rest| rest.first_chunk());
+    if let Some(window) = window
+        && let Some(len) = fill_usual(window, found)
+    {
+        cursor.at += len;
+        return Ok(());
+    }
+    *found = Statistics::default();
+    fill_any(cursor, found)
+}
+
+/// Decodes statistics as writers make them: all within a window, known fields, lengths of one byte. As
+/// the window's length is known, nothing else needs to be checked. None for others.
+#[inline(always)]
+fn fill_usual<'a>(window: &'a [u8; WINDOW], found: &mut Statistics<'a>) -> Option<usize> {
+    let mut at = 0;
+    let mut id = 0;
+    loop {
+        let header = *window.get(at)?;
+        if header == STOP {
+            return Some(at + 1);
+        }
+        if header < 0x10 {
+            return None;
+        }
+        id += header >> 4;
+        at += 1;
+        match header & 0x0f {
+            BINARY => {
+                let len = usize::from(*window.get(at)?);
+                // A length of two bytes starts with one that reaches beyond the window, or nearly.
+                let value = window.get(at + 1..at + 1 + len).filter(|_| len < 0x80)?;
+                match id {
+                    1 => found.max = Some(value),
+                    2 => found.min = Some(value),
+                    5 => found.max_value = Some(value),
+                    6 => found.min_value = Some(value),
+                    _ => return None,
+                }
+                at += 1 + len;
+            }
+            I64 => {
+                let (mut raw, mut shift) = (0, 0);
+                loop {
+                    let byte = *window.get(at)?;
+                    at += 1;
+                    raw |= u64::from(byte & 0x7f) << shift;
+                    if byte < 0x80 {
+                        break;
+                    }
+                    shift += 7;
+                    // Of more bytes only the general way knows whether there may be so many.
+                    if shift > 56 {
+                        return None;
+                    }
+                }
+                let value = (raw >> 1) as i64 ^ -((raw & 1) as i64);
+                match id {
+                    3 => found.null_count = Some(value),
+                    4 => found.distinct_count = Some(value),
+                    9 => found.nan_count = Some(value),
+                    _ => return None,
+                }
+            }
+            wire @ (TRUE | FALSE) => match id {
+                7 => found.is_max_value_exact = Some(wire == TRUE),
+                8 => found.is_min_value_exact = Some(wire == TRUE),
+                _ => return None,
+            },
+            _ => return None,
+        }
+        // Ids of sixteen fields and more belong to no statistics.
+        if id > 15 {
+            return None;
+        }
+    }
+}
+
+fn fill_any<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
+            (_, STOP) => return Ok(()),
             (1, BINARY) => found.max = Some(cursor.binary()?),
             (2, BINARY) => found.min = Some(cursor.binary()?),
             (3, I64) => found.null_count = Some(cursor.integer()?),

@@ -15,7 +15,7 @@ use crate::levels::Levels;
 use crate::logical_type::{LEAF_TYPES, LogicalType};
 use crate::rng::purpose;
 use crate::toml_reader::{Node, Table, listed, position};
-use crate::values::{ReferencedKey, Surroundings, Values, Wrong};
+use crate::values::{FoundKey, ReferencedKey, Surroundings, Values, Wrong};
 use crate::weights::Weights;
 
 /// Keys of the whole file, and what they are.
@@ -434,7 +434,7 @@ fn key(
     keys: &HashMap<String, ReferencedKey>,
     directory: Option<&Path>,
     depth: usize,
-) -> Result<(ReferencedKey, Option<u64>), Wrong> {
+) -> Result<FoundKey, Wrong> {
     let advice = "name a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
     let Some((of, field)) = name.split_once('.') else {
         return Err((format!("{name:?} is no key of a dataset"), advice.into()));

@@ -98,6 +98,9 @@ pub(crate) enum ReferencedKey {
 /// What is wrong, and what to do about it.
 pub(crate) type Wrong = (String, String);
 
+/// A key of another dataset, and the rows that it is said to have.
+pub(crate) type FoundKey = (ReferencedKey, Option<u64>);
+
 /// What reading the values of one leaf may need from around it.
 pub(crate) struct Surroundings<'a> {
     pub kind: &'a LogicalType,
@@ -107,7 +110,7 @@ pub(crate) struct Surroundings<'a> {
     /// Finds an earlier field of the record by the name that an expression uses.
     pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Wrong>,
     /// Finds the key of another dataset, and the rows that it is said to have.
-    pub key: &'a mut dyn FnMut(&str) -> Result<(ReferencedKey, Option<u64>), Wrong>,
+    pub key: &'a mut dyn FnMut(&str) -> Result<FoundKey, Wrong>,
 }
 
 /// Names and tables that `values` can be, with what they draw: the source of error messages and of

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parquet::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
-use sawmill_footer::{Footer, FooterBytes, Method, Options};
+use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options};
 use serde::Serialize;
 
 use crate::footer::open_file::OpenFile;
@@ -72,22 +72,31 @@ pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
             .with_encoding_stats_policy(policy())
             .with_size_stats_policy(policy())
     };
-    let statistics = Options::new().columns(some.iter().copied());
-    let with_statistics: Box<dyn Fn() -> bool + '_> = {
+    let index: Box<dyn Fn() -> bool + '_> = {
+        let shared = shared.clone();
+        Box::new(move || black_box(FooterIndex::build(shared.clone(), &Options::new())).is_ok())
+    };
+    let statistics_of = |options: Options| -> Box<dyn Fn() -> bool + '_> {
         let shared = shared.clone();
         Box::new(move || {
-            let Ok(footer) = Footer::decode(shared.clone(), &statistics) else { return false };
+            let Ok(footer) = Footer::decode(shared.clone(), &options) else { return false };
             let chunks = footer.row_groups().flat_map(|group| group.columns());
             chunks.fold(true, |fine, chunk| fine & black_box(chunk.statistics()).is_ok())
         })
     };
+    let all_statistics = statistics_of(Options::new());
+    let with_statistics = statistics_of(Options::new().columns(some.iter().copied()));
     let ways: Vec<Way<'_>> = vec![
         ("parquet crate, default", theirs(ParquetMetaDataOptions::new())),
         (PEER, theirs(skip(|| ParquetStatisticsPolicy::SkipAll))),
         ("sawmill, all chunks", ours(Options::new())),
+        ("sawmill, all chunks, 2 threads", ours(Options::new().threads(2))),
+        ("sawmill, all chunks, AVX2 and BMI2", ours(Options::new().method(Method::Avx2))),
         ("sawmill, all chunks, portable", ours(Options::new().method(Method::Portable))),
         ("sawmill, all chunks, a byte at a time", ours(Options::new().method(Method::Scalar))),
-        ("sawmill, all chunks, statistics checked", ours(Options::new().statistics(true))),
+        ("sawmill, index alone", index),
+        ("sawmill, all chunks and their statistics", all_statistics),
+        ("sawmill, all chunks, values checked", ours(Options::new().verify(sawmill_footer::Verify::Values))),
         ("sawmill, 10 columns with statistics", with_statistics),
         ("sawmill, first row group", ours(Options::new().row_groups(0..1))),
     ];

@@ -57,8 +57,8 @@ fn read(file: &OpenFile, chunk: &ColumnChunk<'_>, reader: &impl RangeReader) -> 
 fn pages<'a>(file: &OpenFile, chunk: &ColumnChunk<'_>, indexes: &'a Indexes) -> Option<Vec<Page<'a>>> {
     let reader = &file.columns()[chunk.position()].reader;
     let Indexes { offsets, bounds } = indexes;
-    let places = offsets.as_ref().map(|offsets| offsets.page_locations.as_slice());
-    let sizes = offsets.as_ref().and_then(|offsets| offsets.unencoded_byte_array_data_bytes.as_deref());
+    let places = offsets.as_ref().map(|offsets| offsets.page_locations());
+    let sizes = offsets.as_ref().and_then(|offsets| offsets.unencoded_byte_array_data_bytes());
     // The decoder does not compare the two: show what either has.
     let all = match (places, bounds) {
         (None, None) => return None,

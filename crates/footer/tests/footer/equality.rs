@@ -132,8 +132,14 @@ fn assert_chunk(
         assert_eq!(max, theirs.max_bytes_opt());
         assert_eq!(ours.null_count.map(|count| count as u64), theirs.null_count_opt());
         assert_eq!(ours.distinct_count.map(|count| count as u64), theirs.distinct_count_opt());
-        assert_eq!(ours.is_min_value_exact.unwrap_or(false), theirs.min_is_exact());
-        assert_eq!(ours.is_max_value_exact.unwrap_or(false), theirs.max_is_exact());
+        // Where the file does not say, the crate takes bounds of fixed width to be exact.
+        let fixed = !matches!(theirs.physical_type() as i32, 6 | 7);
+        let exact = |said: Option<bool>, bound: Option<&[u8]>| match fixed {
+            true => bound.is_some(),
+            false => said.unwrap_or(false),
+        };
+        assert_eq!(exact(ours.is_min_value_exact, min), theirs.min_is_exact());
+        assert_eq!(exact(ours.is_max_value_exact, max), theirs.max_is_exact());
     }
 }
 
@@ -145,7 +151,10 @@ fn assert_schema(ours: Element<'_>, theirs: &Type) {
     }
     assert_eq!(ours.field_id(), info.has_id().then(|| info.id()));
     let converted = ours.converted_type().map(|converted| converted.to_string());
-    assert_eq!(converted.unwrap_or("NONE".to_string()), info.converted_type().to_string());
+    // Where the file has a logical type alone, the crate makes up the converted type that goes with it.
+    if converted.is_some() || ours.logical_type().is_none() {
+        assert_eq!(converted.unwrap_or("NONE".to_string()), info.converted_type().to_string());
+    }
     assert_logical(ours.logical_type(), info.logical_type_ref());
     match theirs {
         Type::PrimitiveType { physical_type, type_length, scale, precision, .. } => {
@@ -214,7 +223,7 @@ fn every_field_equals_the_parquet_crates() {
         let bytes = samples::metadata(&file);
         let footer = Footer::decode(bytes, &Options::new()).unwrap();
         assert_equal(&footer, &by_parquet(bytes).unwrap());
-        let checked = Footer::decode(bytes, &Options::new().statistics(true)).unwrap();
+        let checked = Footer::decode(bytes, &Options::new().verify(sawmill_footer::Verify::Values)).unwrap();
         assert_equal(&checked, &by_parquet(bytes).unwrap());
         let whole = Footer::from_file_bytes(&file, &Options::new()).unwrap();
         assert_equal(&whole, &by_parquet(bytes).unwrap());

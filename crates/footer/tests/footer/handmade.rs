@@ -505,6 +505,8 @@ fn malformed_statistics_are_an_error_when_asked_for_with_their_place() {
     let error = footer.column_chunk(0, 1).unwrap().details().unwrap_err();
     let path = "row_groups[0].columns[1].meta_data.size_statistics.repetition_level_histogram";
     assert_eq!(error.path(), path, "{error}");
+    let verified = Footer::decode(bytes, &Options::new().verify(sawmill_footer::Verify::Values));
+    assert_eq!(verified.unwrap_err().path(), path);
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn every_chunk_is_found_by_a_kept_index() {
         let kept = footer.index().unwrap().to_bytes();
         let index = FooterIndex::from_bytes(kept).unwrap();
         index.fits(&bytes).unwrap();
-        assert_eq!(index.schema(), footer.schema());
+        assert_eq!(index.schema().unwrap(), footer.schema());
         for group in footer.row_groups() {
             for chunk in group.columns() {
                 let found = index.chunk(&bytes, group.index(), chunk.leaf()).unwrap().unwrap();

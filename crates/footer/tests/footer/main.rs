@@ -4,11 +4,13 @@ mod broken;
 mod checks;
 mod equality;
 mod files;
+mod foreign;
 mod handmade;
 mod indexes;
 #[cfg(feature = "parquet")]
 mod interop;
 mod methods;
 mod page_indexes;
+mod policies;
 mod samples;
 mod selection;

@@ -7,7 +7,7 @@ use crate::equality::{assert_equal, by_parquet};
 use crate::handmade;
 use crate::samples;
 
-const OTHERS: [Method; 2] = [Method::Portable, Method::Avx512];
+const OTHERS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
 
 /// Everything that decoding gives, as text; details only of some chunks of large footers.
 fn everything(decoded: &Result<Footer, Error>) -> String {
@@ -80,7 +80,7 @@ fn selections(columns: usize) -> Vec<Options> {
         Options::new().row_groups(3..8).columns([columns - 1]),
         Options::new().row_groups_where(|rows| rows > 0),
         Options::new().row_groups_in_bytes(100_000..1_000_000),
-        Options::new().statistics(true),
+        Options::new().verify(sawmill_footer::Verify::Values),
     ]
 }
 

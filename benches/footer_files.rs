@@ -1,0 +1,211 @@
+//! Footers in files: page indexes, many small files, and few columns of a very wide one.
+//!
+//! `cargo bench -p sawmill-benches --bench footer_files [-- page_indexes small_files mapped]`; with
+//! `SAWMILL_BIG=1` the wide file has 100,000 columns instead of 10,000. The files are made by the
+//! `parquet` crate 60, in a directory that is removed at the end, and are in the page cache.
+
+mod turns;
+
+use std::fs::File;
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use parquet60::data_type::FloatType;
+use parquet60::file::metadata::{
+    ColumnChunkMask, PageIndexPolicy, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
+};
+use parquet60::file::properties::WriterProperties;
+use parquet60::file::writer::SerializedFileWriter;
+use parquet60::schema::parser::parse_message_type;
+use sawmill_footer::{Footer, FooterBytes, Options};
+use turns::{Turns, chosen};
+
+/// A file of FLOAT columns with statistics and page indexes.
+fn file(columns: usize, row_groups: usize, rows: usize) -> Vec<u8> {
+    let fields: String = (0..columns).map(|column| format!("required float column_{column:05}; ")).collect();
+    let schema = Arc::new(parse_message_type(&format!("message m {{ {fields} }}")).expect("a schema"));
+    let properties = Arc::new(WriterProperties::builder().set_dictionary_enabled(false).build());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).expect("a writer");
+    for group in 0..row_groups {
+        let mut row_group = writer.next_row_group().expect("a row group");
+        let mut column = 0;
+        while let Some(mut chunk) = row_group.next_column().expect("a column") {
+            let values: Vec<f32> =
+                (0..rows).map(|row| (group * 31 + column * 7 + row) as f32 / 8.0).collect();
+            chunk.typed::<FloatType>().write_batch(&values, None, None).expect("memory");
+            chunk.close().expect("memory");
+            column += 1;
+        }
+        row_group.close().expect("memory");
+    }
+    writer.into_inner().expect("memory")
+}
+
+/// The peer with everything skipped that it can skip.
+fn skip_all() -> ParquetMetaDataOptions {
+    ParquetMetaDataOptions::new()
+        .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
+}
+
+/// Decoding the page indexes alone, of all columns and of ten, when the footer has been.
+fn page_indexes(columns: usize) {
+    let file = file(columns, 20, 10);
+    let bytes = Bytes::from(file.clone());
+    let footer = Footer::from_file_bytes(&file, &Options::new()).expect("a file just made");
+    let meta = ParquetMetaDataReader::new().parse_and_finish(&bytes).expect("a file just made");
+    let ten: Vec<usize> = (0..10).map(|at| at * columns / 10).collect();
+    let of_ten = Footer::from_file_bytes(&file, &Options::new().columns(ten.iter().copied()))
+        .expect("a file just made");
+    let mut turns = Turns::new(format!("page indexes of {columns} columns x 20 row groups"));
+    let theirs = |mask: Option<ColumnChunkMask>| {
+        let (meta, bytes) = (meta.clone(), bytes.clone());
+        move || {
+            let mut reader = ParquetMetaDataReader::new_with_metadata(meta.clone())
+                .with_page_index_policy(PageIndexPolicy::Required);
+            if let Some(mask) = &mask {
+                reader = reader.with_page_index_mask(mask.clone());
+            }
+            let started = Instant::now();
+            reader.read_page_indexes(&bytes).expect("page indexes just made");
+            let time = started.elapsed();
+            black_box(reader.finish().expect("metadata"));
+            time
+        }
+    };
+    turns.timed_peer("parquet 60, all columns", theirs(None));
+    turns.timed("sawmill, all columns", || {
+        let started = Instant::now();
+        let found = footer.read_page_indexes(file.as_slice()).expect("page indexes just made");
+        let time = started.elapsed();
+        black_box(found);
+        time
+    });
+    turns.timed("parquet 60, 10 columns", theirs(Some(ColumnChunkMask::columns(ten.iter().copied()))));
+    turns.way_of("sawmill, 10 columns", "parquet 60, 10 columns", || {
+        drop(black_box(of_ten.read_page_indexes(file.as_slice()).expect("page indexes just made")));
+    });
+    turns.run();
+}
+
+/// The footers of many small files, opening included.
+fn small_files(directory: &Path, count: usize) {
+    let small = file(10, 1, 100);
+    let paths: Vec<PathBuf> = (0..count).map(|at| directory.join(format!("small-{at:05}.parquet"))).collect();
+    paths.iter().for_each(|path| std::fs::write(path, &small).expect("room on disk"));
+    let options = skip_all();
+    let mut turns = Turns::new(format!("footers of {count} files of {} bytes", small.len()));
+    let theirs = |threads: usize| {
+        let (paths, options) = (&paths, &options);
+        move || {
+            std::thread::scope(|scope| {
+                for part in paths.chunks(paths.len().div_ceil(threads)) {
+                    scope.spawn(move || {
+                        for path in part {
+                            let file = File::open(path).expect("a file just made");
+                            let meta = ParquetMetaDataReader::new()
+                                .with_metadata_options(Some(options.clone()))
+                                .parse_and_finish(&file);
+                            black_box(meta.expect("a file just made"));
+                        }
+                    });
+                }
+            });
+        }
+    };
+    let ours = |threads: usize| {
+        let paths = &paths;
+        move || {
+            Footer::open_many(paths, &Options::new().threads(threads), |_, footer| {
+                black_box(footer.expect("a file just made"));
+                ControlFlow::Continue(())
+            });
+        }
+    };
+    turns.peer("parquet 60, 1 thread", theirs(1));
+    turns.way("sawmill, 1 thread", ours(1));
+    turns.way("parquet 60, 2 threads", theirs(2));
+    turns.way_of("sawmill, 2 threads", "parquet 60, 2 threads", ours(2));
+    turns.run();
+}
+
+/// Three columns of a wide file, from the page cache.
+fn mapped(directory: &Path, columns: usize) {
+    let path = directory.join("wide.parquet");
+    std::fs::write(&path, file(columns, 20, 1)).expect("room on disk");
+    let three = Options::new().columns([5, columns / 2, columns - 1]);
+    let index = directory.join("wide.index");
+    Footer::open(&path).and_then(|footer| footer.save_index(&index)).expect("room on disk");
+    let mut turns = Turns::new(format!("3 of {columns} columns x 20 row groups, from a file"));
+    let theirs = |options: ParquetMetaDataOptions| {
+        let path = &path;
+        move || {
+            let file = File::open(path).expect("a file just made");
+            let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options.clone()));
+            drop(black_box(reader.parse_and_finish(&file).expect("a file just made")));
+        }
+    };
+    turns.way("parquet 60, default", theirs(ParquetMetaDataOptions::new()));
+    turns.peer("parquet 60, skips", theirs(skip_all()));
+    turns.way("sawmill, read", || {
+        drop(black_box(Footer::open_with(&path, &three).expect("a file just made")))
+    });
+    for (name, threads) in [("sawmill, mapped", 1), ("sawmill, mapped, 2 threads", 2)] {
+        let options = three.clone().threads(threads);
+        let path = &path;
+        turns.way(name, move || {
+            // SAFETY: nobody else knows the file.
+            drop(black_box(unsafe { Footer::open_mapped(path, &options) }.expect("a file just made")));
+        });
+    }
+    turns.way("sawmill, by a kept index", || {
+        let footer = Footer::open_with_index(&path, &index).expect("files just made");
+        let mut buffer = Vec::new();
+        for (group, column) in
+            (0..20).flat_map(|group| [(group, 5), (group, columns / 2), (group, columns - 1)])
+        {
+            black_box(footer.chunk(group, column, &mut buffer).expect("a chunk"));
+        }
+    });
+    turns.run();
+    chunk_by_index(&path);
+}
+
+/// One chunk by an index of a footer in memory.
+fn chunk_by_index(path: &Path) {
+    let footer = Footer::open(path).expect("a file just made");
+    let bytes = FooterBytes::from(footer.bytes().to_vec());
+    let index = footer.index().expect("a whole footer");
+    let chunks = index.num_columns() * index.num_row_groups();
+    let mut at = 0;
+    let mut turns = Turns::new("a thousand chunks by an index in memory".to_string());
+    turns.peer("sawmill, 1000 chunks", || {
+        for _ in 0..1000 {
+            // A prime step visits chunks far apart.
+            at = (at + 104_729) % chunks;
+            let place = (at / index.num_columns(), at % index.num_columns());
+            black_box(index.chunk(bytes.as_slice(), place.0, place.1).expect("a chunk"));
+        }
+    });
+    turns.run();
+}
+
+fn main() {
+    let testing = std::env::args().any(|word| word == "--test");
+    let directory = tempfile::tempdir().expect("room on disk");
+    if chosen("page_indexes") {
+        page_indexes(if testing { 100 } else { 10_000 });
+    }
+    if chosen("small_files") {
+        small_files(directory.path(), if testing { 100 } else { 10_000 });
+    }
+    if chosen("mapped") {
+        let wide = if std::env::var_os("SAWMILL_BIG").is_some() { 100_000 } else { 10_000 };
+        mapped(directory.path(), if testing { 100 } else { wide });
+    }
+}

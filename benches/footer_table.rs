@@ -1,0 +1,106 @@
+//! The table of `docs/footer.md`: one footer after another, decoded in all ways that take turns.
+//!
+//! `cargo bench -p sawmill-benches --bench footer_table [-- WORDS]` takes the footers whose names hold
+//! one of the words, by default all of up to 10,000 columns; with `SAWMILL_BIG=1` those of 100,000, too
+//! (240 MB each). Ways that take turns are slowed down alike by whatever else a machine does, so their
+//! ratios are steadier than those of ways measured one after the other. With the feature `old-peers`
+//! the releases 56 and 57 of the `parquet` crate are among them. Every time includes the drop of what
+//! was decoded.
+
+mod turns;
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
+use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options, SyntheticColumns, SyntheticFooter};
+use turns::{Turns, chosen};
+
+/// The footers: name, what the columns hold, columns, row groups.
+const FOOTERS: [(&str, SyntheticColumns, usize, usize); 11] = [
+    ("float_100", SyntheticColumns::Float, 100, 20),
+    ("float_1000", SyntheticColumns::Float, 1_000, 20),
+    ("float_10000", SyntheticColumns::Float, 10_000, 20),
+    ("float_100000", SyntheticColumns::Float, 100_000, 20),
+    ("text_100", SyntheticColumns::Text, 100, 20),
+    ("text_1000", SyntheticColumns::Text, 1_000, 20),
+    ("text_10000", SyntheticColumns::Text, 10_000, 20),
+    ("text_100000", SyntheticColumns::Text, 100_000, 20),
+    ("mixed_50x4000", SyntheticColumns::Mixed, 50, 4_000),
+    ("mixed_500x400", SyntheticColumns::Mixed, 500, 400),
+    ("mixed_5000x40", SyntheticColumns::Mixed, 5_000, 40),
+];
+
+/// The peer with one policy for everything that it can leave out.
+fn peer(policy: impl Fn() -> ParquetStatisticsPolicy) -> ParquetMetaDataOptions {
+    ParquetMetaDataOptions::new()
+        .with_column_stats_policy(policy())
+        .with_encoding_stats_policy(policy())
+        .with_size_stats_policy(policy())
+}
+
+/// Decodes with `options` and then all statistics of what was decoded.
+fn with_statistics(bytes: &FooterBytes, options: &Options) -> Footer {
+    let footer = Footer::decode(bytes.clone(), options).expect("a footer made by code");
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        black_box(chunk.statistics().expect("statistics made by code"));
+    }
+    footer
+}
+
+fn main() {
+    let big = std::env::var_os("SAWMILL_BIG").is_some();
+    for (name, kind, columns, row_groups) in FOOTERS {
+        if (columns * row_groups > 300_000 && !big) || !chosen(name) {
+            continue;
+        }
+        let bytes = Arc::new(SyntheticFooter { columns, row_groups, kind, seed: 1 }.bytes());
+        let shared = FooterBytes::from(Arc::clone(&bytes));
+        let ten: Vec<usize> = (0..10).map(|i| i * columns / 10 + i % (columns / 10).max(1)).collect();
+        let of_ten = Options::new().columns(ten.iter().copied());
+        let mut turns = Turns::new(format!("{name}, {} bytes", bytes.len()));
+        #[cfg(feature = "old-peers")]
+        {
+            turns.way("parquet 56, default", || {
+                let meta = parquet56::file::metadata::ParquetMetaDataReader::decode_metadata(&bytes);
+                drop(black_box(meta.expect("a footer made by code")));
+            });
+            turns.way("parquet 57, default", || {
+                let meta = parquet57::file::metadata::ParquetMetaDataReader::decode_metadata(&bytes);
+                drop(black_box(meta.expect("a footer made by code")));
+            });
+        }
+        let theirs = |options: ParquetMetaDataOptions| {
+            let bytes = Arc::clone(&bytes);
+            move || {
+                let meta = ParquetMetaDataReader::decode_metadata_with_options(&bytes, Some(&options));
+                drop(black_box(meta.expect("a footer made by code")));
+            }
+        };
+        let ours = |options: Options| {
+            let shared = shared.clone();
+            move || drop(black_box(Footer::decode(shared.clone(), &options).expect("a footer made by code")))
+        };
+        turns.way("parquet 60, default", theirs(ParquetMetaDataOptions::new()));
+        turns.peer("parquet 60, skips", theirs(peer(|| ParquetStatisticsPolicy::SkipAll)));
+        turns.way("all chunks", ours(Options::new()));
+        turns.way("all chunks, 2 threads", ours(Options::new().threads(2)));
+        turns.way("all chunks, AVX2/BMI2", ours(Options::new().method(Method::Avx2)));
+        turns.way("all chunks, portable", ours(Options::new().method(Method::Portable)));
+        turns.way("all chunks, scalar", ours(Options::new().method(Method::Scalar)));
+        turns.way("index pass", || {
+            drop(black_box(
+                FooterIndex::build(shared.clone(), &Options::new()).expect("a footer made by code"),
+            ));
+        });
+        turns.way_of("all chunks and their statistics", "parquet 60, default", || {
+            drop(black_box(with_statistics(&shared, &Options::new())));
+        });
+        turns.way("parquet 60, skips except 10", theirs(peer(|| ParquetStatisticsPolicy::skip_except(&ten))));
+        turns.way_of("10 columns and their statistics", "parquet 60, skips except 10", || {
+            drop(black_box(with_statistics(&shared, &of_ten)));
+        });
+        turns.way("first row group", ours(Options::new().row_groups(0..1)));
+        turns.run();
+    }
+}

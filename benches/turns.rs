@@ -1,0 +1,114 @@
+//! Ways to do the same that take turns, and the table of their medians.
+#![allow(dead_code, reason = "each benchmark uses a part of it")]
+
+use std::time::{Duration, Instant};
+
+/// Time for all ways together, and how often each is run at least and at most.
+const BUDGET: Duration = Duration::from_secs(6);
+const LEAST: usize = 7;
+const MOST: usize = 501;
+
+struct Way<'w> {
+    name: &'static str,
+    /// The way that this one is compared with; none for the peer of all.
+    against: Option<&'static str>,
+    /// Runs once and says how long it took.
+    run: Box<dyn FnMut() -> Duration + 'w>,
+    times: Vec<f64>,
+}
+
+/// Ways that take turns.
+pub struct Turns<'w> {
+    title: String,
+    ways: Vec<Way<'w>>,
+    peer: Option<&'static str>,
+}
+
+/// Whether the arguments choose this name, or none.
+pub fn chosen(name: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
+    words.peek().is_none() || words.any(|word| name.contains(word.as_str()))
+}
+
+fn timed<'w>(mut run: impl FnMut() + 'w) -> impl FnMut() -> Duration + 'w {
+    move || {
+        let before = Instant::now();
+        run();
+        before.elapsed()
+    }
+}
+
+impl<'w> Turns<'w> {
+    /// No ways yet.
+    pub fn new(title: String) -> Self {
+        Self { title, ways: Vec::new(), peer: None }
+    }
+
+    fn add(&mut self, name: &'static str, against: Option<&'static str>, run: impl FnMut() -> Duration + 'w) {
+        self.ways.push(Way { name, against, run: Box::new(run), times: Vec::new() });
+    }
+
+    /// A way that is compared with the peer.
+    pub fn way(&mut self, name: &'static str, run: impl FnMut() + 'w) {
+        self.add(name, None, timed(run));
+    }
+
+    /// A way that is compared with another one.
+    pub fn way_of(&mut self, name: &'static str, against: &'static str, run: impl FnMut() + 'w) {
+        self.add(name, Some(against), timed(run));
+    }
+
+    /// The way that others are compared with.
+    pub fn peer(&mut self, name: &'static str, run: impl FnMut() + 'w) {
+        self.peer = Some(name);
+        self.way(name, run);
+    }
+
+    /// A way that takes its own time, as a part of what it does is not to be measured.
+    pub fn timed(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
+        self.add(name, None, run);
+    }
+
+    /// The same of the way that others are compared with.
+    pub fn timed_peer(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
+        self.peer = Some(name);
+        self.add(name, None, run);
+    }
+
+    /// Runs all ways in turns and prints their medians and how many times as fast as their peers they
+    /// are. One round with `--test`.
+    pub fn run(mut self) {
+        let testing = std::env::args().any(|word| word == "--test");
+        let started = Instant::now();
+        // The first round warms up caches and the allocator, and is not counted.
+        for round in 0..=MOST {
+            if round > LEAST && started.elapsed() > BUDGET || testing && round > 1 {
+                break;
+            }
+            for way in &mut self.ways {
+                let time = (way.run)();
+                if round > 0 {
+                    way.times.push(time.as_secs_f64());
+                }
+            }
+        }
+        for way in &mut self.ways {
+            way.times.sort_by(f64::total_cmp);
+        }
+        let median = |name: &str| {
+            let way = self.ways.iter().find(|way| way.name == name)?;
+            way.times.get(way.times.len() / 2).copied()
+        };
+        println!(
+            "\n{}; medians of {} rounds\n",
+            self.title,
+            self.ways.first().map_or(0, |way| way.times.len())
+        );
+        println!("| way | ms | times as fast | as |\n|---|---|---|---|");
+        for way in &self.ways {
+            let (Some(own), Some(against)) = (median(way.name), way.against.or(self.peer)) else { continue };
+            let ratio = median(against).map_or(0.0, |of_peer| of_peer / own);
+            println!("| {} | {:.3} | {ratio:.2} | {against} |", way.name, own * 1e3);
+        }
+    }
+}

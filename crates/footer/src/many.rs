@@ -1,0 +1,40 @@
+//! The footers of many files.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::options::Options;
+
+impl Footer {
+    /// Opens many files, each as [`Footer::open_with`] does, on as many threads as the options say; `take`
+    /// gets every footer, or why there is none, with the place of its path. No more footers are in memory
+    /// than there are threads, unless `take` keeps them. A `take` that breaks ends it after the files at
+    /// hand.
+    pub fn open_many<P: AsRef<Path> + Sync>(
+        paths: &[P],
+        options: &Options,
+        take: impl Fn(usize, Result<Self, Error>) -> ControlFlow<()> + Sync,
+    ) {
+        let each = options.clone().threads(1);
+        let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let work = || {
+            while !ended.load(Relaxed) {
+                let place = next.fetch_add(1, Relaxed);
+                let Some(path) = paths.get(place) else { break };
+                if take(place, Self::open_with(path, &each)).is_break() {
+                    ended.store(true, Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..options.threads.min(paths.len()) {
+                // A thread that cannot be started leaves its share to the others.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! What is wanted of a footer is there; what is not is as if it were not in the file.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use sawmill_footer::{
+    ColumnSelector, Footer, FooterIndex, Method, Options, PageIndexPolicy, StatisticsPolicy,
+    SyntheticColumns, SyntheticFooter, Verify,
+};
+
+use crate::samples;
+
+fn mixed() -> Vec<u8> {
+    SyntheticFooter { columns: 40, row_groups: 9, kind: SyntheticColumns::Mixed, seed: 3 }.bytes()
+}
+
+fn sample() -> Vec<u8> {
+    samples::write(&samples::flat(1000), samples::settings().remove(0).1)
+}
+
+#[test]
+fn statistics_are_those_of_the_wanted_columns() {
+    let bytes = mixed();
+    let all = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
+    let some = StatisticsPolicy::Columns(vec![ColumnSelector::Index(3), ColumnSelector::Index(17)]);
+    let some = Footer::decode(bytes.as_slice(), &Options::new().statistics(some)).unwrap();
+    let none = Options::new().statistics(StatisticsPolicy::None);
+    let none = Footer::decode(bytes.as_slice(), &none).unwrap();
+    for (group, column) in (0..9).flat_map(|group| (0..40).map(move |column| (group, column))) {
+        let of =
+            |footer: &Footer| footer.column_chunk(group, column).unwrap().statistics().unwrap().is_some();
+        let details = |footer: &Footer| {
+            footer.column_chunk(group, column).unwrap().details().unwrap().statistics.is_some()
+        };
+        assert!(of(&all) && details(&all));
+        assert_eq!((of(&some), details(&some)), (column == 3 || column == 17, column == 3 || column == 17));
+        assert!(!of(&none) && !details(&none));
+    }
+    let wrong = StatisticsPolicy::Columns(vec![ColumnSelector::Path("nowhere".to_string())]);
+    let error = Footer::decode(bytes.as_slice(), &Options::new().statistics(wrong)).unwrap_err();
+    assert!(error.what().contains("nowhere"), "{error}");
+}
+
+#[test]
+fn page_indexes_are_read_with_the_footer_as_the_policy_says() {
+    let file = sample();
+    let read =
+        |policy| Footer::read(file.as_slice(), "sample", &Options::new().page_indexes(policy)).unwrap();
+    assert!(read(PageIndexPolicy::None).page_indexes().is_none());
+    let all = read(PageIndexPolicy::All);
+    let some = read(PageIndexPolicy::Chunks(vec![ColumnSelector::Index(1)], 0..1));
+    let (all, some) = (all.page_indexes().unwrap(), some.page_indexes().unwrap());
+    assert!(all.offset_index(0, 0).is_some() && all.column_index(0, 1).is_some());
+    assert!(some.offset_index(0, 0).is_none() && some.column_index(0, 0).is_none());
+    assert_eq!(some.offset_index(0, 1), all.offset_index(0, 1));
+    assert_eq!(format!("{:?}", some.column_index(0, 1)), format!("{:?}", all.column_index(0, 1)));
+}
+
+#[test]
+fn verification_goes_as_far_as_it_is_told() {
+    let mut file = sample();
+    for level in [Verify::Decoded, Verify::Values, Verify::Consistency] {
+        assert!(Footer::from_file_bytes(&file, &Options::new().verify(level)).is_ok());
+    }
+    // The number of rows, 1000 as a zigzag varint, right before the list of row groups.
+    let at = file.windows(4).position(|found| found == [0x16, 0xd0, 0x0f, 0x19]).unwrap();
+    file[at + 1] = 0xd2;
+    for level in [Verify::Decoded, Verify::Values] {
+        assert_eq!(Footer::from_file_bytes(&file, &Options::new().verify(level)).unwrap().num_rows(), 1001);
+    }
+    let error = Footer::from_file_bytes(&file, &Options::new().verify(Verify::Consistency)).unwrap_err();
+    assert!(error.to_string().contains("rows"), "{error}");
+}
+
+#[test]
+fn the_index_pass_finds_what_a_decoded_footer_knows_by_all_methods() {
+    for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
+        for (columns, row_groups) in [(40, 9), (3, 1), (17, 2), (1, 0), (700, 30)] {
+            let bytes = SyntheticFooter { columns, row_groups, kind, seed: 8 }.bytes();
+            let decoded = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
+            let expected = decoded.index().unwrap().to_bytes();
+            for method in [Method::Fastest, Method::Avx2, Method::Portable, Method::Scalar] {
+                for threads in [1, 3] {
+                    let options = Options::new().method(method).threads(threads);
+                    let index = FooterIndex::build(bytes.as_slice(), &options).unwrap();
+                    assert_eq!(index.to_bytes(), expected, "{kind:?} {columns}x{row_groups} {method:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_opened_by_its_kept_index_gives_every_chunk_by_one_small_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, index) = (directory.path().join("a.parquet"), directory.path().join("a.index"));
+    let file = sample();
+    std::fs::write(&path, &file).unwrap();
+    let footer = Footer::open(&path).unwrap();
+    footer.save_index(&index).unwrap();
+    let indexed = Footer::open_with_index(&path, &index).unwrap();
+    assert_eq!(indexed.index().schema().unwrap(), footer.schema());
+    let mut buffer = Vec::new();
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        let found = indexed.chunk(chunk.row_group().index(), chunk.leaf(), &mut buffer).unwrap().unwrap();
+        assert_eq!(found.byte_range(), chunk.byte_range());
+        assert_eq!(found.details().unwrap(), chunk.details().unwrap());
+        assert_eq!(found.statistics().unwrap(), chunk.statistics().unwrap());
+    }
+    assert!(indexed.chunk(999, 0, &mut buffer).unwrap().is_none());
+    let part = Footer::open_with(&path, &Options::new().columns([0])).unwrap();
+    assert!(part.save_index(&index).unwrap_err().to_string().contains("decoded whole"));
+    std::fs::write(&path, samples::write(&samples::flat(900), samples::settings().remove(0).1)).unwrap();
+    assert!(Footer::open_with_index(&path, &index).unwrap_err().advice().contains("make the index anew"));
+    assert!(Footer::open_with_index(&path, &path).unwrap_err().to_string().contains("index"));
+    assert!(!directory.path().join("a.index.partial").exists());
+}
+
+#[test]
+fn many_files_are_opened_at_once_and_each_has_its_own_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = sample();
+    let paths: Vec<_> = (0..50).map(|at| directory.path().join(format!("{at}.parquet"))).collect();
+    for (at, path) in paths.iter().enumerate() {
+        std::fs::write(path, if at == 7 { b"not one" } else { file.as_slice() }).unwrap();
+    }
+    for threads in [1, 4] {
+        let results = Mutex::new(vec![None; paths.len()]);
+        Footer::open_many(&paths, &Options::new().threads(threads), |at, footer| {
+            results.lock().unwrap()[at] =
+                Some(footer.map(|footer| footer.num_rows()).map_err(|error| error.to_string()));
+            ControlFlow::Continue(())
+        });
+        for (at, result) in results.into_inner().unwrap().into_iter().enumerate() {
+            match result.unwrap() {
+                Ok(rows) => assert!(at != 7 && rows == 1000),
+                Err(error) => assert!(at == 7 && error.contains("7.parquet"), "{error}"),
+            }
+        }
+    }
+    let opened = Mutex::new(0);
+    Footer::open_many(&paths, &Options::new(), |_, _| {
+        *opened.lock().unwrap() += 1;
+        ControlFlow::Break(())
+    });
+    assert_eq!(opened.into_inner().unwrap(), 1);
+}

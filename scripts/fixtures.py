@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Small Parquet files by other writers, for the tests of the footer decoder.
+
+    pip install pyarrow duckdb polars fastparquet
+    python scripts/fixtures.py fixtures/foreign
+
+Writers that are not installed are left out with a message. Every file holds some hundred rows of made
+up numbers and text; the name says who wrote it and what is odd about it.
+"""
+
+import datetime
+import decimal
+import importlib
+import pathlib
+import sys
+
+ROWS = 300
+
+
+def columns():
+    rows = range(ROWS)
+    return {
+        "id": [i * 7919 % 100_003 for i in rows],
+        "maybe": [None if i % 3 == 0 else i - 150 for i in rows],
+        "price": [i / 8 for i in rows],
+        "name": [f"name {i % 17}" if i % 5 else None for i in rows],
+        "unique": [f"row {i:05} of these" for i in rows],
+        "flag": [i % 2 == 0 for i in rows],
+        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(days=i) for i in rows],
+        "at": [datetime.datetime(2020, 1, 1) + datetime.timedelta(seconds=i * 61) for i in rows],
+        "nothing": [None for _ in rows],
+    }
+
+
+def by_pyarrow(directory):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made = columns()
+    made["nothing"] = pa.nulls(ROWS, pa.int32())
+    table = pa.table(made)
+    nested = pa.table(
+        {
+            "tags": [[f"t{j}" for j in range(i % 4)] if i % 7 else None for i in range(ROWS)],
+            "place": [{"city": f"c{i % 9}", "at": {"x": i / 2, "y": -i}} for i in range(ROWS)],
+            "marks": pa.array(
+                [[(f"k{j}", j) for j in range(i % 3)] for i in range(ROWS)], pa.map_(pa.string(), pa.int64())
+            ),
+            "amount": pa.array([decimal.Decimal(i) / 100 for i in range(ROWS)], pa.decimal128(9, 2)),
+            "small": pa.array([i % 100 for i in range(ROWS)], pa.uint8()),
+            "fixed": pa.array([bytes([i % 256] * 6) for i in range(ROWS)], pa.binary(6)),
+            "half": pa.array([float(i) for i in range(ROWS)], pa.float16()),
+            "zoned": pa.array([i * 10**9 for i in range(ROWS)], pa.timestamp("ns", "UTC")),
+        }
+    )
+    write = lambda name, table, **options: pq.write_table(table, directory / f"pyarrow_{name}.parquet", **options)
+    write("plain", table, row_group_size=100)
+    write("nested", nested, row_group_size=128, compression="zstd", write_page_index=True)
+    write("v1_int96", table, version="1.0", use_deprecated_int96_timestamps=True, compression="gzip")
+    write("page_v2", table, data_page_version="2.0", use_dictionary=False, compression="none", write_page_index=True)
+    write("no_statistics", table, write_statistics=False, store_schema=False, row_group_size=64)
+    write(
+        "sorted",
+        table.sort_by("id"),
+        sorting_columns=[pq.SortingColumn(0)],
+        column_encoding={"id": "DELTA_BINARY_PACKED", "unique": "DELTA_BYTE_ARRAY"},
+        use_dictionary=["name"],
+        write_page_checksum=True,
+    )
+    write("empty", table.slice(0, 0))
+
+
+def by_duckdb(directory):
+    import duckdb
+    import pyarrow as pa
+
+    made = columns()
+    made["nothing"] = pa.nulls(ROWS, pa.int32())
+    source = pa.table(made)
+    connection = duckdb.connect()
+    connection.register("source", source)
+    to = lambda name, options, query="select * from source": connection.execute(
+        f"copy ({query}) to '{directory}/duckdb_{name}.parquet' (format parquet{options})"
+    )
+    to("plain", "")
+    to("row_groups", ", row_group_size 100, codec zstd")
+    to("v2", ", parquet_version v2")
+    to("nested", "", "select id, [id, id + 1] as pair, {'a': name, 'b': flag} as s, uuid() as u, id::hugeint as h from source")
+
+
+def by_polars(directory):
+    import polars as pl
+
+    made = columns()
+    frame = pl.DataFrame(made, strict=False)
+    frame.write_parquet(directory / "polars_plain.parquet")
+    frame.write_parquet(directory / "polars_full.parquet", statistics="full", row_group_size=100, compression="snappy")
+    frame.select(
+        pl.struct("id", "name").alias("both"), pl.concat_list("id", "maybe").alias("list"), pl.col("name").cast(pl.Categorical)
+    ).write_parquet(directory / "polars_nested.parquet", statistics=False)
+
+
+def by_fastparquet(directory):
+    import fastparquet
+    import pandas
+
+    made = columns()
+    # It writes no dates and nothing that has no type.
+    made.pop("nothing"), made.pop("day")
+    made["at"] = pandas.to_datetime(made["at"])
+    frame = pandas.DataFrame(made)
+    fastparquet.write(str(directory / "fastparquet_plain.parquet"), frame, row_group_offsets=100)
+    fastparquet.write(str(directory / "fastparquet_int96.parquet"), frame, times="int96", compression="GZIP", stats=True)
+
+
+def main():
+    directory = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "fixtures/foreign")
+    directory.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for writer, make in [
+        ("pyarrow", by_pyarrow),
+        ("duckdb", by_duckdb),
+        ("polars", by_polars),
+        ("fastparquet", by_fastparquet),
+    ]:
+        try:
+            version = getattr(importlib.import_module(writer), "__version__", "?")
+        except ImportError as error:
+            print(f"{writer}: left out, {error}")
+            continue
+        try:
+            make(directory)
+            print(f"{writer} {version}: done")
+        except Exception as error:
+            failed = True
+            print(f"{writer} {version}: {error!r}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
