@@ -11,6 +11,7 @@ use crate::hardware::{Hardware, HardwareCounters, HardwareSnapshot};
 use crate::ledger::{AttachedThread, SpanSink};
 use crate::peak_memory::PeakMemory;
 use crate::span_report::ThreadReport;
+use crate::wire::WireCounters;
 use crate::{process, seconds};
 
 /// One measured run: the phases that were finished in it. Clones share it.
@@ -24,6 +25,7 @@ struct Run {
     started: Instant,
     phases_started: AtomicU64,
     hardware: Option<HardwareCounters>,
+    wire: WireCounters,
     finished: Mutex<Vec<Finished>>,
 }
 
@@ -59,6 +61,7 @@ impl Profile {
                 started: Instant::now(),
                 phases_started: AtomicU64::new(0),
                 hardware,
+                wire: WireCounters::new(),
                 finished: Mutex::default(),
             }),
         }
@@ -95,6 +98,11 @@ impl Profile {
             .iter()
             .map(|phase| PhaseReport { threads: phase.sink.threads(), ..phase.report.clone() })
             .collect()
+    }
+
+    /// The bytes that the run sends and receives on its own connections, counted by their transport.
+    pub fn wire(&self) -> &WireCounters {
+        &self.run.wire
     }
 
     /// Time since the run was started.
@@ -143,6 +151,11 @@ impl Phase {
     /// Bytes counted so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    /// The counters of the run's own connections.
+    pub fn wire(&self) -> &WireCounters {
+        self.profile.wire()
     }
 
     /// Starts a phase within this one.
