@@ -31,6 +31,14 @@ impl std::fmt::Debug for CpuSampler {
 
 #[cfg(all(unix, feature = "flamegraph"))]
 impl CpuSampler {
+    /// Tells whether this program can sample its stacks, without starting to: that takes 40 MiB.
+    ///
+    /// # Errors
+    /// It was built without the feature `flamegraph`, or not for Unix.
+    pub fn available() -> Result<()> {
+        Ok(())
+    }
+
     /// Starts sampling.
     ///
     /// # Errors
@@ -62,8 +70,7 @@ impl CpuSampler {
         for (frames, samples) in &report.data {
             let thread = if frames.thread_name.is_empty() { "a thread" } else { &frames.thread_name };
             let inner_first = frames.frames.iter().flatten();
-            let mut names: Vec<String> =
-                inner_first.map(|symbol| crate::frame_name::readable(&symbol.name())).collect();
+            let mut names: Vec<String> = inner_first.map(name_of).collect();
             names.reverse();
             // Outside of the first frame of our own the program and the thread are started.
             let start = names.iter().rposition(|name| is_start(name)).map_or(0, |at| at + 1);
@@ -73,6 +80,12 @@ impl CpuSampler {
         }
         Ok(stacks)
     }
+}
+
+#[cfg(all(unix, feature = "flamegraph"))]
+fn name_of(symbol: &pprof::Symbol) -> String {
+    let name = crate::frame_name::readable(&symbol.name());
+    crate::frame_name::located(name, symbol.filename.as_deref())
 }
 
 /// Whether a frame belongs to the start of a program or a thread.
@@ -85,6 +98,14 @@ fn is_start(name: &str) -> bool {
 
 #[cfg(not(all(unix, feature = "flamegraph")))]
 impl CpuSampler {
+    /// Tells whether this program can sample its stacks.
+    ///
+    /// # Errors
+    /// Always: it was built without the feature `flamegraph`, or not for Unix.
+    pub fn available() -> Result<()> {
+        Self::start().map(drop)
+    }
+
     /// Says that this program cannot sample its stacks.
     ///
     /// # Errors

@@ -82,7 +82,7 @@ impl Profile {
             peak,
             sink: SpanSink::default(),
             hardware_before: self.run.hardware.as_ref().map(HardwareCounters::snapshot),
-            cpu_before: process::cpu_time(),
+            cpu_before: process::cpu_times(),
             started: Instant::now(),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -124,7 +124,7 @@ pub struct Phase {
     depth: u32,
     order: u64,
     started: Instant,
-    cpu_before: Duration,
+    cpu_before: (Duration, Duration),
     hardware_before: Option<HardwareSnapshot>,
     peak: PeakMemory,
     sink: SpanSink,
@@ -177,12 +177,16 @@ impl Phase {
     /// [`Profile::phases`] once they are detached, not in the report given here.
     pub fn finish(self) -> PhaseReport {
         let wall = self.started.elapsed();
+        let (user, system) = process::cpu_times();
+        let user = user.saturating_sub(self.cpu_before.0);
+        let system = system.saturating_sub(self.cpu_before.1);
         let report = PhaseReport {
             name: self.name.to_owned(),
             depth: self.depth,
             started: self.started.saturating_duration_since(self.profile.run.started),
             wall,
-            cpu: process::cpu_time().saturating_sub(self.cpu_before),
+            cpu: user + system,
+            system,
             rows: self.rows(),
             bytes: self.bytes(),
             peak_memory: self.peak.so_far(),
@@ -215,6 +219,9 @@ pub struct PhaseReport {
     /// CPU time of all threads of this process, user and system.
     #[serde(with = "seconds")]
     pub cpu: Duration,
+    /// The part of `cpu` that was spent in the kernel.
+    #[serde(with = "seconds", default)]
+    pub system: Duration,
     /// Rows counted.
     pub rows: u64,
     /// Bytes counted.
