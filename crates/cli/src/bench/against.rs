@@ -80,13 +80,12 @@ impl Other {
     }
 }
 
-/// `polars=python3 load.py` as a name and a command line. A path, an option or an assignment to a
-/// variable in capitals is no name.
+/// `polars=python3 load.py` as a name and a command line. What has a path or an option before the sign is
+/// no name.
 fn named(command: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = command.split_once('=') else { return (None, command) };
-    let plain = |c: char| c.is_alphanumeric() || " -_.()+".contains(c);
-    let lower = name.chars().any(|c| c.is_lowercase());
-    let is_name = name.starts_with(char::is_alphabetic) && lower && name.chars().all(plain);
+    let plain = |c: char| c.is_alphanumeric() || " -_.,()+".contains(c);
+    let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(plain);
     if is_name && !name.contains(" -") { (Some(name.trim()), rest) } else { (None, command) }
 }
 
@@ -106,9 +105,9 @@ mod tests {
     #[test]
     fn a_name_before_an_equals_sign_is_the_sides_name() {
         assert_eq!(named("polars=python3 a.py --x=1"), (Some("polars"), "python3 a.py --x=1"));
-        assert_eq!(named("psql \\copy=psql -c x"), (None, "psql \\copy=psql -c x"));
+        assert_eq!(named("psql copy, CSV=psql -c x"), (Some("psql copy, CSV"), "psql -c x"));
         assert_eq!(named("DuckDB (postgres)=x"), (Some("DuckDB (postgres)"), "x"));
-        for line in ["python3 a.py --rows=5", "./a=b", "PGUSER=me psql", "a/b=c d"] {
+        for line in ["python3 a.py --rows=5", "./a=b", "a/b=c d", "tool -x=1"] {
             assert_eq!(named(line), (None, line));
         }
     }
