@@ -17,8 +17,11 @@ const FREQUENCY: i32 = 199;
 
 /// Samples the stacks of all threads until it is stopped or dropped. One at a time in a process.
 pub struct CpuSampler {
+    /// There until it is stopped.
     #[cfg(all(unix, feature = "flamegraph"))]
-    guard: pprof::ProfilerGuard<'static>,
+    guard: Option<pprof::ProfilerGuard<'static>>,
+    #[cfg(all(unix, feature = "flamegraph"))]
+    open_before: std::collections::BTreeSet<std::path::PathBuf>,
     #[cfg(not(all(unix, feature = "flamegraph")))]
     never: std::convert::Infallible,
 }
@@ -46,6 +49,7 @@ impl CpuSampler {
     pub fn start() -> Result<Self> {
         // These libraries unwind or lock themselves; a sample in their midst could hang.
         let blocked = ["libc.so", "libgcc_s", "libpthread", "vdso"];
+        let open_before = crate::sampler_files::open_now();
         let guard = pprof::ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&blocked).build();
         let guard = guard.map_err(|error| {
             Error::new(
@@ -54,7 +58,7 @@ impl CpuSampler {
                 "sample once at a time; leave the flame graph out",
             )
         })?;
-        Ok(Self { guard })
+        Ok(Self { guard: Some(guard), open_before })
     }
 
     /// Ends sampling and gives the stacks, with names a person can read. Frames of the start of the
@@ -63,9 +67,10 @@ impl CpuSampler {
     /// # Errors
     /// The samples cannot be read back.
     pub fn stop(self) -> Result<FoldedStacks> {
-        let report = self.guard.report().build();
-        let report =
-            report.map_err(|error| Error::new(format!("the CPU samples are lost: {error}"), "", ""))?;
+        let lost =
+            |error: &dyn std::fmt::Display| Error::new(format!("the CPU samples are lost: {error}"), "", "");
+        let Some(guard) = &self.guard else { return Err(lost(&"it was stopped before")) };
+        let report = guard.report().build().map_err(|error| lost(&error))?;
         let mut stacks = FoldedStacks::default();
         for (frames, samples) in &report.data {
             let thread = if frames.thread_name.is_empty() { "a thread" } else { &frames.thread_name };
@@ -79,6 +84,16 @@ impl CpuSampler {
             stacks.add(frames, u64::try_from(*samples).unwrap_or(0));
         }
         Ok(stacks)
+    }
+}
+
+#[cfg(all(unix, feature = "flamegraph"))]
+impl Drop for CpuSampler {
+    fn drop(&mut self) {
+        crate::sampler_files::remove_at_exit(&self.open_before);
+        // Ending makes a new file.
+        self.guard = None;
+        crate::sampler_files::remove_at_exit(&self.open_before);
     }
 }
 
