@@ -82,6 +82,9 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {
+        if flamegraph.is_some() {
+            return Err(Error::usage("nothing runs that could be drawn", "--flamegraph", "leave it out"));
+        }
         return history::run(args, console);
     }
     let Some((name, plan)) = first.what.plan() else { return Ok(()) };

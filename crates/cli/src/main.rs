@@ -59,7 +59,8 @@ struct Cli {
     /// No progress bars and steps.
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Draw where the CPU time goes, thread by thread, as an SVG for a browser. Of a benchmark an extra run is drawn.
+    /// Draw where the CPU time goes, thread by thread, as an SVG for a browser; of a benchmark in a run
+    /// that does not count. The default build has this, one with --no-default-features has not.
     #[arg(long, global = true, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
     #[command(subcommand)]
