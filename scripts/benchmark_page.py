@@ -103,8 +103,9 @@ def area(prefix, title, note, names, files, failed, pictures):
         (pictures / picture).write_text(bars(f"{title}: seconds", rows))
         text += ["", f"![{title}](benchmarks/{picture})"]
     commands = {shorten(files[name]["command"]) for name in names if name in files}
-    text += ["", "```sh", *sorted(commands), "```", ""]
-    return text
+    if commands:
+        text += ["", "```sh", *sorted(commands), "```"]
+    return text + [""]
 
 
 def tables(file, failure, pictures):

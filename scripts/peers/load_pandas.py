@@ -8,7 +8,7 @@ import pandas
 import sqlalchemy
 
 frame = pandas.read_parquet(sys.argv[1], dtype_backend="pyarrow")
-url = os.environ["SAWMILL_BENCH_URL"].replace("postgres://", "postgresql://", 1)
+url = "postgresql+psycopg2://" + os.environ["SAWMILL_BENCH_URL"].split("://", 1)[1]
 engine = sqlalchemy.create_engine(url)
 frame.to_sql(os.environ["SAWMILL_BENCH_TABLE"], engine, if_exists="append", index=False, method="multi", chunksize=1000)
 print(json.dumps({"versions": {"pandas": pandas.__version__}}))

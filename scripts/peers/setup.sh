@@ -34,7 +34,7 @@ venv() {
 make_data() {
   local folder="$peers/data/$1" options="${*:2}"
   if [ "$(cat "$folder.options" 2>/dev/null)" != "$options" ]; then
-    rm -rf "$folder" "$folder".*
+    rm -rf "$folder" "$folder".*  # and what peers made of it
     "$sawmill" gen "${@:2}" --out "$folder" --quiet >/dev/null
     echo "$options" >"$folder.options"
   fi
@@ -42,8 +42,8 @@ make_data() {
 
 # The files of the loading benchmarks, and the size of them.
 load_rows=${SAWMILL_LOAD_ROWS:-200000}
-trips="$peers/data/trips"
-trips_data() { make_data trips "$here/trips.toml" --rows "$load_rows" --files 4; }
+trips="$peers/data/trips-$load_rows"
+trips_data() { make_data "trips-$load_rows" "$here/trips.toml" --rows "$load_rows" --files 4; }
 
 # bench_load NAME: loads compared with `run` of the script that calls this.
 bench_load() {
@@ -55,7 +55,7 @@ bench_load() {
 # The footers: wide files, and what they hold.
 wide="$peers/data/wide"
 wide_data() {
-  local spec="$peers/data/wide.toml"
+  local spec="$peers/data/spec-of-wide.toml"
   {
     echo 'name = "wide"'
     for ((column = 0; column < 1000; column++)); do
