@@ -1,6 +1,7 @@
 """Writes docs/benchmarks.md and its pictures from the results of `sawmill bench` and of criterion."""
 
 import json
+import os
 import pathlib
 
 from benchmark_picture import bars, lines
@@ -22,7 +23,8 @@ AREAS = [
         "load-",
         "Loading into PostgreSQL",
         "The same rows into an empty table of the same columns; what a peer left there is counted, and its "
-        "content compared, or there is no figure.",
+        "content compared, or there is no figure. A peer is timed from start to end, with the start of its "
+        "process (of the floor, one psql a connection); ours inside its process.",
     ),
 ]
 
@@ -70,6 +72,8 @@ def machine(files):
         changed = " with changes" if commit["changed"] else ""
         lines.append(f"| commit | {commit['hash'][:12]}{changed} |")
     lines.append(f"| last run | {newest['started']} |")
+    busy = os.getloadavg()
+    lines.append(f"| load of the machine | {busy[2]:.1f} over the last 15 minutes, when this page was written |")
     lines += [
         "",
         "Medians. An interval is the 95 % interval of the ratio of pairs of runs that were made in turn; with "
@@ -195,4 +199,5 @@ def rate(throughput, nanos):
 def shorten(command):
     """The command without the folders of the machine it ran on."""
     root = str(pathlib.Path(__file__).resolve().parent.parent)
-    return command.replace(f"{root}/target/release/sawmill", "sawmill").replace(f"{root}/", "")
+    program, _, arguments = command.partition(" ")
+    return f"{pathlib.Path(program).name} {arguments}".replace(f"{root}/", "")
