@@ -87,7 +87,7 @@ def area(prefix, title, note, names, files, failed, pictures):
     text = [f"## {title}", "", note, ""]
     head = "| peer | work | ours | theirs | ours, CPU | theirs, CPU | ours, memory | theirs, memory | ours is |"
     text += [head, "|---|---|---|---|---|---|---|---|---|"]
-    charted = []
+    charted, first = [], None
     for name in names:
         if name in failed:
             text.append(f"| {name.removeprefix(prefix)} | {failed[name]} | | | | | | | |")
@@ -98,7 +98,10 @@ def area(prefix, title, note, names, files, failed, pictures):
         cells += [time(ours["cpu"]), time(theirs["cpu"]), memory(ours), memory(theirs)]
         cells.append(comparison(case["comparisons"][0]))
         text.append(f"| {' | '.join(cells)} |")
-        charted.append((theirs["name"], ours["wall"], theirs["wall"]))
+        # Bars of one picture stand for the same work.
+        if not charted or work(ours) == first:
+            first = work(ours)
+            charted.append((theirs["name"], ours["wall"], theirs["wall"]))
     if charted:
         picture = f"{prefix.rstrip('-')}.svg"
         rows = []

@@ -22,7 +22,8 @@ polyline { fill: none !important; stroke-width: 2 }
 
 def bars(title, rows):
     """A bar for each row of (name, statistics, ours): the median, and a line from the fastest to the slowest."""
-    left, width, line = 230, 500, 24
+    # Seven pixels hold a letter of the font.
+    left, width, line = 16 + 7 * max(len(name) for name, _, _ in rows), 500, 24
     height = 40 + line * len(rows)
     longest = max(wall["max"] for _, wall, _ in rows) or 1
     scale = width / longest
