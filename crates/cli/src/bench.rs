@@ -18,9 +18,11 @@ mod plan;
 mod saved;
 pub(crate) mod sweep;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, Subcommand};
+use sawmill_profile::CpuSampler;
 
 use crate::bench::case::Measurement;
 use crate::bench::outcome::Outcome;
@@ -28,6 +30,7 @@ use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
 use crate::console::Console;
 use crate::error::{Error, Exit};
+use crate::flame;
 
 /// Measure whole runs, and compare them with another program or with a saved result.
 #[derive(Args, Debug)]
@@ -37,13 +40,15 @@ Examples:
   sawmill bench gen contacts --rows 1M --save before
   sawmill bench gen contacts --rows 1M --baseline before --fail-if-slower 5%
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips' --html footers.html
-  sawmill bench load /data/trips --degree 1..8*2 --results load.json
+  sawmill bench load /data/trips --degree 1..8*2 --json load.json
+  sawmill bench load /data/trips --table logged,unlogged --pk yes,no --key id --degree 1,2,4
   sawmill bench report monday.json tuesday.json --html history.html
 
-Sweeps: --threads, --files and --row-group-rows of gen, --tail-hint of footer, --degree and --unit-rows
-of load take lists (1,2,4) and ranges with their end (1..4, 10..30+10, 1024..16384*2); all combinations
-are measured. Ours is timed inside this process, without its start; another program as a whole, with
-its start. Exit code 3: slower than --fail-if-slower allows.")]
+Sweeps: --threads, --files and --row-group-rows of gen, --tail-hint of footer, --degree, --batch-rows and
+--unit-rows of load take lists (1,2,4) and ranges with their end (1..4, 10..30+10, 1024..16384*2), --table
+and --pk of load lists of words; all combinations are measured. Ours is timed inside this process, without
+its start; another program as a whole, with its start. Sides that did not do the same work are an error.
+Exit code 3: slower than --fail-if-slower allows.")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     what: What,
@@ -51,7 +56,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    Gen(generate::GenBench),
+    Gen(Box<generate::GenBench>),
     Footer(footers::FooterBench),
     Load(loads::LoadBench),
     Report(history::ReportArgs),
@@ -71,37 +76,47 @@ impl What {
 /// Measures every point of a sweep; without one there is a single point without parameters.
 pub(crate) fn run(
     points: &[(&Parameters, &BenchArgs)],
+    flamegraph: Option<&Path>,
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {
+        if flamegraph.is_some() {
+            return Err(Error::usage("nothing runs that could be drawn", "--flamegraph", "leave it out"));
+        }
         return history::run(args, console);
     }
     let Some((name, plan)) = first.what.plan() else { return Ok(()) };
+    if let Some(path) = flamegraph {
+        flame::check(path)?;
+        // Told before any time is spent; a page does without where it cannot be had.
+        CpuSampler::available()?;
+    }
+    let flame = flamegraph.is_some() || (plan.html.is_some() && CpuSampler::available().is_ok());
     let mut outcome = Outcome::new(plan)?;
     let server = match &first.what {
         What::Load(args) => loads::Server::start(args, console)?,
         _ => None,
     };
     for (parameters, args) in points {
-        let measurement = Measurement { name, parameters, plan, console, cancel };
-        let case = match &args.what {
+        let measurement = Measurement { name, parameters, plan, flame, console, cancel };
+        let measured = match &args.what {
             What::Gen(args) => generate::measure(args, &measurement),
             What::Footer(args) => footers::measure(args, &measurement),
             What::Load(args) => loads::measure(args, server.as_ref(), &measurement),
             What::Report(_) => continue,
         };
         // Whatever a run said when it was told to stop, it is told as that.
-        let case = case.map_err(|error| match cancel.load(Relaxed) {
+        let measured = measured.map_err(|error| match cancel.load(Relaxed) {
             true => Error::new(Exit::Interrupted, "interrupted", "between or within runs", ""),
             false => error,
         })?;
-        outcome.add(case)?;
+        outcome.add(measured)?;
     }
     if let Some(server) = server {
         outcome.version("PostgreSQL", &server.version);
         server.stop()?;
     }
-    outcome.tell(console)
+    outcome.tell(flamegraph, console)
 }

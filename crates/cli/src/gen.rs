@@ -58,7 +58,7 @@ pub(crate) struct GenCommand {
 #[derive(Subcommand, Debug)]
 enum AboutDataset {
     Spec(spec::SpecArgs),
-    Explain(explain::ExplainArgs),
+    Explain(Box<explain::ExplainArgs>),
     Schema(schema::SchemaArgs),
 }
 

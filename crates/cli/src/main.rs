@@ -8,6 +8,7 @@ mod console;
 mod demo;
 mod demo_directory;
 mod error;
+mod flame;
 mod footer;
 mod r#gen;
 mod globs;
@@ -18,6 +19,7 @@ mod phases;
 mod target;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -57,6 +59,10 @@ struct Cli {
     /// No progress bars and steps.
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Draw where the CPU time goes, thread by thread, as an SVG for a browser; of a benchmark in a run
+    /// that does not count. The default build has this, one with --no-default-features has not.
+    #[arg(long, global = true, value_name = "FILE.svg")]
+    flamegraph: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -99,11 +105,13 @@ fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
 }
 
 fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
-    let Some((_, Cli { json, quiet, verbose, command })) = points.first() else { return Ok(()) };
+    let Some((_, Cli { json, quiet, verbose, flamegraph, command })) = points.first() else { return Ok(()) };
     let console = Console { json: *json, quiet: *quiet, verbose: *verbose };
     let cancel = interrupt::on_signal()
         .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
-    match command {
+    // A benchmark draws runs of its own, so that those that count are not sampled.
+    let drawn = flamegraph.as_deref().filter(|_| !matches!(command, Command::Bench(_)));
+    flame::drawn(drawn, console, || match command {
         Command::Demo(args) => demo::run(args, console, &cancel),
         Command::Gen(args) => r#gen::run(args, console, &cancel),
         Command::Footer(args) => footer::run(args, console, &cancel),
@@ -114,7 +122,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
                 Command::Bench(args) => Some((parameters, args)),
                 _ => None,
             });
-            bench::run(&benches.collect::<Vec<_>>(), console, &cancel)
+            bench::run(&benches.collect::<Vec<_>>(), flamegraph.as_deref(), console, &cancel)
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -122,5 +130,5 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
             let script = String::from_utf8_lossy(&script).into_owned();
             Console { json: false, ..console }.result(&script, || script.clone())
         }
-    }
+    })
 }

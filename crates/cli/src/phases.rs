@@ -45,7 +45,8 @@ pub(crate) fn summary(phase: &PhaseReport) -> String {
 /// The phases of a run as a table.
 pub(crate) fn table_of(phases: &[PhaseReport]) -> String {
     let mut rows = vec![["phase", "seconds", "rows/s", "MB/s", "CPU s", "peak memory"].map(str::to_owned)];
-    for phase in phases {
+    // Phases within phases are for the reports that draw them.
+    for phase in phases.iter().filter(|phase| phase.depth == 0) {
         // A phase that moves no rows or bytes has no rate of them.
         let per_second = |n: u64, rate: f64, unit: f64| match n {
             0 => "-".to_owned(),

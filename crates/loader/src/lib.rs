@@ -46,7 +46,7 @@ pub use control::Control;
 pub use error::{Error, Kind, Result};
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
-pub use postgres::{Forgotten, Mode, Postgres, Server, TableName, forget, verify};
+pub use postgres::{Forgotten, Mode, Postgres, Server, TableKind, TableName, forget, verify};
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter};
 pub use verify::Verification;

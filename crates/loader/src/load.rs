@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -21,7 +22,7 @@ use crate::schedule::Schedule;
 use crate::source::{Source, Unit};
 use crate::target::{Session, Standing, Target};
 use crate::verify::Verification;
-use crate::worker::{Worker, run_worker};
+use crate::worker::{Worker, no_thread, run_worker};
 
 /// Blocks between a decoding and a sending thread.
 pub(crate) const CHANNEL: usize = 3;
@@ -107,7 +108,9 @@ pub fn load(
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     let started = Instant::now();
+    let preparing = control.phase().phase("prepare");
     let session = target.prepare(source, options, control)?;
+    preparing.finish();
     let session = session.as_ref();
     let mut runs = source.plan(session.unit_rows());
     let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
@@ -127,7 +130,11 @@ pub fn load(
         Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
     let rows_before = progress.total().rows;
     if session.standing() != Standing::Complete {
+        let copying = control.phase().phase("copy");
         run_workers(source, session, options, control, runs, &progress)?;
+        copying.add_rows(progress.total().rows - rows_before);
+        copying.add_bytes(progress.bytes_sent.load(Relaxed));
+        copying.finish();
     }
     let total = progress.total();
     let planned: u64 = source.files().iter().map(|file| file.rows).sum();
@@ -139,11 +146,19 @@ pub fn load(
         .advise("forget this load and start it again"));
     }
     let verified = match options.verify {
-        true => Some(session.verify(&total, control)?),
+        true => {
+            let verifying = control.phase().phase("verify");
+            let verification = session.verify(&total, control)?;
+            verifying.add_rows(total.rows);
+            verifying.finish();
+            Some(verification)
+        }
         false => None,
     };
     if session.standing() != Standing::Complete {
+        let finishing = control.phase().phase("finish");
         session.finish(&total, control)?;
+        finishing.finish();
     }
     Ok(LoadReport {
         standing: session.standing(),
@@ -197,18 +212,23 @@ fn run_workers(
     let control = control.with_stop(&stop);
     let failures = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.degree.max(1).min(left))
-            .map(|_| {
-                scope.spawn(|| {
+            .map(|worker| {
+                let number = worker + 1;
+                let (schedule, control, stop) = (&schedule, &control, &stop);
+                let work = move || {
                     let in_hand = Mutex::new(VecDeque::new());
-                    let worker =
-                        Worker { source, session, options, schedule: &schedule, progress, in_hand: &in_hand };
-                    run_worker(&worker, &control).inspect_err(|_| stop.store(true, Relaxed))
-                })
+                    let in_hand = &in_hand;
+                    let worker = Worker { number, source, session, options, schedule, progress, in_hand };
+                    run_worker(&worker, control).inspect_err(|_| stop.store(true, Relaxed))
+                };
+                let spawned = Builder::new().name(format!("sender-{number}")).spawn_scoped(scope, work);
+                spawned.inspect_err(|_| stop.store(true, Relaxed))
             })
             .collect();
-        let results = workers.into_iter().map(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
+        let results = workers.into_iter().map(|worker| match worker.map(|worker| worker.join()) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => Err(no_thread(&error)),
         });
         results.filter_map(Result::err).collect::<Vec<_>>()
     });

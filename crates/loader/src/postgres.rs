@@ -10,6 +10,7 @@ mod checkpoint;
 mod columns;
 mod connection;
 pub(crate) mod copy_binary;
+mod empty_table;
 mod forget;
 pub(crate) mod jsonb;
 mod password_file;
@@ -27,6 +28,7 @@ mod writer;
 
 use serde::Serialize;
 
+pub use empty_table::TableKind;
 pub use forget::{Forgotten, forget};
 pub use server::Server;
 pub use table_name::TableName;
@@ -79,6 +81,11 @@ impl Postgres {
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
+    }
+
+    /// The table.
+    pub fn table(&self) -> &TableName {
+        &self.table
     }
 
     /// The schema of the checkpoint tables, `_sawmill` by default.

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
+use sawmill_profile::{WaitKind, span, wait};
 use tokio::sync::mpsc;
 
 use crate::control::Control;
@@ -15,6 +17,8 @@ use crate::target::{Parcel, Refusal, Session, UnitWriter};
 
 /// What a worker works with.
 pub(crate) struct Worker<'a> {
+    /// Which of the workers it is, from 1; the names of its threads end in it.
+    pub number: usize,
     pub source: &'a dyn Source,
     pub session: &'a dyn Session,
     pub options: &'a LoadOptions,
@@ -27,6 +31,7 @@ pub(crate) struct Worker<'a> {
 /// Loads units until none is left. A lost connection is tried again after a pause; what was in hand
 /// is first looked up in the target, since the commit may have happened and only its answer been lost.
 pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<()> {
+    let _attached = control.phase().attach(&format!("sender {}", worker.number));
     let mut attempt = 0;
     loop {
         let mut arrived = false;
@@ -39,7 +44,10 @@ pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<(
                 if error.kind() != Kind::Connection || attempt >= worker.options.retries {
                     return Err(error);
                 }
-                control.sleep(backoff(attempt))?;
+                {
+                    let _lost = wait(WaitKind::Network);
+                    control.sleep(backoff(attempt))?;
+                }
                 attempt += 1;
                 worker.progress.retries.fetch_add(1, Relaxed);
             }
@@ -48,23 +56,30 @@ pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<(
 }
 
 fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> Result<()> {
-    let mut writer = worker.session.writer(control)?;
-    for unit in worker.held() {
-        if let Some(tally) = writer.committed(unit.key, control)? {
-            worker.confirm(&unit);
-            worker.progress.committed(&tally, control);
-            *arrived = true;
+    let mut writer = {
+        let _connecting = wait(WaitKind::Network);
+        let mut writer = worker.session.writer(control)?;
+        for unit in worker.held() {
+            if let Some(tally) = writer.committed(unit.key, control)? {
+                worker.confirm(&unit);
+                worker.progress.committed(&tally, control);
+                *arrived = true;
+            }
         }
-    }
+        writer
+    };
     let (parcels, mut received) = mpsc::channel(CHANNEL);
     std::thread::scope(|scope| {
-        let decoder = scope.spawn(|| {
+        let name = format!("encoder-{}", worker.number);
+        let decoder = Builder::new().name(name).spawn_scoped(scope, || {
+            let _attached = control.phase().attach(&format!("encoder {}", worker.number));
             let parcels = parcels;
             if let Err(error) = decode_units(worker, control, &parcels) {
                 // Nobody listens any more when the connection was lost; then its error is told.
                 let _ = parcels.blocking_send(Parcel::Failed(error));
             }
         });
+        let decoder = decoder.map_err(|error| no_thread(&error))?;
         let sent = send_units(worker, control, writer.as_mut(), &mut received, arrived);
         drop(received);
         if let Err(panic) = decoder.join() {
@@ -81,7 +96,7 @@ fn send_units(
     parcels: &mut crate::target::Parcels,
     arrived: &mut bool,
 ) -> Result<()> {
-    while let Some(parcel) = parcels.blocking_recv() {
+    while let Some(parcel) = receive(parcels) {
         match parcel {
             Parcel::Unit(unit) => {
                 let Some(tally) = writer.write(&unit, parcels, control)? else { break };
@@ -98,11 +113,19 @@ fn send_units(
     control.check()
 }
 
+fn receive(parcels: &mut crate::target::Parcels) -> Option<Parcel> {
+    let _empty = wait(WaitKind::ChannelEmpty);
+    parcels.blocking_recv()
+}
+
 /// Decodes and encodes the units in hand, then those of the schedule.
 fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
     let mut reader = worker.source.reader(worker.options.batch_rows);
     let mut encoder = worker.session.encoder()?;
-    let send = |parcel| parcels.blocking_send(parcel).map_err(|_| Error::cancelled());
+    let send = |parcel| {
+        let _full = wait(WaitKind::ChannelFull);
+        parcels.blocking_send(parcel).map_err(|_| Error::cancelled())
+    };
     let mut place = None;
     let mut held = worker.held();
     loop {
@@ -124,8 +147,18 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             send(Parcel::Rows(block))
         };
         let mut row = unit.key.first_row;
-        while let Some(batch) = reader.next_batch()? {
+        let mut decode = || {
+            let decoding = span("decode");
+            let batch = reader.next_batch();
+            if let Ok(Some(batch)) = &batch {
+                decoding.add_rows(batch.num_rows() as u64);
+            }
+            batch
+        };
+        while let Some(batch) = decode()? {
             control.check()?;
+            let encoding = span("encode");
+            encoding.add_rows(batch.num_rows() as u64);
             encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
                 Refusal::Stopped(error) => error,
                 Refusal::Value { row: in_batch, column, what } => {
@@ -142,9 +175,17 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             })?;
             row += batch.num_rows() as u64;
         }
-        let tally = encoder.end_unit(&mut emit)?;
+        let tally = {
+            let _encoding = span("encode");
+            encoder.end_unit(&mut emit)?
+        };
         send(Parcel::End(tally))?;
     }
+}
+
+/// A thread that the system does not give.
+pub(crate) fn no_thread(error: &std::io::Error) -> Error {
+    Error::new(Kind::Config, format!("no thread: {error}")).advise("raise the limit of threads (ulimit -u)")
 }
 
 impl Worker<'_> {

@@ -17,8 +17,11 @@ const FREQUENCY: i32 = 199;
 
 /// Samples the stacks of all threads until it is stopped or dropped. One at a time in a process.
 pub struct CpuSampler {
+    /// There until it is stopped.
     #[cfg(all(unix, feature = "flamegraph"))]
-    guard: pprof::ProfilerGuard<'static>,
+    guard: Option<pprof::ProfilerGuard<'static>>,
+    #[cfg(all(unix, feature = "flamegraph"))]
+    open_before: std::collections::BTreeSet<std::path::PathBuf>,
     #[cfg(not(all(unix, feature = "flamegraph")))]
     never: std::convert::Infallible,
 }
@@ -31,6 +34,14 @@ impl std::fmt::Debug for CpuSampler {
 
 #[cfg(all(unix, feature = "flamegraph"))]
 impl CpuSampler {
+    /// Tells whether this program can sample its stacks, without starting to: that takes 40 MiB.
+    ///
+    /// # Errors
+    /// It was built without the feature `flamegraph`, or not for Unix.
+    pub fn available() -> Result<()> {
+        Ok(())
+    }
+
     /// Starts sampling.
     ///
     /// # Errors
@@ -38,6 +49,7 @@ impl CpuSampler {
     pub fn start() -> Result<Self> {
         // These libraries unwind or lock themselves; a sample in their midst could hang.
         let blocked = ["libc.so", "libgcc_s", "libpthread", "vdso"];
+        let open_before = crate::sampler_files::open_now();
         let guard = pprof::ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&blocked).build();
         let guard = guard.map_err(|error| {
             Error::new(
@@ -46,7 +58,7 @@ impl CpuSampler {
                 "sample once at a time; leave the flame graph out",
             )
         })?;
-        Ok(Self { guard })
+        Ok(Self { guard: Some(guard), open_before })
     }
 
     /// Ends sampling and gives the stacks, with names a person can read. Frames of the start of the
@@ -55,15 +67,15 @@ impl CpuSampler {
     /// # Errors
     /// The samples cannot be read back.
     pub fn stop(self) -> Result<FoldedStacks> {
-        let report = self.guard.report().build();
-        let report =
-            report.map_err(|error| Error::new(format!("the CPU samples are lost: {error}"), "", ""))?;
+        let lost =
+            |error: &dyn std::fmt::Display| Error::new(format!("the CPU samples are lost: {error}"), "", "");
+        let Some(guard) = &self.guard else { return Err(lost(&"it was stopped before")) };
+        let report = guard.report().build().map_err(|error| lost(&error))?;
         let mut stacks = FoldedStacks::default();
         for (frames, samples) in &report.data {
             let thread = if frames.thread_name.is_empty() { "a thread" } else { &frames.thread_name };
             let inner_first = frames.frames.iter().flatten();
-            let mut names: Vec<String> =
-                inner_first.map(|symbol| crate::frame_name::readable(&symbol.name())).collect();
+            let mut names: Vec<String> = inner_first.map(name_of).collect();
             names.reverse();
             // Outside of the first frame of our own the program and the thread are started.
             let start = names.iter().rposition(|name| is_start(name)).map_or(0, |at| at + 1);
@@ -73,6 +85,22 @@ impl CpuSampler {
         }
         Ok(stacks)
     }
+}
+
+#[cfg(all(unix, feature = "flamegraph"))]
+impl Drop for CpuSampler {
+    fn drop(&mut self) {
+        crate::sampler_files::remove_at_exit(&self.open_before);
+        // Ending makes a new file.
+        self.guard = None;
+        crate::sampler_files::remove_at_exit(&self.open_before);
+    }
+}
+
+#[cfg(all(unix, feature = "flamegraph"))]
+fn name_of(symbol: &pprof::Symbol) -> String {
+    let name = crate::frame_name::readable(&symbol.name());
+    crate::frame_name::located(name, symbol.filename.as_deref())
 }
 
 /// Whether a frame belongs to the start of a program or a thread.
@@ -85,6 +113,14 @@ fn is_start(name: &str) -> bool {
 
 #[cfg(not(all(unix, feature = "flamegraph")))]
 impl CpuSampler {
+    /// Tells whether this program can sample its stacks.
+    ///
+    /// # Errors
+    /// Always: it was built without the feature `flamegraph`, or not for Unix.
+    pub fn available() -> Result<()> {
+        Self::start().map(drop)
+    }
+
     /// Says that this program cannot sample its stacks.
     ///
     /// # Errors

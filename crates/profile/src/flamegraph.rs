@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
+use crate::error::Result;
 use crate::folded_stacks::FoldedStacks;
 use crate::svg::escape;
+use crate::whole_file::write_whole;
 
 /// Width of the picture; the height follows the deepest stack.
 const WIDTH: f64 = 1200.0;
@@ -60,6 +63,14 @@ impl FoldedStacks {
             height - MARGIN,
             picture.boxes,
         )
+    }
+
+    /// The flame graph as a file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_svg(&self, path: &Path, title: &str) -> Result<()> {
+        write_whole(path, self.to_svg(title).as_bytes())
     }
 }
 

@@ -36,6 +36,13 @@ impl FoldedStacks {
         self.stacks.is_empty()
     }
 
+    /// Adds all samples of another.
+    pub fn merge(&mut self, other: &Self) {
+        for (frames, samples) in other.iter() {
+            self.add(frames.iter().map(String::as_str), samples);
+        }
+    }
+
     /// Reads folded stacks.
     ///
     /// ```

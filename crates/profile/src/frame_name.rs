@@ -1,5 +1,7 @@
 //! Names of functions as a person would write them, from what the compiler calls them.
 
+use std::path::Path;
+
 /// A function's name as a person would write it: without the hash that the compiler adds, without
 /// the crate's disambiguator, with `{closure}` once for closures in closures and without the types
 /// that a generic function was made for.
@@ -61,9 +63,46 @@ fn without_types(name: String) -> String {
     name
 }
 
+/// A function's name with the crate and module of its source file before it, where the name alone does not
+/// tell them: line tables name functions without their paths, and many a crate has a `write`.
+///
+/// `write` in `/home/me/.cargo/registry/src/index/parquet-59.3.2/src/arrow/arrow_writer/mod.rs` is
+/// `parquet::arrow::arrow_writer::write`.
+pub(crate) fn located(name: String, file: Option<&Path>) -> String {
+    let file = file.and_then(Path::to_str).unwrap_or_default().replace('\\', "/");
+    let split = file.rsplit_once("/src/").filter(|_| !name.contains("::") && file.ends_with(".rs"));
+    let Some((before, module)) = split else { return name };
+    let package = before.rsplit('/').next().unwrap_or_default();
+    // A folder of the registry ends in the version.
+    let package = match package.rsplit_once('-') {
+        Some((package, version)) if version.starts_with(|c: char| c.is_ascii_digit()) => package,
+        _ => package,
+    };
+    let module = module.trim_end_matches(".rs");
+    let parts = module.split('/').filter(|part| !["lib", "main", "mod", ""].contains(part));
+    let path: Vec<&str> = std::iter::once(package).chain(parts).collect();
+    format!("{}::{name}", path.join("::"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bare_name_gets_the_module_of_its_file() {
+        let at = |name: &str, file: &str| located(name.to_owned(), Some(Path::new(file)));
+        assert_eq!(at("work", "/w/crates/generator/src/write.rs"), "generator::write::work");
+        let registry = "/r/registry/src/index.crates.io-1/parquet-59.3.2/src/arrow/mod.rs";
+        assert_eq!(at("write", registry), "parquet::arrow::write");
+        assert_eq!(
+            at("fold<u8>", "/rustc/ab12/library/core/src/iter/range.rs"),
+            "core::iter::range::fold<u8>"
+        );
+        assert_eq!(at("a::b", "/w/src/lib.rs"), "a::b");
+        assert_eq!(at("main", "/w/tool/src/main.rs"), "tool::main");
+        assert_eq!(at("memcpy", "/build/glibc/string/memcpy.c"), "memcpy");
+        assert_eq!(located("x".into(), None), "x");
+    }
 
     #[test]
     fn names_lose_what_only_the_compiler_needs() {

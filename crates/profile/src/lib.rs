@@ -56,6 +56,8 @@ mod report;
 mod results;
 mod run;
 mod sampler;
+#[cfg(all(unix, feature = "flamegraph"))]
+mod sampler_files;
 mod seconds;
 mod span;
 mod span_report;

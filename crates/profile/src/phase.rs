@@ -11,6 +11,7 @@ use crate::hardware::{Hardware, HardwareCounters, HardwareSnapshot};
 use crate::ledger::{AttachedThread, SpanSink};
 use crate::peak_memory::PeakMemory;
 use crate::span_report::ThreadReport;
+use crate::wire::WireCounters;
 use crate::{process, seconds};
 
 /// One measured run: the phases that were finished in it. Clones share it.
@@ -24,6 +25,7 @@ struct Run {
     started: Instant,
     phases_started: AtomicU64,
     hardware: Option<HardwareCounters>,
+    wire: WireCounters,
     finished: Mutex<Vec<Finished>>,
 }
 
@@ -59,6 +61,7 @@ impl Profile {
                 started: Instant::now(),
                 phases_started: AtomicU64::new(0),
                 hardware,
+                wire: WireCounters::new(),
                 finished: Mutex::default(),
             }),
         }
@@ -79,7 +82,7 @@ impl Profile {
             peak,
             sink: SpanSink::default(),
             hardware_before: self.run.hardware.as_ref().map(HardwareCounters::snapshot),
-            cpu_before: process::cpu_time(),
+            cpu_before: process::cpu_times(),
             started: Instant::now(),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -95,6 +98,11 @@ impl Profile {
             .iter()
             .map(|phase| PhaseReport { threads: phase.sink.threads(), ..phase.report.clone() })
             .collect()
+    }
+
+    /// The bytes that the run sends and receives on its own connections, counted by their transport.
+    pub fn wire(&self) -> &WireCounters {
+        &self.run.wire
     }
 
     /// Time since the run was started.
@@ -116,7 +124,7 @@ pub struct Phase {
     depth: u32,
     order: u64,
     started: Instant,
-    cpu_before: Duration,
+    cpu_before: (Duration, Duration),
     hardware_before: Option<HardwareSnapshot>,
     peak: PeakMemory,
     sink: SpanSink,
@@ -145,6 +153,11 @@ impl Phase {
         self.bytes.load(Relaxed)
     }
 
+    /// The counters of the run's own connections.
+    pub fn wire(&self) -> &WireCounters {
+        self.profile.wire()
+    }
+
     /// Starts a phase within this one.
     pub fn phase(&self, name: &'static str) -> Phase {
         self.profile.start_phase(name, self.depth + 1)
@@ -164,12 +177,16 @@ impl Phase {
     /// [`Profile::phases`] once they are detached, not in the report given here.
     pub fn finish(self) -> PhaseReport {
         let wall = self.started.elapsed();
+        let (user, system) = process::cpu_times();
+        let user = user.saturating_sub(self.cpu_before.0);
+        let system = system.saturating_sub(self.cpu_before.1);
         let report = PhaseReport {
             name: self.name.to_owned(),
             depth: self.depth,
             started: self.started.saturating_duration_since(self.profile.run.started),
             wall,
-            cpu: process::cpu_time().saturating_sub(self.cpu_before),
+            cpu: user + system,
+            system,
             rows: self.rows(),
             bytes: self.bytes(),
             peak_memory: self.peak.so_far(),
@@ -202,6 +219,9 @@ pub struct PhaseReport {
     /// CPU time of all threads of this process, user and system.
     #[serde(with = "seconds")]
     pub cpu: Duration,
+    /// The part of `cpu` that was spent in the kernel.
+    #[serde(with = "seconds", default)]
+    pub system: Duration,
     /// Rows counted.
     pub rows: u64,
     /// Bytes counted.

@@ -8,6 +8,11 @@ pub fn cpu_time() -> Duration {
     self_usage().map_or(Duration::ZERO, |usage| user_time(&usage) + system_time(&usage))
 }
 
+/// The same, apart: in user space and in the kernel.
+pub(crate) fn cpu_times() -> (Duration, Duration) {
+    self_usage().map_or((Duration::ZERO, Duration::ZERO), |usage| (user_time(&usage), system_time(&usage)))
+}
+
 #[cfg(unix)]
 fn self_usage() -> Option<libc::rusage> {
     // SAFETY: an all-zero rusage is a valid value, and getrusage fills it through a valid pointer.

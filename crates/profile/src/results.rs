@@ -253,13 +253,13 @@ impl ResultFile {
             version: u32,
         }
         let no_result = |error: serde_json::Error| {
-            let advice = format!("give a file that sawmill bench --results wrote (format {RESULT_FORMAT:?})");
+            let advice = format!("give a file that sawmill bench --json wrote (format {RESULT_FORMAT:?})");
             Error::new(format!("this is no result of a benchmark: {error}"), place, advice)
         };
         let head: Head = serde_json::from_str(text).map_err(no_result)?;
         if head.format != RESULT_FORMAT {
             let what = format!("this is a file of format {:?}, not {RESULT_FORMAT:?}", head.format);
-            return Err(Error::new(what, place, "give a file that sawmill bench --results wrote"));
+            return Err(Error::new(what, place, "give a file that sawmill bench --json wrote"));
         }
         if head.version == 0 || head.version > RESULT_VERSION {
             let what = format!("it has version {} of the format", head.version);

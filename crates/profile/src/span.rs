@@ -4,7 +4,7 @@
 //! A span on a thread that is attached to a phase ([`crate::Phase::attach`]) costs **90 to 110 ns**,
 //! 60 ns of which are the two readings of the monotonic clock; on a thread that is not attached it
 //! costs 8 ns (Xeon, KVM, Linux 6.18). Measure it with
-//! `cargo run --release -p sawmill-profile --example span_cost`. A span around 10 µs of work or more
+//! `cargo bench -p sawmill-benches --bench span`. A span around 10 µs of work or more
 //! stays at 1 % of the run: a page, a batch, a message; not a value.
 //!
 //! The CPU time of the thread is asked of the system at most once in 50 µs and carried on by the

@@ -1,8 +1,13 @@
-//! Other programs as sides of a benchmark.
+//! Other programs as sides of a benchmark, and what they tell of their work.
+//!
+//! A program can say what it did in the last line of its output, as a JSON object:
+//! `{"rows": 1000, "checksum": "...", "bytes": 5000, "versions": {"duckdb": "1.4"}}`, each part optional.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{CommandLine, Output, Run, split_command};
+use serde::Deserialize;
 
 use crate::error::Error;
 
@@ -11,26 +16,44 @@ pub(crate) const OURS: &str = "sawmill";
 
 /// A program that is measured from outside.
 pub(crate) struct Other {
-    /// The program's name, with a number where there are several of it.
+    /// The program's name, with a number where there are several of it; or the name it was given.
     pub name: String,
     line: CommandLine,
 }
 
+/// What a program says it did.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+pub(crate) struct Told {
+    pub rows: Option<u64>,
+    pub bytes: Option<u64>,
+    pub checksum: Option<String>,
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+}
+
+impl Told {
+    /// The last line of an output, where it is such an object.
+    fn of(output: &str) -> Self {
+        let last = output.lines().rev().find(|line| !line.trim().is_empty());
+        let object = last.map(str::trim).filter(|line| line.starts_with('{'));
+        object.and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default()
+    }
+}
+
 impl Other {
-    /// The programs of these command lines, with variables for their environment.
-    pub(crate) fn all(commands: &[String], environment: &[(&str, String)]) -> Result<Vec<Self>, Error> {
+    /// The programs of these command lines. `NAME=COMMAND` gives a name to a side.
+    pub(crate) fn all(commands: &[String]) -> Result<Vec<Self>, Error> {
         let mut others: Vec<Self> = Vec::new();
         for command in commands {
+            let (named, command) = named(command);
             let words = split_command(command)?;
             let program = words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+            let program = named.unwrap_or(program);
             let taken = |name: &str| name == OURS || others.iter().any(|other| other.name == name);
             let numbered = (2..).map(|n: u32| format!("{program} {n}"));
             let mut names = std::iter::once(program.to_owned()).chain(numbered);
             let name = names.find(|name| !taken(name)).unwrap_or_default();
-            let mut line = CommandLine::new(words)?.output(Output::Capture);
-            for (variable, value) in environment {
-                line = line.environment(variable, value);
-            }
+            let line = CommandLine::new(words)?.output(Output::Capture);
             others.push(Other { name, line });
         }
         Ok(others)
@@ -40,10 +63,30 @@ impl Other {
         self.line.text()
     }
 
-    /// Runs it once; a failure of it is an error.
-    pub(crate) fn run(&self, cancel: &AtomicBool) -> Result<Run, Error> {
-        Ok(self.line.run(cancel)?.checked()?.figures())
+    /// Runs it once, with these variables in its environment; a failure of it is an error.
+    pub(crate) fn run(
+        &self,
+        environment: &[(&str, String)],
+        cancel: &AtomicBool,
+    ) -> Result<(Run, Told), Error> {
+        let mut line = self.line.clone();
+        for (variable, value) in environment {
+            line = line.environment(variable, value);
+        }
+        let run = line.run(cancel)?.checked()?;
+        let told = Told::of(&run.stdout.text());
+        let checksum = told.checksum.clone();
+        Ok((Run { rows: told.rows, bytes: told.bytes, checksum, ..run.figures() }, told))
     }
+}
+
+/// `polars=python3 load.py` as a name and a command line. What has a path or an option before the sign is
+/// no name.
+fn named(command: &str) -> (Option<&str>, &str) {
+    let Some((name, rest)) = command.split_once('=') else { return (None, command) };
+    let plain = |c: char| c.is_alphanumeric() || " -_.,()+".contains(c);
+    let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(plain);
+    if is_name && !name.contains(" -") { (Some(name.trim()), rest) } else { (None, command) }
 }
 
 #[cfg(test)]
@@ -53,9 +96,28 @@ mod tests {
     #[test]
     fn programs_have_names_of_their_own() {
         let commands = ["/usr/bin/psql -c 'select 1'", "psql", "/old/sawmill gen"].map(str::to_owned);
-        let others = Other::all(&commands, &[]).unwrap();
+        let others = Other::all(&commands).unwrap();
         let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
         assert_eq!(names, ["psql", "psql 2", "sawmill 2"]);
-        assert!(Other::all(&["".to_owned()], &[]).is_err());
+        assert!(Other::all(&["".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_name_before_an_equals_sign_is_the_sides_name() {
+        assert_eq!(named("polars=python3 a.py --x=1"), (Some("polars"), "python3 a.py --x=1"));
+        assert_eq!(named("psql copy, CSV=psql -c x"), (Some("psql copy, CSV"), "psql -c x"));
+        assert_eq!(named("DuckDB (postgres)=x"), (Some("DuckDB (postgres)"), "x"));
+        for line in ["python3 a.py --rows=5", "./a=b", "a/b=c d", "tool -x=1"] {
+            assert_eq!(named(line), (None, line));
+        }
+    }
+
+    #[test]
+    fn what_a_program_did_stands_in_its_last_line() {
+        let told = Told::of("reading\n{\"rows\": 7, \"versions\": {\"x\": \"1.2\"}, \"more\": 1}\n\n");
+        assert_eq!((told.rows, told.versions.len(), told.checksum), (Some(7), 1, None));
+        for output in ["", "{\"rows\": 7}\ndone", "{not json}", "[1]"] {
+            assert_eq!(Told::of(output), Told::default());
+        }
     }
 }

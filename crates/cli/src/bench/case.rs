@@ -1,10 +1,17 @@
-//! One case: the counted runs of ours and of the other programs, interleaved.
+//! One case: the counted runs of ours and of the other programs, interleaved, with what was seen of
+//! ours from inside.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_profile::{Case, PhaseReport, Run, Side, SideResult, run_interleaved};
+use sawmill_profile::{
+    Case, CpuSampler, FoldedStacks, PhaseReport, Profile, Run, Sampler, SamplerOptions, Side, SideResult,
+    Target, Timeline, run_interleaved,
+};
 
-use crate::bench::against::{OURS, Other};
+use crate::bench::against::{OURS, Other, Told};
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
 use crate::console::Console;
@@ -15,6 +22,8 @@ pub(crate) struct Measurement<'a> {
     pub name: &'static str,
     pub parameters: &'a Parameters,
     pub plan: &'a PlanArgs,
+    /// Whether a flame graph is drawn, for which a run is added.
+    pub flame: bool,
     pub console: Console,
     pub cancel: &'a AtomicBool,
 }
@@ -27,49 +36,148 @@ pub(crate) struct Done {
     pub checksum: Option<String>,
 }
 
+/// What surrounds the runs of a case: where other programs put their work, and other processes that are
+/// worth watching.
+pub(crate) trait Surroundings {
+    /// Makes room for one run of another program; its environment says where.
+    fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Enters what that run is seen to have done, and clears the room.
+    fn after(&mut self, _side: &str, _run: &mut Run, _told: &Told) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Clears the room after a run that failed.
+    fn abandon(&mut self) {}
+
+    /// Processes that are sampled beside ours.
+    fn watched(&self) -> Vec<(&'static str, Target)> {
+        Vec::new()
+    }
+
+    /// Folders that data is in.
+    fn folders(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+/// Nothing surrounds the runs but these folders.
+pub(crate) struct Folders(pub Vec<PathBuf>);
+
+impl Surroundings for Folders {
+    fn folders(&self) -> Vec<PathBuf> {
+        self.0.clone()
+    }
+}
+
+/// A measured case, and what was learnt on the way.
+pub(crate) struct Measured {
+    pub case: Case,
+    pub versions: BTreeMap<String, String>,
+    pub folders: Vec<PathBuf>,
+}
+
+/// What was seen of a run from inside.
+struct Seen {
+    phases: Vec<PhaseReport>,
+    timeline: Timeline,
+}
+
 impl Measurement<'_> {
-    /// Runs `ours` and the other programs, which get `environment`.
+    /// Runs `ours`, each time with a new profile, and the other programs.
     pub(crate) fn case(
         &self,
-        environment: &[(&str, String)],
-        mut ours: impl FnMut() -> Result<Done, Error>,
-    ) -> Result<Case, Error> {
+        mut surroundings: impl Surroundings,
+        mut ours: impl FnMut(&Profile) -> Result<Done, Error>,
+    ) -> Result<Measured, Error> {
         let plan = self.plan.run_plan();
-        let others = Other::all(&self.plan.against, environment)?;
+        let others = Other::all(&self.plan.against)?;
         let title = Case { name: self.name.into(), parameters: self.parameters.clone(), ..Case::default() };
         self.console.step(&format!("{}: {} runs, {} before", title.title(), plan.runs, plan.warmup));
-        let mut phases: Vec<PhaseReport> = Vec::new();
+        let (watched, folders) = (surroundings.watched(), surroundings.folders());
+        let versions = RefCell::new(BTreeMap::new());
+        let surroundings = RefCell::new(&mut surroundings);
+        let silent = Cell::new(None);
+        let mut seen: Vec<Seen> = Vec::new();
         let mut sides = vec![Side::new(OURS, |number| {
-            let done = ours()?;
-            let run = Run {
-                wall: done.phase.wall,
-                // Of our own process the sum of both is known.
-                user: done.phase.cpu,
-                peak_memory: done.phase.peak_memory,
-                rows: done.rows,
-                bytes: Some(done.bytes),
-                checksum: done.checksum,
-                ..Run::default()
-            };
+            let (run, of) = observed(&mut ours, &watched)?;
             if !number.warmup {
-                phases.push(done.phase);
+                seen.push(of);
             }
             Ok::<_, Error>(run)
         })];
         for other in &others {
-            sides.push(Side::new(&other.name, |_| other.run(self.cancel)));
+            let (versions, surroundings, silent) = (&versions, &surroundings, &silent);
+            sides.push(Side::new(&other.name, move |_| {
+                let mut around = surroundings.borrow_mut();
+                let environment = around.before()?;
+                let (mut run, told) =
+                    other.run(&environment, self.cancel).inspect_err(|_| around.abandon())?;
+                around.after(&other.name, &mut run, &told)?;
+                if run.rows.is_none() && run.checksum.is_none() {
+                    silent.set(Some(other.name.as_str()));
+                }
+                versions.borrow_mut().extend(told.versions);
+                Ok(run)
+            }));
         }
         let mut runs = run_interleaved(&mut sides, plan, self.cancel)?.into_iter();
         drop(sides);
-        let mut ours = SideResult::new(OURS, plan.warmup, runs.next().unwrap_or_default());
-        if let Some(median) = ours.median_run().filter(|place| *place < phases.len()) {
-            ours = ours.with_phases(vec![phases.swap_remove(median)]);
+        if let Some(name) = silent.get() {
+            self.console.step(&format!("{name} does not tell what it did: only its time is compared"));
         }
-        let mut results = vec![ours];
+        let mut result = SideResult::new(OURS, plan.warmup, runs.next().unwrap_or_default());
+        if let Some(median) = result.median_run().filter(|place| *place < seen.len()) {
+            let Seen { phases, timeline } = seen.swap_remove(median);
+            result = SideResult { timeline: Some(timeline), ..result.with_phases(phases) };
+        }
+        if self.flame {
+            let stacks = self.stacks(&mut ours)?;
+            result.folded_stacks = Some(stacks.to_string());
+        }
+        let mut results = vec![result];
         for (other, runs) in others.iter().zip(runs) {
             let result = SideResult::new(&other.name, plan.warmup, runs);
             results.push(SideResult { command: Some(other.command()), ..result });
         }
-        Ok(Case::new(self.name, self.parameters.clone(), results)?)
+        let case = Case::new(self.name, self.parameters.clone(), results)?;
+        Ok(Measured { case, versions: versions.into_inner(), folders })
     }
+
+    /// The stacks of a run that does not count.
+    fn stacks(&self, ours: &mut impl FnMut(&Profile) -> Result<Done, Error>) -> Result<FoldedStacks, Error> {
+        self.console.step("one more run for the flame graph");
+        let sampler = CpuSampler::start()?;
+        let ran = ours(&Profile::new());
+        let stacks = sampler.stop()?;
+        ran?;
+        Ok(stacks)
+    }
+}
+
+/// One run of ours with everything that can be seen of it from inside.
+fn observed(
+    ours: &mut impl FnMut(&Profile) -> Result<Done, Error>,
+    watched: &[(&'static str, Target)],
+) -> Result<(Run, Seen), Error> {
+    let profile = Profile::with_hardware();
+    let mut options = SamplerOptions::new().started(profile.started()).wire(profile.wire());
+    for (name, target) in watched {
+        options = options.watch(name, target);
+    }
+    let sampler = Sampler::start(options)?;
+    let done = ours(&profile)?;
+    let timeline = sampler.stop();
+    let run = Run {
+        wall: done.phase.wall,
+        user: done.phase.cpu.saturating_sub(done.phase.system),
+        system: done.phase.system,
+        peak_memory: done.phase.peak_memory,
+        rows: done.rows,
+        bytes: Some(done.bytes),
+        checksum: done.checksum,
+    };
+    Ok((run, Seen { phases: profile.phases(), timeline }))
 }

@@ -1,9 +1,8 @@
 //! `sawmill bench footer`: files opened, their footers read and decoded, one file after the other.
 
 use clap::Args;
-use sawmill_profile::{Case, Profile};
 
-use crate::bench::case::{Done, Measurement};
+use crate::bench::case::{Done, Folders, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
 use crate::error::{Error, Exit};
 use crate::footer::{self, FooterArgs};
@@ -16,7 +15,9 @@ Examples:
   sawmill bench footer wide.parquet --column 'a.*' --tail-hint 4096,65536,1048576
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips'
 
-The files are decoded one after the other; nothing is printed of them, so no view can be asked for.")]
+The files are decoded one after the other; nothing is printed of them, so no view can be asked for.
+Another program can tell its work in the last line of its output, to be compared with ours:
+  {\"checksum\": \"2 files, 2000 rows, 2 row groups\"}")]
 pub(crate) struct FooterBench {
     #[command(flatten)]
     job: FooterArgs,
@@ -24,21 +25,26 @@ pub(crate) struct FooterBench {
     pub plan: PlanArgs,
 }
 
-pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Case, Error> {
+pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
     let (files, options) = args.job.without_views()?;
-    measurement.case(&[], || {
-        let profile = Profile::new();
+    let folder = files.iter().take(1).filter_map(|file| file.parent());
+    let folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder.into() });
+    measurement.case(Folders(folder.collect()), |profile| {
         let phase = profile.phase("footers");
+        let attached = phase.attach("main");
         let (mut rows, mut row_groups) = (0i64, 0);
         for file in &files {
             if measurement.cancel.load(std::sync::atomic::Ordering::Relaxed) {
                 return Err(Error::new(Exit::Interrupted, "interrupted", file.display().to_string(), ""));
             }
+            let span = sawmill_profile::span("open, read and decode");
             let (summary, _) = footer::decode(file, &options)?;
             rows = rows.saturating_add(summary.rows);
             row_groups += summary.row_groups;
+            span.add_bytes(summary.footer_bytes as u64);
             phase.add_bytes(summary.footer_bytes as u64);
         }
+        drop(attached);
         let phase = phase.finish();
         // No rows are read, so there is no rate of them: they only show that the work was the same.
         let checksum = format!("{} files, {rows} rows, {row_groups} row groups", files.len());

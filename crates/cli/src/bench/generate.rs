@@ -1,17 +1,20 @@
 //! `sawmill bench gen`: whole generations, into a directory that is gone after each run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sawmill_generator::Output;
-use sawmill_profile::{Case, Profile};
+use sawmill_profile::Run;
 use tempfile::TempDir;
 
-use crate::bench::case::{Done, Measurement};
+use crate::bench::against::Told;
+use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::plan::PlanArgs;
 use crate::console::Console;
 use crate::error::Error;
+use crate::footer;
 use crate::r#gen::{self, GenArgs};
+use crate::inputs;
 
 /// Measure the generation of a dataset.
 #[derive(Args, Debug)]
@@ -19,10 +22,12 @@ use crate::r#gen::{self, GenArgs};
 Examples:
   sawmill bench gen contacts --rows 10M --out /dev/null
   sawmill bench gen contacts --rows 1M --threads 1,2 --html threads.html
-  sawmill bench gen contacts --rows 1M --against 'my-generator --rows 1000000'
+  sawmill bench gen contacts --rows 1M --against \"sh -c 'my-generator --rows 1000000 --out $SAWMILL_BENCH_OUT'\"
 
 Each run writes into a new directory, which is removed after it: a temporary one or, where --out names
-one, inside of that. A device like /dev/null is written to as it is.")]
+one, inside of that. A device like /dev/null is written to as it is. Another program finds such a
+directory in SAWMILL_BENCH_OUT: rows of the Parquet files that it leaves there are counted and must be
+as many as ours. Or it tells them in the last line of its output: {\"rows\": 1000000}.")]
 pub(crate) struct GenBench {
     #[command(flatten)]
     job: GenArgs,
@@ -30,7 +35,7 @@ pub(crate) struct GenBench {
     pub plan: PlanArgs,
 }
 
-pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Case, Error> {
+pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
     if args.job.prints() {
         return Err(Error::usage("nothing is generated", "--print", "leave it out"));
     }
@@ -40,18 +45,75 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     if asked == Output::Stdout {
         return Err(Error::usage("standard output has the results", "--out -", "give /dev/null"));
     }
-    measurement.case(&[], || {
+    let room = Room { parent: parent_of(&asked, out), directory: None };
+    measurement.case(room, |profile| {
         let directory = Temporary::beside(&asked, out)?;
         let output = directory.output(&asked);
         let job = args.job.job(&plan, &output);
         // The table of the end has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
-        let (files, phase) = r#gen::generate(&job, &Profile::new(), quiet, cancel)?;
+        let (files, phase) = r#gen::generate(&job, profile, quiet, cancel)?;
         directory.close()?;
         let rows = files.iter().map(|file| file.rows).sum();
         let bytes = files.iter().map(|file| file.bytes).sum();
         Ok(Done { phase, rows: Some(rows), bytes, checksum: None })
     })
+}
+
+/// Where new directories are made: where the output is asked for, or among the temporary files.
+fn parent_of(asked: &Output, out: &Path) -> PathBuf {
+    let here = Path::new(".");
+    match asked {
+        _ if out == here => std::env::temp_dir(),
+        Output::Device(_) | Output::Stdout => std::env::temp_dir(),
+        Output::File(path) => {
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(here).to_owned()
+        }
+        Output::Directory(path) => path.to_owned(),
+    }
+}
+
+/// Where another program puts its files.
+struct Room {
+    parent: PathBuf,
+    directory: Option<Temporary>,
+}
+
+impl Surroundings for Room {
+    fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+        let directory = Temporary::inside(&self.parent)?;
+        let path = directory.0.as_ref().map(|directory| directory.path().display().to_string());
+        self.directory = Some(directory);
+        Ok(vec![("SAWMILL_BENCH_OUT", path.unwrap_or_default())])
+    }
+
+    fn after(&mut self, _: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
+        let Some(directory) = self.directory.take() else { return Ok(()) };
+        let path = directory.0.as_ref().map_or(Path::new(""), TempDir::path).to_owned();
+        if !empty(&path) {
+            let (mut rows, mut bytes) = (0i64, 0);
+            for file in inputs::parquet_files(&[path])? {
+                rows = rows.saturating_add(footer::summarise(&file)?.rows);
+                bytes += file.metadata().map_or(0, |file| file.len());
+            }
+            // What is in the files counts, whatever the program says.
+            run.rows = u64::try_from(rows).ok();
+            run.bytes = told.bytes.or(Some(bytes));
+        }
+        directory.close()
+    }
+
+    fn abandon(&mut self) {
+        self.directory = None;
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        vec![self.parent.clone()]
+    }
+}
+
+fn empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
 /// Where the files of one run are.
@@ -60,16 +122,13 @@ struct Temporary(Option<TempDir>);
 impl Temporary {
     /// A new directory inside of the one that is asked for; none for a device.
     fn beside(asked: &Output, out: &Path) -> Result<Self, Error> {
-        let here = Path::new(".");
-        let parent = match asked {
-            Output::Device(_) | Output::Stdout => return Ok(Temporary(None)),
-            Output::File(path) => {
-                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(here)
-            }
-            Output::Directory(path) => path,
-        };
-        let temporary = std::env::temp_dir();
-        let parent = if out == here { &temporary } else { parent };
+        match asked {
+            Output::Device(_) | Output::Stdout => Ok(Temporary(None)),
+            _ => Self::inside(&parent_of(asked, out)),
+        }
+    }
+
+    fn inside(parent: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| {
             let place = parent.display().to_string();
             Error::failure(format!("making a directory failed: {error}"), place, "name another with --out")

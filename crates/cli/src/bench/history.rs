@@ -15,7 +15,7 @@ Examples:
   sawmill bench report a.json --html a.html
   sawmill bench report monday.json tuesday.json --html history.html")]
 pub(crate) struct ReportArgs {
-    /// Files that --results wrote; the last one is shown in detail.
+    /// Files that --json wrote; the last one is shown in detail.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The page.

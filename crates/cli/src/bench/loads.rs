@@ -1,19 +1,25 @@
 //! `sawmill bench load`: whole loads, each into a table of its own that is dropped after it.
 
-use std::path::PathBuf;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
-use clap::Args;
-use sawmill_loader::{LoadOptions, ParquetFiles, TableName};
+use clap::{Args, ValueEnum};
+use sawmill_loader::{
+    Control, LoadOptions, Mode, ParquetFiles, Postgres, Source, TableKind, TableName, verify,
+};
 use sawmill_localpg::LocalPg;
-use sawmill_profile::{Case, Profile};
+use sawmill_profile::{Profile, Run, Target};
 
-use crate::bench::case::{Done, Measurement};
+use crate::bench::against::Told;
+use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::plan::PlanArgs;
 use crate::console::Console;
 use crate::demo;
 use crate::error::Error;
 use crate::inputs;
 use crate::load::load_files;
+use crate::phases;
 use crate::target::{self, EffortArgs};
 
 /// Measure loading Parquet files into a table.
@@ -22,11 +28,19 @@ use crate::target::{self, EffortArgs};
 Examples:
   sawmill bench load /data/trips --degree 1,2,4
   sawmill bench load /data/trips --to postgres://me@localhost/db --table scratch.trips --runs 10
-  sawmill bench load trips.parquet --against \"sh -c 'my-loader trips.parquet $SAWMILL_BENCH_URL'\"
+  sawmill bench load trips.parquet --batch-rows 1024..16384*2 --degree 1,2
+  sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
+  sawmill bench load trips.parquet --against \"sh -c 'my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE'\"
 
-Each run makes a table, NAME with numbers behind it, and drops it. Without --to a private PostgreSQL is
-started for all runs, with fsync off. Other programs find the server's address in SAWMILL_BENCH_URL;
-what they load they have to remove.")]
+Each run makes a table, NAME with numbers behind it, and drops it. With --table logged or unlogged, or
+with --pk, the table is made empty before the time starts and rows are appended. Without --to a private
+PostgreSQL is started for all runs, with fsync off.
+
+Another program finds the server's address in SAWMILL_BENCH_URL (and SAWMILL_BENCH_HOST, _PORT, _USER,
+_DATABASE of a private server) and in SAWMILL_BENCH_TABLE the name of an empty table to append to, which is
+dropped afterwards. Its rows are counted, and of each program's first run the content is compared with the
+files; what differs is an error. One that loads elsewhere tells its rows in the last line of its output:
+{\"rows\": 1000000}.")]
 pub(crate) struct LoadBench {
     /// Parquet files, or directories that are searched for them.
     #[arg(required = true)]
@@ -34,9 +48,19 @@ pub(crate) struct LoadBench {
     /// Load into this server instead of starting one.
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// What the tables' names begin with: NAME or SCHEMA.NAME.
-    #[arg(long, default_value = "sawmill_bench")]
+    /// The kind of the table, logged or unlogged; or what the tables' names begin with: NAME or
+    /// SCHEMA.NAME.
+    #[arg(long, default_value = DEFAULT_NAME)]
     table: String,
+    /// Whether the table has a primary key.
+    #[arg(long, value_enum)]
+    pk: Option<PrimaryKey>,
+    /// The columns of the primary key; the first column of the files by default.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    key: Vec<String>,
+    /// Rows of a decoded batch.
+    #[arg(long, value_parser = phases::count)]
+    batch_rows: Option<u64>,
     #[command(flatten)]
     effort: EffortArgs,
     /// Compare what is in the table with what is in the files, as part of each run.
@@ -44,6 +68,57 @@ pub(crate) struct LoadBench {
     verify: bool,
     #[command(flatten)]
     pub plan: PlanArgs,
+}
+
+/// What the tables' names begin with.
+const DEFAULT_NAME: &str = "sawmill_bench";
+
+/// Whether the table has a primary key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PrimaryKey {
+    /// Rows are entered into its index while they are loaded.
+    Yes,
+    /// None.
+    No,
+}
+
+impl LoadBench {
+    /// What the tables' names begin with.
+    fn name(&self) -> Result<TableName, Error> {
+        let is_kind = ["logged", "unlogged"].contains(&self.table.as_str());
+        Ok(if is_kind { DEFAULT_NAME } else { &self.table }.parse()?)
+    }
+
+    /// The kind of the tables, where one is asked for.
+    fn kind(&self, source: &ParquetFiles) -> Result<Option<TableKind>, Error> {
+        let kinds = ["logged", "unlogged"];
+        if self.pk != Some(PrimaryKey::Yes) && !self.key.is_empty() && self.pk.is_none() {
+            return Err(Error::usage("a key of a table without one", "--key", "give --pk yes"));
+        }
+        if self.pk.is_none() && !kinds.contains(&self.table.as_str()) {
+            return Ok(None);
+        }
+        let first = || source.schema().fields().first().map(|field| field.name().clone());
+        let primary_key = match self.pk {
+            Some(PrimaryKey::Yes) if self.key.is_empty() => first().into_iter().collect(),
+            Some(PrimaryKey::Yes) => self.key.clone(),
+            _ => Vec::new(),
+        };
+        Ok(Some(TableKind { unlogged: self.table == "unlogged", primary_key }))
+    }
+
+    fn options(&self) -> Result<LoadOptions, Error> {
+        const BATCH_ROWS: std::ops::RangeInclusive<u64> = 1..=1 << 20;
+        let mut options = LoadOptions { verify: self.verify, ..self.effort.options()? };
+        if let Some(rows) = self.batch_rows {
+            if !BATCH_ROWS.contains(&rows) {
+                let advice = format!("give 1 to {}", BATCH_ROWS.end());
+                return Err(Error::usage(format!("batches of {rows} rows"), "--batch-rows", advice));
+            }
+            options.batch_rows = rows as usize;
+        }
+        Ok(options)
+    }
 }
 
 /// A server that is there for one benchmark.
@@ -56,7 +131,7 @@ impl Server {
     /// Starts one where the arguments name none.
     pub(crate) fn start(args: &LoadBench, console: Console) -> Result<Option<Self>, Error> {
         // A wrong name is told before anything is started.
-        let _: TableName = args.table.parse()?;
+        args.name()?;
         if args.to.is_some() {
             return Ok(None);
         }
@@ -73,22 +148,42 @@ pub(crate) fn measure(
     args: &LoadBench,
     server: Option<&Server>,
     measurement: &Measurement<'_>,
-) -> Result<Case, Error> {
-    let source = ParquetFiles::open(&inputs::parquet_files(&args.files)?)?;
-    let options = LoadOptions { verify: args.verify, ..args.effort.options()? };
+) -> Result<Measured, Error> {
+    let files = inputs::parquet_files(&args.files)?;
+    let source = ParquetFiles::open(&files)?;
+    let options = args.options()?;
+    let kind = args.kind(&source)?;
     let url = match (&args.to, server) {
         (Some(url), _) => url.clone(),
         (None, Some(server)) => server.local.url(),
         (None, None) => return Err(Error::usage("no server", "--to", "give its address")),
     };
-    let table: TableName = args.table.parse()?;
-    let mut number = 0;
-    measurement.case(&[("SAWMILL_BENCH_URL", url.clone())], || {
-        number += 1;
-        let target = target::postgres(&url, &numbered(&table, number))?;
+    let number = Cell::new(0);
+    let table = args.name()?;
+    let next = || {
+        number.set(number.get() + 1);
+        target::postgres(&url, &numbered(&table, number.get()))
+    };
+    let room = Room {
+        url: &url,
+        server,
+        next: &next,
+        source: &source,
+        options: &options,
+        kind: kind.clone().unwrap_or_default(),
+        cancel: measurement.cancel,
+        made: None,
+        compared: Vec::new(),
+        folder: files.first().and_then(|file| file.parent()),
+    };
+    let mut measured = measurement.case(room, |profile| {
+        let mut target = next()?;
+        if let Some(kind) = &kind {
+            make_empty(&target, &source, kind, measurement.cancel)?;
+            target = target.mode(Mode::Append);
+        }
         let quiet = Console { verbose: 0, ..measurement.console };
-        let profile = Profile::new();
-        let loaded = load_files(&source, &target, &options, &profile, quiet, measurement.cancel);
+        let loaded = load_files(&source, &target, &options, profile, quiet, measurement.cancel);
         match loaded {
             Ok((report, phase)) => {
                 demo::remove(&target, true)?;
@@ -101,7 +196,8 @@ pub(crate) fn measure(
             }
             Err(error) => {
                 // Nothing was made where the table was there before or the server was never reached.
-                if let Some(made) = error.made_table()
+                let made = if kind.is_some() { Some(true) } else { error.made_table() };
+                if let Some(made) = made
                     && let Err(left) = demo::remove(&target, made)
                 {
                     measurement.console.step(&format!("warning: {left}"));
@@ -109,7 +205,107 @@ pub(crate) fn measure(
                 Err(error)
             }
         }
-    })
+    })?;
+    if server.is_none() {
+        let version = quietly(|control| Ok(next()?.server_version(control)?))?;
+        measured.versions.insert("PostgreSQL".to_owned(), version);
+    }
+    Ok(measured)
+}
+
+/// Does `work` apart from what is measured.
+fn quietly<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    let (profile, proceed) = (Profile::new(), AtomicBool::new(false));
+    let phase = profile.phase("around");
+    work(&Control::new(&proceed, &phase))
+}
+
+fn make_empty(
+    target: &Postgres,
+    source: &ParquetFiles,
+    kind: &TableKind,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let profile = Profile::new();
+    let phase = profile.phase("create");
+    Ok(target.create_empty(source, kind, &Control::new(cancel, &phase))?)
+}
+
+/// The server, and a table on it for each run of another program.
+struct Room<'a> {
+    url: &'a str,
+    server: Option<&'a Server>,
+    next: &'a dyn Fn() -> Result<Postgres, Error>,
+    source: &'a ParquetFiles,
+    options: &'a LoadOptions,
+    kind: TableKind,
+    cancel: &'a AtomicBool,
+    made: Option<Postgres>,
+    /// Sides whose content was compared.
+    compared: Vec<String>,
+    folder: Option<&'a Path>,
+}
+
+impl Surroundings for Room<'_> {
+    fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+        let target = (self.next)()?;
+        make_empty(&target, self.source, &self.kind, self.cancel)?;
+        let mut environment = vec![
+            ("SAWMILL_BENCH_URL", self.url.to_owned()),
+            ("SAWMILL_BENCH_TABLE", target.table().to_string()),
+        ];
+        self.made = Some(target);
+        if let Some(server) = self.server {
+            environment.push(("SAWMILL_BENCH_HOST", server.local.socket_dir().display().to_string()));
+            environment.push(("SAWMILL_BENCH_PORT", server.local.port().to_string()));
+        }
+        Ok(environment)
+    }
+
+    fn after(&mut self, side: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
+        let Some(target) = self.made.take() else { return Ok(()) };
+        let looked = self.look(&target, side, run, told);
+        demo::remove(&target, true)?;
+        looked
+    }
+
+    fn abandon(&mut self) {
+        if let Some(target) = self.made.take() {
+            // The failure of the program is what is told.
+            let _ = demo::remove(&target, true);
+        }
+    }
+
+    fn watched(&self) -> Vec<(&'static str, Target)> {
+        let listener = || self.url.parse::<sawmill_loader::Server>().ok()?.local_listener();
+        let server = self.server.map(|server| Target::Pid(server.local.pid())).or_else(listener);
+        server.map(|server| ("PostgreSQL", server)).into_iter().collect()
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let here = |folder: &Path| if folder.as_os_str().is_empty() { ".".into() } else { folder.to_owned() };
+        let data = self.server.map(|server| server.local.data_dir().to_owned());
+        self.folder.map(here).into_iter().chain(data).collect()
+    }
+}
+
+impl Room<'_> {
+    /// What the other program left in its table.
+    fn look(&mut self, target: &Postgres, side: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
+        let rows = quietly(|control| Ok(target.count_rows(control)?))?;
+        if rows.unwrap_or(0) == 0 && told.rows.is_some() {
+            // It loaded elsewhere, and says how much.
+            return Ok(());
+        }
+        run.rows = Some(rows.unwrap_or(0));
+        let planned: u64 = self.source.files().iter().map(|file| file.rows).sum();
+        if run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
+            let verification = quietly(|control| Ok(verify(self.source, target, self.options, control)?))?;
+            run.checksum = Some(verification.target.content_sum.to_string());
+            self.compared.push(side.to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// The name of the nth table, which no other process of this machine uses.

@@ -2,21 +2,27 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::path::Path;
 
 use sawmill_profile::{
-    Case, CommandLine, Method, ResultFile, results_table, sweep_tables, write_html_report,
+    Case, CommandLine, Commit, Filesystem, FoldedStacks, Method, ResultFile, parse_count, results_table,
+    sweep_tables, write_html_report,
 };
 
+use crate::bench::case::Measured;
 use crate::bench::plan::PlanArgs;
 use crate::bench::saved;
 use crate::console::Console;
 use crate::error::{Error, Exit};
+use crate::flame;
 
 /// Results as they come together.
 pub(crate) struct Outcome<'a> {
     plan: &'a PlanArgs,
     baseline: Option<ResultFile>,
     file: ResultFile,
+    /// Of all cases together.
+    stacks: FoldedStacks,
 }
 
 impl<'a> Outcome<'a> {
@@ -29,15 +35,33 @@ impl<'a> Outcome<'a> {
         if let Some(name) = &plan.save {
             saved::check(name)?;
         }
+        if let Some(path) = &plan.results {
+            flame::may_replace(path, b'{', &format!("--json {}", path.display()))?;
+        }
+        if let Some(path) = &plan.html {
+            flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
+        }
         let baseline = plan.baseline.as_deref().map(saved::read).transpose()?;
         let mut file = ResultFile::new("", &command_text(std::env::args_os()));
         file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Ok(Outcome { plan, baseline, file })
+        // The folder of the code that this was built from, as long as it is there.
+        file.commit = Commit::of(Path::new(env!("CARGO_MANIFEST_DIR")));
+        Ok(Outcome { plan, baseline, file, stacks: FoldedStacks::default() })
     }
 
     /// Adds a case, compared with that of the baseline.
-    pub(crate) fn add(&mut self, mut case: Case) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Error> {
+        let Measured { mut case, versions, folders } = measured;
+        self.file.versions.extend(versions);
+        for filesystem in folders.iter().filter_map(|folder| Filesystem::of(folder)) {
+            if !self.file.filesystems.contains(&filesystem) {
+                self.file.filesystems.push(filesystem);
+            }
+        }
+        if let Some(stacks) = case.sides.first().and_then(|side| side.folded_stacks.as_deref()) {
+            self.stacks.merge(&FoldedStacks::parse(stacks)?);
+        }
         if let Some(baseline) = &self.baseline {
             same_work(&case, baseline)?;
             case.compare_with_baseline(baseline)?;
@@ -52,7 +76,10 @@ impl<'a> Outcome<'a> {
     }
 
     /// Writes and prints the results, and gives the verdict.
-    pub(crate) fn tell(self, console: Console) -> Result<(), Error> {
+    pub(crate) fn tell(self, flamegraph: Option<&Path>, console: Console) -> Result<(), Error> {
+        if let Some(path) = flamegraph {
+            flame::write(path, &self.stacks, console)?;
+        }
         if let Some(path) = &self.plan.results {
             self.file.write(path)?;
         }
@@ -137,8 +164,25 @@ fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
 /// The table of all runs, and one for each parameter that has more than one value.
 fn text(file: &ResultFile) -> String {
     let mut text = results_table(file).to_string();
+    let findings = file.cases.iter().filter_map(|case| {
+        let found = case.sides.first()?.bottleneck.as_ref()?;
+        Some(format!("{}: {found}\n", case.title()))
+    });
+    let findings: String = findings.collect();
+    if !findings.is_empty() {
+        text += &format!("\n{findings}");
+    }
     let parameters = file.cases.first().map(|case| case.parameters.keys()).into_iter().flatten();
-    for parameter in parameters {
+    let parameters: Vec<&String> = parameters.collect();
+    // Of a number tables of its values say how it scales; of names (the kinds of a table) only where no
+    // number is swept: their tables are told apart by the names then.
+    let is_number = |name: &str| {
+        file.cases
+            .iter()
+            .all(|case| case.parameters.get(name).is_some_and(|value| parse_count(value).is_ok()))
+    };
+    let numbers = parameters.iter().any(|name| is_number(name));
+    for parameter in parameters.into_iter().filter(|name| !numbers || is_number(name)) {
         for (title, table) in sweep_tables(&file.cases, parameter) {
             // Writing to a String does not fail.
             let _ = write!(text, "\n{title}\n{table}");

@@ -16,13 +16,15 @@ pub(crate) struct PlanArgs {
     #[arg(long, default_value_t = 1)]
     warmup: u32,
     /// Another program to compare with, as one text; it runs as a whole process after each run of
-    /// ours. There is no shell: write sh -c '...' for one. May be given more than once.
+    /// ours. There is no shell: write sh -c '...' for one. NAME=COMMAND names the side. May be given
+    /// more than once.
     #[arg(long, value_name = "COMMAND")]
     pub against: Vec<String>,
-    /// Write the results, with all raw samples, as JSON into this file.
+    /// Write the results, with all raw samples, as JSON into this file; --json FILE does the same. Of
+    /// --json without a file the results go to standard output.
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
-    /// Draw the results as a page that needs no network.
+    /// Draw the results as a page that needs no network, with a flame graph of one more run.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Keep the results under this name, for --baseline.

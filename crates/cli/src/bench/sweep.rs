@@ -22,10 +22,24 @@ pub(crate) struct Point {
 
 /// The options that can be swept, of each sub-command.
 const SWEPT: [(&str, &[&str]); 3] = [
-    ("gen", &["--threads", "--files", "--row-group-rows"]),
+    (
+        "gen",
+        &[
+            "--threads",
+            "--writers",
+            "--files",
+            "--row-group-rows",
+            "--page-rows",
+            "--page-size",
+            "--compression",
+        ],
+    ),
     ("footer", &["--tail-hint"]),
-    ("load", &["--degree", "--unit-rows"]),
+    ("load", &["--degree", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk"]),
 ];
+
+/// Those whose values are words.
+const WORDS: [&str; 3] = ["--table", "--pk", "--compression"];
 
 /// Points that a command line may have, and values that a sweep may have.
 const MOST: usize = 1000;
@@ -35,7 +49,7 @@ const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 
 /// The points of a command line, in the order of the values, the last option's fastest. What sweeps
 /// nothing, or is no benchmark, is one point.
 pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>, Error> {
-    let words: Vec<OsString> = words.into_iter().collect();
+    let words = with_json_files(words.into_iter().collect());
     let options = options_of(&words);
     let mut points = vec![Point { parameters: Parameters::new(), words: Vec::new() }];
     let mut option: Option<&str> = None;
@@ -53,6 +67,7 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
             (_, None) => (None, ""),
         };
         let values = match swept {
+            Some((name, _)) if WORDS.contains(&name) => words_of(value, name)?,
             Some((name, _)) if is_sweep(value) => values(value, name)?,
             _ => Vec::new(),
         };
@@ -89,6 +104,50 @@ fn options_of(words: &[OsString]) -> &'static [&'static str] {
     let name = names.next();
     let found = SWEPT.iter().find(|(sub, _)| name.is_some_and(|name| name == sub));
     found.map_or(&[], |(_, options)| options)
+}
+
+/// In a benchmark `--json FILE` is `--results FILE`. Elsewhere, before `bench`, with nothing or with another
+/// option behind it, `--json` is the flag of all sub-commands: results on standard output.
+fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
+    if options_of(&words).is_empty() {
+        return words;
+    }
+    let bench = words.iter().position(|word| word == "bench").unwrap_or(words.len());
+    let mut written: Vec<OsString> = Vec::with_capacity(words.len());
+    let mut words = words.into_iter().enumerate().peekable();
+    while let Some((at, word)) = words.next() {
+        let text = word.to_str().unwrap_or_default();
+        let is_file = |next: &(usize, OsString)| !next.1.as_encoded_bytes().starts_with(b"-");
+        if at > bench && text == "--json" && words.peek().is_some_and(is_file) {
+            written.push("--results".into());
+        } else if at > bench && text == "--json" {
+            // `-` is standard output, which the flag alone means already.
+            words.next_if(|(_, next)| next == "-");
+            written.push(word);
+        } else if let Some(file) = text.strip_prefix("--json=").filter(|_| at > bench) {
+            written.push(format!("--results={file}").into());
+        } else {
+            written.push(word);
+        }
+    }
+    written
+}
+
+/// The values of a list of words; of a single one, none.
+fn words_of(text: &str, option: &str) -> Result<Vec<String>, Error> {
+    // A name of a table may hold commas between double quotes.
+    if !text.contains(',') || text.contains('"') {
+        return Ok(Vec::new());
+    }
+    let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
+    let wrong = |what: String| Error::usage(what, format!("{option} {text}"), "give a list like a,b");
+    if words.iter().any(String::is_empty) {
+        return Err(wrong("a list with nothing between two commas".to_owned()));
+    }
+    match (1..words.len()).find(|place| words[..*place].contains(&words[*place])) {
+        Some(place) => Err(wrong(format!("{} stands there twice", words[place]))),
+        None => Ok(words),
+    }
 }
 
 fn is_sweep(value: &str) -> bool {
@@ -176,6 +235,32 @@ mod tests {
         assert_eq!(lines(line), expected);
         let parameters = &of(line).unwrap()[1].parameters;
         assert_eq!(format!("{parameters:?}"), r#"{"files": "4", "threads": "1"}"#);
+    }
+
+    #[test]
+    fn kinds_of_tables_are_swept_by_their_names() {
+        let found = of("sawmill bench load a --table logged,unlogged --pk=yes,no --degree 1").unwrap();
+        assert_eq!(found.len(), 4);
+        assert_eq!(format!("{:?}", found[3].parameters), r#"{"pk": "no", "table": "unlogged"}"#);
+        assert!(of("sawmill bench load a --table s.t").unwrap()[0].parameters.is_empty());
+        assert!(of("sawmill bench load a --pk yes,").is_err());
+        assert!(of("sawmill bench load a --pk yes,yes").is_err());
+    }
+
+    #[test]
+    fn json_with_a_file_is_a_file_of_results_in_a_benchmark_only() {
+        for (line, meant) in [
+            ("sawmill bench gen c --json a.json", "sawmill bench gen c --results a.json"),
+            ("sawmill bench gen --json=a.json c", "sawmill bench gen --results=a.json c"),
+            ("sawmill bench gen c --json", "sawmill bench gen c --json"),
+            ("sawmill bench gen c --json -", "sawmill bench gen c --json"),
+            ("sawmill bench gen c --json --runs 3", "sawmill bench gen c --json --runs 3"),
+            ("sawmill --json bench gen c", "sawmill --json bench gen c"),
+            ("sawmill footer --json a.parquet", "sawmill footer --json a.parquet"),
+            ("sawmill bench report --json a.json", "sawmill bench report --json a.json"),
+        ] {
+            assert_eq!(lines(line), [meant]);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_generator::{Dataset, Layout, Output, WrittenFile};
+use sawmill_generator::{Dataset, Existing, Layout, Output, WrittenFile};
 use sawmill_profile::Profile;
 use serde::Serialize;
 
@@ -101,12 +101,11 @@ pub(crate) fn run(args: &BenchFilesArgs, console: Console, cancel: &AtomicBool) 
             let dataset = Dataset::from_toml(&spec(kind, columns))?;
             let output = Output::from_path(&args.dir.join(format!("{kind}-{columns}.parquet")));
             let job = GenJob {
-                dataset: &dataset,
-                layout: &layout,
-                output: &output,
                 seed: args.seed,
                 // A row group at a time: that is what bounds memory.
                 threads: Some(NonZeroUsize::MIN),
+                existing: Existing::Replace,
+                ..GenJob::new(&dataset, &layout, &output)
             };
             let (files, _) = generate(&job, &profile, console, cancel)?;
             made.files.extend(files);

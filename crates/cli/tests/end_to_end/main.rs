@@ -1,7 +1,10 @@
 //! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
 
 mod bench;
+mod bench_inside;
+mod bench_work;
 mod demo;
+mod flamegraph;
 mod footer;
 mod r#gen;
 mod gen_layouts;

@@ -5,9 +5,9 @@
 //! not granted cannot hold the load. On the way out the server is asked to cancel what it is at.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
+use sawmill_profile::WireCounters;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
@@ -15,7 +15,7 @@ use tokio_postgres::{CancelToken, Client, NoTls, Row};
 
 use super::server::{Endpoint, Server};
 use super::server_error::{from_server, unreachable};
-use super::socket::{Socket, Traffic};
+use super::socket::Socket;
 use crate::control::{Control, LOOK};
 use crate::error::{Error, Kind, Result};
 
@@ -46,7 +46,7 @@ impl Connection {
                 None => endpoint.to_string(),
             };
             let connecting = async {
-                let socket = Socket::connect(endpoint, Arc::<Traffic>::default())
+                let socket = Socket::connect(endpoint, control.phase().wire().clone())
                     .await
                     .map_err(|error| unreachable(error, place.clone()))?;
                 server.config.connect_raw(socket, NoTls).await.map_err(|error| from_server(&error, &place))
@@ -127,7 +127,7 @@ impl Connection {
 
     fn ask_to_cancel(&self, runtime: &Runtime) {
         let asking = async {
-            let socket = Socket::connect(&self.endpoint, Arc::default()).await.ok()?;
+            let socket = Socket::connect(&self.endpoint, WireCounters::default()).await.ok()?;
             self.cancel.cancel_query_raw(socket, NoTls).await.ok()
         };
         // If this fails the connection is closed anyway, and the server notices when it reads or writes.

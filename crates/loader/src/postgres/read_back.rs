@@ -95,6 +95,8 @@ impl ReadBack<'_> {
             let readers: Vec<_> = (0..degree)
                 .map(|_| {
                     scope.spawn(|| {
+                        sawmill_profile::name_thread("reader");
+                        let _attached = control.phase().attach("reader");
                         self.read_ranges(&snapshot, &ranges, &control)
                             .inspect_err(|_| stop.store(true, Relaxed))
                     })
@@ -182,6 +184,7 @@ pub(crate) fn encode_source(
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
     let encode = || -> Result<Sums> {
+        sawmill_profile::name_thread("encoder");
         let mut reader = source.reader(options.batch_rows);
         let mut encoder = CopyEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
         let mut tuples = Tuples::new(columns.len(), each_column);

@@ -68,6 +68,17 @@ impl FromStr for Server {
 }
 
 impl Server {
+    /// Where a server on this host listens: its TCP port or its Unix socket; `None` for one elsewhere.
+    pub fn local_listener(&self) -> Option<sawmill_profile::Target> {
+        self.endpoints.iter().find_map(|endpoint| match endpoint {
+            Endpoint::Tcp { host, port } => {
+                let local = ["localhost", "127.0.0.1", "::1"].contains(&host.as_str());
+                local.then_some(sawmill_profile::Target::TcpPort(*port))
+            }
+            Endpoint::Unix(path) => Some(sawmill_profile::Target::UnixSocket(path.clone())),
+        })
+    }
+
     fn with_environment(address: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let advice = "give postgres://user@host:port/database or host=... port=... dbname=... user=...";
         let refused = |what: String| Error::new(Kind::Config, what).advise(advice);

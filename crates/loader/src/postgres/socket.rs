@@ -2,26 +2,18 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
+use sawmill_profile::WireCounters;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 
 use super::server::Endpoint;
 
-/// Bytes that went over a connection, protocol and all.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub sent: AtomicU64,
-    pub received: AtomicU64,
-}
-
 /// A connected stream.
 pub(crate) struct Socket {
     stream: Stream,
-    traffic: Arc<Traffic>,
+    wire: WireCounters,
 }
 
 enum Stream {
@@ -31,8 +23,9 @@ enum Stream {
 }
 
 impl Socket {
-    /// Connects; a name with several addresses is tried address by address.
-    pub(crate) async fn connect(endpoint: &Endpoint, traffic: Arc<Traffic>) -> io::Result<Self> {
+    /// Connects; a name with several addresses is tried address by address. Its bytes, protocol and all, are
+    /// counted on `wire`.
+    pub(crate) async fn connect(endpoint: &Endpoint, wire: WireCounters) -> io::Result<Self> {
         let stream = match endpoint {
             Endpoint::Tcp { host, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -55,7 +48,7 @@ impl Socket {
             #[cfg(not(unix))]
             Endpoint::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        Ok(Self { stream, traffic })
+        Ok(Self { stream, wire })
     }
 }
 
@@ -71,7 +64,7 @@ impl AsyncRead for Socket {
             #[cfg(unix)]
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
         };
-        self.traffic.received.fetch_add((buf.filled().len() - before) as u64, Relaxed);
+        self.wire.add_received((buf.filled().len() - before) as u64);
         read
     }
 }
@@ -84,7 +77,7 @@ impl AsyncWrite for Socket {
             Stream::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
         };
         if let Poll::Ready(Ok(bytes)) = written {
-            self.traffic.sent.fetch_add(bytes as u64, Relaxed);
+            self.wire.add_sent(bytes as u64);
         }
         written
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
+use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 
@@ -51,13 +52,25 @@ impl UnitWriter for CopyWriter {
         let Self { plan, connection, copy, insert } = self;
         let client = &connection.client;
         let copying = async {
+            // Spans may stand across an await: nothing else on this thread opens any.
+            let starting = wait(WaitKind::Network);
             client.batch_execute("BEGIN").await?;
             // Dropped before its end, the sink makes the server fail the COPY.
             let mut sink = Box::pin(client.copy_in::<_, Bytes>(&*copy).await?);
             sink.feed(Bytes::from_static(HEADER)).await?;
+            drop(starting);
             let tally = loop {
-                match parcels.recv().await {
-                    Some(Parcel::Rows(block)) => sink.feed(block.bytes).await?,
+                let parcel = {
+                    let _empty = wait(WaitKind::ChannelEmpty);
+                    parcels.recv().await
+                };
+                match parcel {
+                    Some(Parcel::Rows(block)) => {
+                        let sending = wait(WaitKind::Network);
+                        sending.add_rows(block.rows);
+                        sending.add_bytes(block.bytes.len() as u64);
+                        sink.feed(block.bytes).await?;
+                    }
                     Some(Parcel::End(tally)) => break tally,
                     Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
                     Some(Parcel::Unit(_)) => {
@@ -66,8 +79,11 @@ impl UnitWriter for CopyWriter {
                     None => return Ok(None),
                 }
             };
-            sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
-            let copied = sink.as_mut().finish().await?;
+            let copied = {
+                let _ending = wait(WaitKind::Network);
+                sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
+                sink.as_mut().finish().await?
+            };
             if copied != unit.rows || tally.rows != unit.rows {
                 return Err(Error::new(
                     Kind::Mismatch,
@@ -79,6 +95,7 @@ impl UnitWriter for CopyWriter {
             let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
             let (first_row, rows) = (unit.key.first_row as i64, unit.rows as i64);
             let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
+            let _committing = wait(WaitKind::Network);
             client
                 .execute(&*insert, &[&plan.load_id, &file, &row_group, &first_row, &rows, &sum, &counts])
                 .await?;

@@ -1,0 +1,45 @@
+//! Whole generations of the contacts dataset into nothing: ours, and a plain pipeline of Arrow builders
+//! and the `parquet` crate's `ArrowWriter`, each on one thread and on two. `cargo bench --bench contacts`.
+
+#[path = "contacts_pipeline.rs"]
+mod contacts_pipeline;
+#[path = "generator_run.rs"]
+mod generator_run;
+
+use std::time::Duration;
+
+use contacts_pipeline::write_part;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use generator_run::generate;
+use sawmill_generator::Dataset;
+
+/// The pipeline with a part for each thread.
+fn pipeline(rows: u64, threads: u64) -> u64 {
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|part| scope.spawn(move || write_part(std::io::sink(), part, rows / threads)))
+            .collect();
+        parts.into_iter().map(|part| part.join().unwrap()).sum()
+    })
+}
+
+fn contacts(criterion: &mut Criterion) {
+    let testing = std::env::args().any(|word| word == "--test");
+    let rows = if testing { 20_000 } else { 1_000_000 };
+    let mut group = criterion.benchmark_group("contacts");
+    group.throughput(Throughput::Elements(rows));
+    group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(3));
+    let dataset = Dataset::built_in("contacts").unwrap().unwrap();
+    for threads in [1, 2] {
+        group.bench_function(format!("sawmill/{threads}"), |bench| {
+            bench.iter(|| generate(&dataset, rows, threads));
+        });
+        group.bench_function(format!("ArrowWriter 60/{threads}"), |bench| {
+            bench.iter(|| assert_eq!(pipeline(rows, threads as u64), rows));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, contacts);
+criterion_main!(benches);

@@ -1,0 +1,163 @@
+//! Arrow batches encoded as PostgreSQL's binary COPY, type by type: by the loader and by `pgpq`.
+//! `cargo bench --bench copy`; a filter such as `-- int64` takes some.
+//!
+//! Both get the same batches and give bytes in memory. The loader sums up what it encodes (rows, content
+//! sum, values that are not null) as it does in a load; `pgpq` does not. Lists and structs are left out: the
+//! loader makes them jsonb, `pgpq` arrays and composite types. What both give for the first batch
+//! must be equal, or there is no figure.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow_schema::{Field, Schema, SchemaRef};
+use bytes::BytesMut;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use pgpq::ArrowToPostgresBinaryEncoder;
+use sawmill_loader::{BatchEncoder, Postgres, Source, SourceFile, Unit, UnitReader};
+
+/// Rows of a batch, and batches of a measurement.
+const ROWS: usize = 4096;
+const BATCHES: usize = 16;
+/// Bytes of a block.
+const BLOCK: usize = 256 * 1024;
+
+/// A source that has a schema and no rows: the batches are at hand.
+struct SchemaOnly(SchemaRef);
+
+impl Source for SchemaOnly {
+    fn schema(&self) -> &SchemaRef {
+        &self.0
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &[]
+    }
+
+    fn plan(&self, _: u64) -> Vec<Vec<Unit>> {
+        Vec::new()
+    }
+
+    fn reader(&self, _: usize) -> Box<dyn UnitReader + '_> {
+        unreachable!("there are no units to read")
+    }
+}
+
+/// Numbers without order.
+fn numbers() -> impl Iterator<Item = i64> + Clone {
+    (0..ROWS as i64).map(|row| row.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64))
+}
+
+fn columns() -> Vec<(&'static str, ArrayRef)> {
+    let some = |number: i64| (number % 10 != 0).then_some(number);
+    vec![
+        ("bool", Arc::new(BooleanArray::from_iter(numbers().map(|n| Some(n % 2 == 0))))),
+        ("int32", Arc::new(Int32Array::from_iter_values(numbers().map(|n| n as i32)))),
+        ("int64", Arc::new(Int64Array::from_iter_values(numbers()))),
+        ("int64_with_nulls", Arc::new(Int64Array::from_iter(numbers().map(some)))),
+        ("float64", Arc::new(Float64Array::from_iter_values(numbers().map(|n| n as f64 / 1e9)))),
+        (
+            "text_12",
+            Arc::new(StringArray::from_iter_values(
+                numbers().map(|n| format!("{:012x}", n >> 16 & 0xffff_ffff_ffff)),
+            )),
+        ),
+        (
+            "text_200",
+            Arc::new(StringArray::from_iter_values(numbers().map(|n| format!("{n:020}").repeat(10)))),
+        ),
+        ("date", Arc::new(Date32Array::from_iter_values(numbers().map(|n| n.rem_euclid(20_000) as i32)))),
+        (
+            "timestamp",
+            Arc::new(TimestampMicrosecondArray::from_iter_values(numbers().map(|n| n.rem_euclid(1 << 50)))),
+        ),
+    ]
+}
+
+fn ours(source: &SchemaOnly) -> Box<dyn BatchEncoder> {
+    let target = Postgres::new("postgres://me@localhost/db".parse().unwrap(), "t".parse().unwrap());
+    target.encoder(source, BLOCK).unwrap()
+}
+
+/// The rows of a batch without what stands before and after them.
+fn rows_of_ours(source: &SchemaOnly, batch: &RecordBatch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = ours(source);
+    let mut emit = |block: sawmill_loader::Block| {
+        bytes.extend_from_slice(&block.bytes);
+        Ok(())
+    };
+    encoder.encode(batch, &mut emit).unwrap();
+    encoder.end_unit(&mut emit).unwrap();
+    bytes
+}
+
+fn copy(criterion: &mut Criterion) {
+    let columns = columns();
+    let all: Vec<ArrayRef> = columns.iter().map(|(_, array)| Arc::clone(array)).collect();
+    let mut cases: Vec<(&str, Vec<ArrayRef>)> =
+        columns.into_iter().map(|(name, array)| (name, vec![array])).collect();
+    cases.push(("all_nine", all));
+    for (name, arrays) in cases {
+        let fields: Vec<Field> = arrays
+            .iter()
+            .enumerate()
+            .map(|(i, array)| Field::new(format!("c{i}"), array.data_type().clone(), array.null_count() > 0))
+            .collect();
+        let schema = Arc::new(Schema::new(fields));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).unwrap();
+        let source = SchemaOnly(Arc::clone(&schema));
+        let encoder = || ArrowToPostgresBinaryEncoder::try_new(&schema).unwrap();
+        let mut theirs = BytesMut::new();
+        let mut first = encoder();
+        first.write_header(&mut BytesMut::new()).unwrap();
+        first.write_batch(&batch, &mut theirs).unwrap();
+        assert!(rows_of_ours(&source, &batch) == theirs[..], "{name}: the two do not encode the same");
+        let mut group = criterion.benchmark_group(format!("copy/{name}"));
+        group.throughput(Throughput::Bytes((theirs.len() * BATCHES) as u64));
+        group
+            .sample_size(20)
+            .warm_up_time(Duration::from_millis(200))
+            .measurement_time(Duration::from_secs(1));
+        group.bench_function("sawmill", |bench| {
+            let mut encoder = ours(&source);
+            let mut emit = |block: sawmill_loader::Block| {
+                black_box(block);
+                Ok(())
+            };
+            bench.iter(|| {
+                for _ in 0..BATCHES {
+                    encoder.encode(black_box(&batch), &mut emit).unwrap();
+                }
+                encoder.end_unit(&mut emit).unwrap()
+            });
+        });
+        group.bench_function("pgpq", |bench| {
+            // Its buffer is used again, too.
+            let mut buffer = BytesMut::with_capacity(theirs.len() * 2);
+            bench.iter_batched_ref(
+                || {
+                    let mut encoder = encoder();
+                    encoder.write_header(&mut BytesMut::new()).unwrap();
+                    encoder
+                },
+                |encoder| {
+                    for _ in 0..BATCHES {
+                        buffer.clear();
+                        encoder.write_batch(black_box(&batch), &mut buffer).unwrap();
+                        black_box(&buffer);
+                    }
+                },
+                BatchSize::SmallInput,
+            );
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, copy);
+criterion_main!(benches);

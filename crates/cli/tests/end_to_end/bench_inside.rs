@@ -1,0 +1,113 @@
+//! What `sawmill bench` sees of its own runs: phases, bottleneck, samples over time, the kinds of tables.
+
+use serde_json::Value;
+
+use crate::bench::{GEN, bench, contacts, home, read};
+
+#[test]
+fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
+    let home = home();
+    let files = contacts(&home);
+    let args = ["load", &files, "--runs", "2", "--json", "r.json", "--html", "r.html"];
+    let table = bench(&home, &args).ok().out;
+    assert!(table.contains("load: ") && table.contains(" % of its time"), "{table}");
+    let file = read(&home.path().join("r.json"));
+    let side = &file["cases"][0]["sides"][0];
+    let names: Vec<&str> =
+        side["phases"].as_array().unwrap().iter().map(|phase| phase["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["load", "prepare", "copy", "finish"]);
+    let load = &side["phases"][0];
+    let threads: Vec<&str> =
+        load["threads"].as_array().unwrap().iter().map(|thread| thread["name"].as_str().unwrap()).collect();
+    assert!(threads.contains(&"sender 1") && threads.contains(&"encoder 1"), "{threads:?}");
+    let state = load["hardware"]["state"].as_str().unwrap();
+    assert!(["counted", "not_available"].contains(&state), "{state}");
+    assert!(side["bottleneck"]["limit"].is_string());
+    let timeline = &side["timeline"];
+    assert_eq!(timeline["watched"][0], "PostgreSQL");
+    let last = timeline["samples"].as_array().unwrap().last().unwrap();
+    assert!(last["wire_sent"].as_u64().unwrap() > 10_000, "{last}");
+    assert!(last["watched"][0]["resident"].as_u64().unwrap() > 1_000_000, "{last}");
+    assert!(file["filesystems"].as_array().unwrap().len() >= 2, "of the files and of the server's data");
+    let run = &side["runs"][0];
+    let cpu = run["user"].as_f64().unwrap() + run["system"].as_f64().unwrap();
+    assert!(cpu > 0.0 && (cpu - load["cpu"].as_f64().unwrap()).abs() < 10.0);
+    let page = std::fs::read_to_string(home.path().join("r.html")).unwrap();
+    assert!(page.contains("waited: network") || page.contains("copy"), "the waterfall");
+    assert!(page.contains("Memory") || page.contains("memory"), "memory over time");
+    if cfg!(feature = "flamegraph") {
+        assert!(page.contains("class=\"flame\""), "the flame graph stands in the page");
+    }
+}
+
+#[test]
+fn the_commit_of_the_code_is_on_record_where_there_is_one() {
+    let home = home();
+    bench(&home, &[&GEN[..], &["--runs", "1", "--json=r.json"]].concat()).ok();
+    let file = read(&home.path().join("r.json"));
+    let git = std::process::Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"])
+        .output();
+    match git.ok().filter(|output| output.status.success()) {
+        Some(output) => assert_eq!(file["commit"]["hash"], String::from_utf8(output.stdout).unwrap().trim()),
+        None => assert_eq!(file["commit"], Value::Null),
+    }
+}
+
+#[test]
+fn data_is_not_written_over_by_results() {
+    let home = home();
+    let files = contacts(&home);
+    let data = std::fs::read_dir(&files).unwrap().next().unwrap().unwrap().path().display().to_string();
+    let before = std::fs::read(&data).unwrap();
+    for option in ["--json", "--html", "--flamegraph"] {
+        let error = bench(&home, &["footer", &files, option, &data]).fails(2);
+        assert!(error.contains("in the way"), "{error}");
+    }
+    assert_eq!(std::fs::read(&data).unwrap(), before);
+}
+
+#[test]
+fn four_kinds_of_tables_over_degrees_come_out_as_four_tables() {
+    let home = home();
+    let spec = home.path().join("keyed.toml");
+    std::fs::write(
+        &spec,
+        "name = \"keyed\"\n[[fields]]\nname = \"note\"\ntype = \"int32\"\nvalues = { constant = 1 }\n\
+         [[fields]]\nname = \"id\"\ntype = \"string\"\nvalues = { unique = \"{id:08}\" }\n",
+    )
+    .unwrap();
+    let (spec, files) = (spec.display().to_string(), home.path().join("files").display().to_string());
+    crate::harness::sawmill(["gen", &spec, "--rows", "3000", "--out", &files]).ok();
+    let kinds = ["--table", "logged,unlogged", "--pk=yes,no", "--key", "id", "--degree", "1,2"];
+    let once = ["--runs", "1", "--warmup", "0", "--json", "r.json"];
+    let table = bench(&home, &[&["load", &files], &kinds[..], &once].concat()).ok().out;
+    for kind in ["pk=no table=logged", "pk=no table=unlogged", "pk=yes table=logged", "pk=yes table=unlogged"]
+    {
+        let title = format!("load {kind}\ndegree");
+        assert!(table.contains(&title), "{title}: {table}");
+    }
+    assert_eq!(table.matches("speed-up").count(), 4, "{table}");
+    assert_eq!(read(&home.path().join("r.json"))["cases"].as_array().unwrap().len(), 8);
+    // The default key is the first column, whose values here are all the same.
+    let error = bench(&home, &["load", &files, "--pk", "yes", "--runs", "1"]).fails(1);
+    assert!(error.contains("duplicate key"), "{error}");
+    let error = bench(&home, &["load", &files, "--pk", "yes", "--key", "nobody"]).fails(2);
+    assert!(error.contains("no column \"nobody\""), "{error}");
+}
+
+#[test]
+fn batches_are_swept_by_a_range() {
+    let home = home();
+    let files = contacts(&home);
+    let sweep = ["--batch-rows", "256..1024*2", "--degree", "1", "--runs", "1", "--warmup", "0", "--json"];
+    let json = bench(&home, &[&["load", &files], &sweep[..]].concat()).ok().json();
+    let rows: Vec<&str> = json["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| case["parameters"]["batch_rows"].as_str().unwrap())
+        .collect();
+    assert_eq!(rows, ["256", "512", "1024"]);
+    bench(&home, &["load", &files, "--batch-rows", "0"]).fails(2);
+}

@@ -1,0 +1,61 @@
+//! `--flamegraph FILE.svg` on every sub-command.
+#![cfg(feature = "flamegraph")]
+
+use sawmill_localpg::LocalPg;
+
+use crate::bench::{bench, contacts, home};
+use crate::harness::sawmill;
+
+/// The picture in a file, which must be one.
+#[track_caller]
+fn picture(path: &std::path::Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{text}");
+    text
+}
+
+#[test]
+fn threads_are_named_and_frames_tell_their_module() {
+    let home = home();
+    let svg = home.path().join("gen.svg");
+    let path = svg.display().to_string();
+    let args =
+        ["gen", "contacts", "--rows", "3M", "--out", "/dev/null", "--threads", "2", "--flamegraph", &path];
+    sawmill(args).ok();
+    let text = picture(&svg);
+    assert!(text.contains("generate-0") && text.contains("generate-1"), "threads by their names");
+    assert!(text.contains("generator::"), "functions with their modules");
+    assert!(!text.contains("17h0") && !text.contains("_ZN"), "no mangled names");
+}
+
+#[test]
+fn every_sub_command_draws_one() {
+    let home = home();
+    let files = contacts(&home);
+    let server = LocalPg::start().unwrap();
+    let url = server.url();
+    let svg = home.path().join("any.svg");
+    let path = svg.display().to_string();
+    for command in [
+        vec!["footer", files.as_str()],
+        vec!["load", &files, "--to", &url, "--table", "t"],
+        vec!["verify", &files, "--to", &url, "--table", "t"],
+        vec!["demo", "--rows", "1000", "--to", &url],
+    ] {
+        sawmill([&command[..], &["--flamegraph", &path]].concat()).ok();
+        assert!(picture(&svg).contains(&format!("sawmill {}", command[0])), "{command:?}");
+        std::fs::remove_file(&svg).unwrap();
+    }
+    bench(&home, &["gen", "contacts", "--rows", "2000", "--runs", "1", "--flamegraph", &path]).ok();
+    picture(&svg);
+}
+
+#[test]
+fn where_there_is_no_place_for_it_nothing_is_done() {
+    let home = home();
+    let made = home.path().join("made");
+    let made = made.display().to_string();
+    let svg = home.path().join("no/such/folder/a.svg").display().to_string();
+    sawmill(["gen", "contacts", "--rows", "10", "--out", &made, "--flamegraph", &svg]).fails(2);
+    assert!(!std::path::Path::new(&made).exists());
+}

@@ -1,0 +1,76 @@
+//! An empty table for rows that are appended, logged or not, with a primary key or without; and the
+//! number of rows in a table. For comparing loads into tables of several kinds.
+
+use super::Postgres;
+use super::catalogue::find;
+use super::columns;
+use super::connection::Connection;
+use super::table_name::quote;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::Source;
+
+/// What kind of table is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableKind {
+    /// `CREATE UNLOGGED TABLE`: its rows do not go through the write-ahead log.
+    pub unlogged: bool,
+    /// The columns of the primary key, by their names; none for a table without one.
+    pub primary_key: Vec<String>,
+}
+
+impl Postgres {
+    /// Makes the table as mode create would, but empty, of this kind, and under its name at once.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl); a column of the key that the source has not; a table that exists; no
+    /// connection or no permission.
+    pub fn create_empty(&self, source: &dyn Source, kind: &TableKind, control: &Control<'_>) -> Result<()> {
+        let planned = columns::natural(source.schema(), &self.table)?;
+        let statement = columns::create_table(&self.table, &planned, source.schema());
+        let connection = Connection::open(&self.server, control)?;
+        connection.batch(control, "BEGIN")?;
+        connection.batch(control, &statement)?;
+        if kind.unlogged {
+            connection.batch(control, &format!("ALTER TABLE {} SET UNLOGGED", self.table.quoted()))?;
+        }
+        if !kind.primary_key.is_empty() {
+            let missing = |name: &&String| planned.iter().all(|column| column.name != **name);
+            if let Some(missing) = kind.primary_key.iter().find(missing) {
+                return Err(Error::new(Kind::Config, format!("the source has no column {missing:?}"))
+                    .at(format!("primary key of table {}", self.table))
+                    .advise("name columns of the source"));
+            }
+            let key: Vec<String> = kind.primary_key.iter().map(|name| quote(name)).collect();
+            let statement =
+                format!("ALTER TABLE {} ADD PRIMARY KEY ({})", self.table.quoted(), key.join(", "));
+            connection.batch(control, &statement)?;
+        }
+        connection.batch(control, "COMMIT")
+    }
+
+    /// The number of rows in the table; `None` where there is no such table.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn count_rows(&self, control: &Control<'_>) -> Result<Option<u64>> {
+        let connection = Connection::open(&self.server, control)?;
+        if find(&connection, &self.table, control)?.is_none() {
+            return Ok(None);
+        }
+        let rows =
+            connection.query(control, &format!("SELECT count(*) FROM {}", self.table.quoted()), &[])?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+        Ok(Some(count as u64))
+    }
+
+    /// The server's version as it tells it: `15.18 (Debian ...)`.
+    ///
+    /// # Errors
+    /// No connection.
+    pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
+        let connection = Connection::open(&self.server, control)?;
+        let rows = connection.query(control, "SELECT current_setting('server_version')", &[])?;
+        rows.first().map_or(Ok(String::new()), |row| connection.get(row, 0))
+    }
+}

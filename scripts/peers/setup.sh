@@ -1,0 +1,79 @@
+# Sourced by the script of each peer: where peers are installed, and which sawmill measures them.
+# shellcheck shell=bash
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+# Everything that peers need lies in one private folder: environments, data, results.
+peers=${SAWMILL_PEERS:-$root/target/peers}
+sawmill=${SAWMILL:-$root/target/release/sawmill}
+runs=${SAWMILL_RUNS:-5}
+warmup=${SAWMILL_WARMUP:-1}
+mkdir -p "$peers/data" "$peers/results"
+
+# The peer cannot be had here: the reason in one line, and an exit code that says so.
+unavailable() {
+  echo "not available: $*" >&2
+  exit 3
+}
+
+# venv NAME PACKAGE...: a Python environment with these packages from PyPI.
+venv() {
+  local folder="$peers/$1" packages="${*:2}"
+  if [ "$(cat "$folder/packages" 2>/dev/null)" != "$packages" ]; then
+    command -v python3 >/dev/null || unavailable "python3 is missing"
+    rm -rf "$folder"
+    python3 -m venv "$folder" || unavailable "python3 -m venv failed"
+    "$folder/bin/pip" install --quiet --disable-pip-version-check ${packages} ||
+      unavailable "pip could not install $packages"
+    echo "$packages" >"$folder/packages"
+  fi
+}
+
+# make_data NAME SPEC OPTIONS...: a dataset as Parquet files, made once for each set of options.
+make_data() {
+  local folder="$peers/data/$1" options="${*:2}"
+  if [ "$(cat "$folder.options" 2>/dev/null)" != "$options" ]; then
+    rm -rf "$folder" "$folder".*  # and what peers made of it
+    "$sawmill" gen "${@:2}" --out "$folder" --quiet >/dev/null
+    echo "$options" >"$folder.options"
+  fi
+}
+
+# The files of the loading benchmarks, and the size of them.
+load_rows=${SAWMILL_LOAD_ROWS:-200000}
+trips="$peers/data/trips-$load_rows"
+trips_data() { make_data "trips-$load_rows" "$here/trips.toml" --rows "$load_rows" --files 4; }
+
+# bench_load NAME: loads compared with `run` of the script that calls this.
+bench_load() {
+  trips_data
+  "$sawmill" bench load "$trips" --degree "${SAWMILL_DEGREE:-2}" --runs "$runs" --warmup "$warmup" \
+    --against "$1=$0 run" --json "$peers/results/load-$(basename "$0").json" "${@:2}"
+}
+
+# The footers: wide files, and what they hold.
+wide="$peers/data/wide"
+wide_data() {
+  local spec="$peers/data/spec-of-wide.toml"
+  {
+    echo 'name = "wide"'
+    for ((column = 0; column < 1000; column++)); do
+      printf '[[fields]]\nname = "c%d"\ntype = "double"\nvalues = { uniform = { min = 0, max = 1000 } }\n' "$column"
+    done
+  } >"$spec"
+  make_data wide "$spec" --rows "${SAWMILL_FOOTER_ROWS:-8000}" --files "${SAWMILL_FOOTER_FILES:-20}" \
+    --row-group-rows "${SAWMILL_FOOTER_GROUP:-20}"
+}
+
+bench_footer() {
+  wide_data
+  "$sawmill" bench footer "$wide" --runs "$runs" --warmup "$warmup" \
+    --against "$1=$0 run" --json "$peers/results/footer-$(basename "$0").json" "${@:2}"
+}
+
+# PostgreSQL's client, where it is installed.
+find_psql() {
+  psql=$(command -v psql || ls -d /usr/lib/postgresql/*/bin/psql 2>/dev/null | sort -V | tail -1 || true)
+  [ -n "$psql" ] || unavailable "psql is missing"
+}
