@@ -6,9 +6,9 @@
 //! ([`session`]); the table is read back for proof ([`read_back`]).
 
 mod catalogue;
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod columns;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod copy_binary;
 mod forget;
 pub(crate) mod jsonb;
@@ -16,8 +16,8 @@ mod password_file;
 pub(crate) mod pg_type;
 mod prepare;
 mod read_back;
-mod server;
-mod server_error;
+pub(crate) mod server;
+pub(crate) mod server_error;
 mod session;
 mod socket;
 mod table_name;
@@ -49,6 +49,9 @@ pub enum Mode {
     Create,
     /// The table exists; columns are matched by name. Rows are seen as their units are committed.
     Append,
+    /// A new table is filled out of sight and then put in the place of the one that exists, if any, in one
+    /// step.
+    Replace,
 }
 
 impl Mode {
@@ -56,6 +59,7 @@ impl Mode {
         match self {
             Self::Create => "create",
             Self::Append => "append",
+            Self::Replace => "replace",
         }
     }
 }
