@@ -93,6 +93,12 @@ impl CrateDb {
         self
     }
 
+    /// Whether columns of an existing table are matched by their position and not by their name.
+    pub fn by_position(mut self, by_position: bool) -> Self {
+        self.options.by_position = by_position;
+        self
+    }
+
     /// The schema of the checkpoint tables, `sawmill` by default.
     pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
         self.checkpoint_schema = schema.into();

@@ -95,6 +95,18 @@ impl ParquetFiles {
         Ok(Self { schema, files, opened: kept, mapping: String::new() })
     }
 
+    /// Gives a file another name in errors and in the identity of loads: one that stays the same where its
+    /// path does not, as that of a spooled stream.
+    pub fn called(mut self, path: &Path, name: &str) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        for (file, opened) in self.files.iter_mut().zip(&self.opened) {
+            if opened.path == path {
+                name.clone_into(&mut file.name);
+            }
+        }
+        self
+    }
+
     /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
     /// gives some another name. Other columns are not read at all.
     ///

@@ -71,17 +71,24 @@ pub struct Postgres {
     pub(crate) table: TableName,
     pub(crate) mode: Mode,
     pub(crate) checkpoint_schema: String,
+    pub(crate) by_position: bool,
 }
 
 impl Postgres {
     /// A new table on a server.
     pub fn new(server: Server, table: TableName) -> Self {
-        Self { server, table, mode: Mode::Create, checkpoint_schema: "_sawmill".to_owned() }
+        Self { server, table, mode: Mode::Create, checkpoint_schema: "_sawmill".to_owned(), by_position: false }
     }
 
     /// What happens to the table.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Whether columns of an existing table are matched by their position and not by their name.
+    pub fn by_position(mut self, by_position: bool) -> Self {
+        self.by_position = by_position;
         self
     }
 

@@ -68,7 +68,12 @@ impl<'a> PostgresSession<'a> {
                         .at(format!("{table}, {}", connection.place()))
                         .advise("append to the table behind it"));
                 }
-                columns::matched(source.schema(), &columns::read(&connection, found.oid, control)?, &table)?
+                let existing = columns::read(&connection, found.oid, control)?;
+                let schema = match postgres.by_position {
+                    false => Arc::clone(source.schema()),
+                    true => columns::by_position(source.schema(), &existing, &table)?,
+                };
+                columns::matched(&schema, &existing, &table)?
             }
             (None, None) => {
                 return Err(Error::new(Kind::Schema, "there is no such table to append to")
@@ -78,7 +83,9 @@ impl<'a> PostgresSession<'a> {
         };
         let mode = postgres.mode.name();
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
-        let id = load_id(source.files(), &source.mapping(), &table.to_string(), mode);
+        let by_position = if postgres.by_position { "by position" } else { "" };
+        let mapping = source.mapping() + by_position;
+        let id = load_id(source.files(), &mapping, &table.to_string(), mode);
         checkpoints.lock(&connection, &id, control)?;
         checkpoints.create(&connection, control)?;
         let mut preparing = Preparing {
