@@ -268,13 +268,17 @@ fn listen(shared: &Arc<Shared>, number: usize, listener: TcpListener) {
                 node.connections.push(kept);
             }
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || match &shared.tls {
-                None => http::serve(&stream, &shared, number),
-                Some(config) => {
-                    if let Ok(connection) = rustls::ServerConnection::new(Arc::clone(config)) {
-                        http::serve(rustls::StreamOwned::new(connection, &stream), &shared, number);
+            std::thread::spawn(move || {
+                match &shared.tls {
+                    None => http::serve(&stream, &shared, number),
+                    Some(config) => {
+                        if let Ok(connection) = rustls::ServerConnection::new(Arc::clone(config)) {
+                            http::serve(rustls::StreamOwned::new(connection, &stream), &shared, number);
+                        }
                     }
                 }
+                // The node keeps another handle of it. It may be closed already.
+                let _ = stream.shutdown(Shutdown::Both);
             });
         }
     });

@@ -53,6 +53,35 @@ use columns::{Column, Key};
 use encoder::{CrateEncoder, EncodePlan, file_hash};
 use names::CrateTable;
 
+/// The arrays in which a target would send a source's rows over the PostgreSQL wire: for each request the
+/// parameters of its UNNEST, in binary. For tests and measurements.
+///
+/// # Errors
+/// As [`CrateDb::ddl`]; a source that cannot be read or whose values cannot be represented.
+pub fn unnest_blocks(crate_db: &CrateDb, source: &dyn Source) -> Result<Vec<Vec<bytes::Bytes>>> {
+    let mut encoder = crate_db.encoder(source, CrateDb::BATCH_BYTES, true)?;
+    let mut reader = source.reader(LoadOptions::default().batch_rows);
+    let mut blocks = Vec::new();
+    for unit in source.plan(u64::MAX).into_iter().flatten() {
+        let mut emit = |block: crate::target::Block| {
+            blocks.extend(block.marks.map(|marks| marks.columns));
+            Ok(())
+        };
+        reader.start(&unit)?;
+        encoder.begin_unit(&unit);
+        while let Some(batch) = reader.next_batch()? {
+            encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
+                crate::target::Refusal::Stopped(error) => error,
+                crate::target::Refusal::Value { column, what, .. } => {
+                    crate::Error::new(crate::Kind::Value, what).at(format!("column {column:?}"))
+                }
+            })?;
+        }
+        encoder.end_unit(&mut emit)?;
+    }
+    Ok(blocks)
+}
+
 /// A table of a CrateDB cluster.
 #[derive(Clone, Debug)]
 pub struct CrateDb {
