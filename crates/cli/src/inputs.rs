@@ -69,7 +69,8 @@ fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
         }
         let read = match input.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            read => read.map_err(|error| Error::failure(format!("cannot be read: {error}"), "standard input", ""))?,
+            read => read
+                .map_err(|error| Error::failure(format!("cannot be read: {error}"), "standard input", ""))?,
         };
         if read == 0 {
             return file.flush().map(|()| file).map_err(failed);

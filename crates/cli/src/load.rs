@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand, ValueEnum};
-use sawmill_loader::{Control, CrateExplanation, LoadOptions, LoadReport, ParquetFiles, Source, Standing, Target, load};
+use sawmill_loader::{
+    Control, CrateExplanation, LoadOptions, LoadReport, ParquetFiles, Source, Standing, Target, load,
+};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::error::Error;
 use crate::crate_options::CrateArgs;
+use crate::error::Error;
 use crate::inputs::{self, ColumnArgs};
 use crate::phases;
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
@@ -141,7 +143,12 @@ pub(crate) fn load_files(
 }
 
 /// What a load would do.
-fn explain(target: &Destination, source: &ParquetFiles, options: &LoadOptions, console: Console) -> Result<(), Error> {
+fn explain(
+    target: &Destination,
+    source: &ParquetFiles,
+    options: &LoadOptions,
+    console: Console,
+) -> Result<(), Error> {
     match target {
         Destination::CrateDb(crate_db) => {
             let plan = crate_db.explain(source, options)?;

@@ -84,7 +84,11 @@ impl Destination {
 
 impl TargetArgs {
     /// The table that is meant, with the options of its database.
-    pub(crate) fn destination(&self, crate_options: &CrateArgs, effort: &EffortArgs) -> Result<Destination, Error> {
+    pub(crate) fn destination(
+        &self,
+        crate_options: &CrateArgs,
+        effort: &EffortArgs,
+    ) -> Result<Destination, Error> {
         let to = self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
         if CrateServer::understands(to) {
             let table = self.table().parse::<TableName>()?;

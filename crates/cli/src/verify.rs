@@ -8,8 +8,8 @@ use sawmill_loader::{Control, Verification};
 use sawmill_profile::Profile;
 
 use crate::console::Console;
-use crate::error::{Error, Exit};
 use crate::crate_options::CrateArgs;
+use crate::error::{Error, Exit};
 use crate::inputs::{self, ColumnArgs};
 use crate::phases::{self, thousands};
 use crate::target::{EffortArgs, TargetArgs};

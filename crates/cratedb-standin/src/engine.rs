@@ -91,7 +91,10 @@ impl Table {
             let Column { data_type, plain, .. } = &self.columns[*at];
             match data_type.cast(json) {
                 Ok(value) if !plain && Type::too_long(&value) => {
-                    return Ok(RowResult::Refused(5000, "IllegalArgumentException[Document contains at least one immense term]".into()));
+                    return Ok(RowResult::Refused(
+                        5000,
+                        "IllegalArgumentException[Document contains at least one immense term]".into(),
+                    ));
                 }
                 Ok(value) => row[*at] = value,
                 Err(Refused::Request(message)) => return Err(error(400, 4000, message)),
@@ -100,7 +103,8 @@ impl Table {
         }
         for (i, column) in self.columns.iter().enumerate() {
             if let Some((part, source)) = &column.generated
-                && let Some(Value::Int(millis)) = self.columns.iter().position(|c| c.name == *source).map(|at| &row[at])
+                && let Some(Value::Int(millis)) =
+                    self.columns.iter().position(|c| c.name == *source).map(|at| &row[at])
             {
                 row[i] = Value::Int(date_trunc(part, *millis));
             }
@@ -108,7 +112,9 @@ impl Table {
         if self.key.iter().any(|at| row[*at] == Value::Null) {
             return Err(error(400, 4000, "SQLParseException[Primary key value must not be NULL]"));
         }
-        if let Some((column, _)) = self.columns.iter().zip(&row).find(|(column, value)| column.not_null && **value == Value::Null) {
+        if let Some((column, _)) =
+            self.columns.iter().zip(&row).find(|(column, value)| column.not_null && **value == Value::Null)
+        {
             return Ok(RowResult::Refused(4000, format!("\"{}\" must not be null", column.name)));
         }
         self.next += 1;
@@ -119,7 +125,10 @@ impl Table {
         if self.by_id.contains_key(&id) {
             return Ok(match ignore {
                 true => RowResult::Count(0),
-                false => RowResult::Refused(4091, "DuplicateKeyException[A document with the same primary key exists already]".into()),
+                false => RowResult::Refused(
+                    4091,
+                    "DuplicateKeyException[A document with the same primary key exists already]".into(),
+                ),
             });
         }
         self.by_id.insert(id.clone(), self.rows.len());
@@ -145,8 +154,15 @@ impl Engine {
 
     /// Inserts rows of a statement with parameters: `Err` where the request as a whole is refused, and then
     /// no row is in. `most` rows are taken at most, for a server that dies on the way.
-    pub fn bulk(&self, sql: &str, schema: &str, rows: &[Vec<Json>], most: usize) -> Result<Vec<RowResult>, Error> {
-        let statement = parse(sql, schema).map_err(|what| error(400, 4000, format!("SQLParseException[{what}]")))?;
+    pub fn bulk(
+        &self,
+        sql: &str,
+        schema: &str,
+        rows: &[Vec<Json>],
+        most: usize,
+    ) -> Result<Vec<RowResult>, Error> {
+        let statement =
+            parse(sql, schema).map_err(|what| error(400, 4000, format!("SQLParseException[{what}]")))?;
         let (name, columns, expressions, ignore) = match statement {
             Statement::Insert { name, columns, rows, ignore } => (name, columns, rows, ignore),
             _ => return Err(error(400, 4000, "SQLParseException[Bulk requests take INSERT only]")),
@@ -185,7 +201,11 @@ impl Engine {
                     format!("{row:?}").hash(&mut hasher);
                     let of_shard = explained.entry(hasher.finish() % table.shards as u64).or_default();
                     *of_shard += 1;
-                    results.push(if *of_shard > 10 { RowResult::Bare } else { RowResult::Refused(code, message) });
+                    results.push(if *of_shard > 10 {
+                        RowResult::Bare
+                    } else {
+                        RowResult::Refused(code, message)
+                    });
                 }
                 Ok(result) => results.push(result),
                 Err(refused) => {
@@ -204,7 +224,8 @@ impl Engine {
 
     /// Runs one statement with its arguments.
     pub fn run(&self, sql: &str, schema: &str, arguments: &[Json]) -> Result<Answer, Error> {
-        let statement = parse(sql, schema).map_err(|what| error(400, 4000, format!("SQLParseException[{what}]")))?;
+        let statement =
+            parse(sql, schema).map_err(|what| error(400, 4000, format!("SQLParseException[{what}]")))?;
         let done = |count| Ok(Answer { columns: Vec::new(), rows: Vec::new(), count });
         match statement {
             Statement::Nothing(_) => done(0),
@@ -213,14 +234,31 @@ impl Engine {
                 if tables.contains_key(&name) {
                     return match if_not_exists {
                         true => done(0),
-                        false => Err(error(409, 4093, format!("RelationAlreadyExists[Relation '{}.{}' already exists.]", name.0, name.1))),
+                        false => Err(error(
+                            409,
+                            4093,
+                            format!(
+                                "RelationAlreadyExists[Relation '{}.{}' already exists.]",
+                                name.0, name.1
+                            ),
+                        )),
                     };
                 }
                 if let Some(bad) = columns.iter().find(|c| c.name.contains(['.', '[']) || c.name == "_id") {
-                    return Err(error(400, 4008, format!("InvalidColumnNameException[\"{}\" is no valid column name]", bad.name)));
+                    return Err(error(
+                        400,
+                        4008,
+                        format!("InvalidColumnNameException[\"{}\" is no valid column name]", bad.name),
+                    ));
                 }
-                let mut table =
-                    Table { columns, key: Vec::new(), shards: shards.max(1), rows: Vec::new(), by_id: HashMap::new(), next: 0 };
+                let mut table = Table {
+                    columns,
+                    key: Vec::new(),
+                    shards: shards.max(1),
+                    rows: Vec::new(),
+                    by_id: HashMap::new(),
+                    next: 0,
+                };
                 table.key = key.iter().map(|name| table.position(name)).collect::<Result<_, _>>()?;
                 if let Some(partition) = partitioned {
                     table.position(&partition)?;
@@ -250,7 +288,9 @@ impl Engine {
                         return Err(unknown_table(name));
                     }
                 }
-                let (Some(new), Some(old)) = (tables.remove(&source), tables.remove(&target)) else { return done(0) };
+                let (Some(new), Some(old)) = (tables.remove(&source), tables.remove(&target)) else {
+                    return done(0);
+                };
                 tables.insert(target, new);
                 if !drop_source {
                     tables.insert(source, old);
@@ -274,7 +314,9 @@ impl Engine {
                     _ => done(results.iter().filter(|result| **result == RowResult::Count(1)).count() as i64),
                 }
             }
-            Statement::Unnest { .. } => Err(error(400, 4000, "unnest is taken over the PostgreSQL wire only")),
+            Statement::Unnest { .. } => {
+                Err(error(400, 4000, "unnest is taken over the PostgreSQL wire only"))
+            }
             Statement::Select { name, columns, condition, order, limit } => {
                 if name.0 == "information_schema" {
                     return self.catalogue(&name, &columns, condition.as_ref(), arguments);
@@ -319,8 +361,17 @@ impl Engine {
                     };
                     format!("   \"{}\" {data_type}", column.name)
                 });
-                let ddl = format!("CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{}\n)", name.0, name.1, lines.collect::<Vec<_>>().join(",\n"));
-                Ok(Answer { columns: vec!["SHOW CREATE TABLE".into()], rows: vec![vec![quoted(&ddl)]], count: 1 })
+                let ddl = format!(
+                    "CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{}\n)",
+                    name.0,
+                    name.1,
+                    lines.collect::<Vec<_>>().join(",\n")
+                );
+                Ok(Answer {
+                    columns: vec!["SHOW CREATE TABLE".into()],
+                    rows: vec![vec![quoted(&ddl)]],
+                    count: 1,
+                })
             }
         }
     }
@@ -352,7 +403,11 @@ impl Engine {
         found.truncate(limit.unwrap_or(usize::MAX));
         if columns.is_empty() {
             let count = found.len();
-            return Ok(Answer { columns: vec!["count(*)".into()], rows: vec![vec![count.to_string()]], count: 1 });
+            return Ok(Answer {
+                columns: vec!["count(*)".into()],
+                rows: vec![vec![count.to_string()]],
+                count: 1,
+            });
         }
         let mut names = Vec::new();
         for column in columns {
@@ -366,7 +421,11 @@ impl Engine {
             let row = &table.rows[i];
             let mut values = Vec::with_capacity(names.len());
             for name in &names {
-                values.push(if id(name) { quoted(&row.id) } else { to_json(&row.values[table.position(name)?]) });
+                values.push(if id(name) {
+                    quoted(&row.id)
+                } else {
+                    to_json(&row.values[table.position(name)?])
+                });
             }
             rows.push(values);
         }
@@ -394,13 +453,19 @@ impl Engine {
                         row.push(("column_name", text(&column.name)));
                         row.push(("ordinal_position", Value::Int(i as i64 + 1)));
                         row.push(("data_type", text(&column.data_type.catalogue_name())));
-                        row.push(("numeric_precision", match &column.data_type {
-                            Type::Numeric(Some((precision, _))) => Value::Int((*precision).into()),
-                            Type::Integer(bits) => Value::Int((*bits).into()),
-                            _ => Value::Null,
-                        }));
+                        row.push((
+                            "numeric_precision",
+                            match &column.data_type {
+                                Type::Numeric(Some((precision, _))) => Value::Int((*precision).into()),
+                                Type::Integer(bits) => Value::Int((*bits).into()),
+                                _ => Value::Null,
+                            },
+                        ));
                         row.push(("is_nullable", text(if column.not_null || key { "NO" } else { "YES" })));
-                        row.push(("is_generated", text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" })));
+                        row.push((
+                            "is_generated",
+                            text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }),
+                        ));
                         row.push(("column_default", Value::Null));
                         rows.push(row);
                         if let Type::Object(_, fields) = &column.data_type {
@@ -431,13 +496,20 @@ impl Engine {
         }
         let mut kept = Vec::new();
         for row in rows {
-            let get = |name: &str| row.iter().find(|(column, _)| *column == name).map(|(_, value)| value.clone());
+            let get =
+                |name: &str| row.iter().find(|(column, _)| *column == name).map(|(_, value)| value.clone());
             if condition.is_none_or(|condition| holds(condition, arguments, &get)) {
-                kept.push(columns.iter().map(|name| to_json(&get(name).unwrap_or(Value::Null))).collect::<Vec<_>>());
+                kept.push(
+                    columns.iter().map(|name| to_json(&get(name).unwrap_or(Value::Null))).collect::<Vec<_>>(),
+                );
             }
         }
         match columns.is_empty() {
-            true => Ok(Answer { columns: vec!["count(*)".into()], rows: vec![vec![kept.len().to_string()]], count: 1 }),
+            true => Ok(Answer {
+                columns: vec!["count(*)".into()],
+                rows: vec![vec![kept.len().to_string()]],
+                count: 1,
+            }),
             false => Ok(Answer { columns: columns.to_vec(), count: kept.len() as i64, rows: kept }),
         }
     }
@@ -461,7 +533,9 @@ fn matching(table: &Table, condition: Option<&Condition>, arguments: &[Json]) ->
     for (i, row) in table.rows.iter().enumerate() {
         let get = |name: &str| match name {
             "_id" => Some(Value::Text(row.id.clone())),
-            name => table.columns.iter().position(|column| column.name == name).map(|at| row.values[at].clone()),
+            name => {
+                table.columns.iter().position(|column| column.name == name).map(|at| row.values[at].clone())
+            }
         };
         if (row.visible || realtime) && condition.is_none_or(|condition| holds(condition, arguments, &get)) {
             found.push(i);
@@ -476,7 +550,9 @@ fn names_key(condition: &Condition, key: &[&str]) -> bool {
         Condition::Or(terms) if terms.len() == 1 => names_key(&terms[0], key),
         Condition::And(terms) => {
             let named = |name: &&str| {
-                terms.iter().any(|term| matches!(term, Condition::Compare(Expression::Column(c), '=', _) if c == name))
+                terms.iter().any(
+                    |term| matches!(term, Condition::Compare(Expression::Column(c), '=', _) if c == name),
+                )
             };
             !key.is_empty() && key.iter().all(named)
         }
@@ -493,7 +569,9 @@ fn holds(condition: &Condition, arguments: &[Json], get: &dyn Fn(&str) -> Option
                 Some(match (like, &json) {
                     (Some(Value::Text(_)), Json::Text(text)) => Value::Text(text.clone()),
                     (Some(Value::Int(_)), Json::Number(text)) => Value::Int(text.parse().ok()?),
-                    (Some(Value::Numeric(_)), Json::Number(text) | Json::Text(text)) => Value::Numeric(text.clone()),
+                    (Some(Value::Numeric(_)), Json::Number(text) | Json::Text(text)) => {
+                        Value::Numeric(text.clone())
+                    }
                     (Some(Value::Real(_)), Json::Number(text)) => Value::Real(text.parse().ok()?),
                     (Some(Value::Double(_)), Json::Number(text)) => Value::Double(text.parse().ok()?),
                     (_, json) => crate::value::untyped(json),

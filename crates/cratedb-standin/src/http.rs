@@ -46,7 +46,8 @@ fn read<S: Read>(stream: &mut BufReader<S>, shared: &Shared) -> Option<Result<Re
     }
     let mut words = line.split_whitespace();
     let (_, target) = (words.next()?, words.next()?.to_owned());
-    let mut request = Request { schema: "doc".into(), authorization: None, body: Vec::new(), target, close: false };
+    let mut request =
+        Request { schema: "doc".into(), authorization: None, body: Vec::new(), target, close: false };
     let (mut length, mut chunked, mut gzip) = (0, false, false);
     loop {
         let mut line = String::new();
@@ -104,7 +105,12 @@ fn read<S: Read>(stream: &mut BufReader<S>, shared: &Shared) -> Option<Result<Re
     Some(Ok(request))
 }
 
-fn handle<S: Read + Write>(stream: &mut BufReader<S>, shared: &Shared, node: usize, request: &Request) -> Result<(), End> {
+fn handle<S: Read + Write>(
+    stream: &mut BufReader<S>,
+    shared: &Shared,
+    node: usize,
+    request: &Request,
+) -> Result<(), End> {
     let out = stream.get_mut();
     let mut send = |status: u16, body: &str| write(out, status, body, request.close);
     if let Some((user, password)) = shared.credentials() {
@@ -118,13 +124,11 @@ fn handle<S: Read + Write>(stream: &mut BufReader<S>, shared: &Shared, node: usi
     }
     let refuse = |error: &Error| {
         // As the real one it repeats what it was sent.
-        format!(
-            "{{\"error\":{{\"message\":{},\"code\":{}}}}}",
-            quoted(&error.message),
-            error.code
-        )
+        format!("{{\"error\":{{\"message\":{},\"code\":{}}}}}", quoted(&error.message), error.code)
     };
-    let bad = |what: String| refuse(&Error { status: 400, code: 4000, message: format!("SQLParseException[{what}]") });
+    let bad = |what: String| {
+        refuse(&Error { status: 400, code: 4000, message: format!("SQLParseException[{what}]") })
+    };
     let text = String::from_utf8_lossy(&request.body);
     let body = match Json::parse(&text) {
         Ok(body) => body,
@@ -145,7 +149,8 @@ fn handle<S: Read + Write>(stream: &mut BufReader<S>, shared: &Shared, node: usi
         return match shared.engine.run(statement, &request.schema, arguments) {
             Ok(answer) => {
                 let columns: Vec<String> = answer.columns.iter().map(|name| quoted(name)).collect();
-                let rows: Vec<String> = answer.rows.iter().map(|row| format!("[{}]", row.join(","))).collect();
+                let rows: Vec<String> =
+                    answer.rows.iter().map(|row| format!("[{}]", row.join(","))).collect();
                 send(
                     200,
                     &format!(
@@ -173,8 +178,18 @@ fn handle<S: Read + Write>(stream: &mut BufReader<S>, shared: &Shared, node: usi
     let mut most = usize::MAX;
     match fault {
         Some(Fault::DropBefore) => return Err(End),
-        Some(Fault::Unavailable) => return send(503, &refuse(&Error { status: 503, code: 5030, message: "Cluster unavailable".into() })),
-        Some(Fault::Busy) => return send(429, &refuse(&Error { status: 429, code: 4290, message: "too many requests".into() })),
+        Some(Fault::Unavailable) => {
+            return send(
+                503,
+                &refuse(&Error { status: 503, code: 5030, message: "Cluster unavailable".into() }),
+            );
+        }
+        Some(Fault::Busy) => {
+            return send(
+                429,
+                &refuse(&Error { status: 429, code: 4290, message: "too many requests".into() }),
+            );
+        }
         Some(Fault::Slow(time)) => std::thread::sleep(time),
         Some(Fault::DropInTheMiddle) => most = rows.len() / 2,
         Some(Fault::Disappear) => {
@@ -183,7 +198,13 @@ fn handle<S: Read + Write>(stream: &mut BufReader<S>, shared: &Shared, node: usi
         }
         Some(Fault::LostShard) => {
             let lost = "{\"rowcount\":-2,\"error\":{\"code\":5002,\"message\":\"One or more shards are not available\"}}";
-            return send(200, &format!("{{\"cols\":[],\"duration\":1.0,\"results\":[{}]}}", vec![lost; rows.len()].join(",")));
+            return send(
+                200,
+                &format!(
+                    "{{\"cols\":[],\"duration\":1.0,\"results\":[{}]}}",
+                    vec![lost; rows.len()].join(",")
+                ),
+            );
         }
         Some(Fault::DropAfter) | None => {}
     }
@@ -203,7 +224,11 @@ fn handle<S: Read + Write>(stream: &mut BufReader<S>, shared: &Shared, node: usi
                 let _ = match result {
                     RowResult::Count(count) => write!(body, "{{\"rowcount\":{count}}}"),
                     RowResult::Refused(code, message) => {
-                        write!(body, "{{\"rowcount\":-2,\"error\":{{\"code\":{code},\"message\":{}}}}}", quoted(message))
+                        write!(
+                            body,
+                            "{{\"rowcount\":-2,\"error\":{{\"code\":{code},\"message\":{}}}}}",
+                            quoted(message)
+                        )
                     }
                     RowResult::Bare => write!(body, "{{\"rowcount\":-2}}"),
                 };
@@ -220,5 +245,8 @@ fn write(out: &mut impl Write, status: u16, body: &str, close: bool) -> Result<(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: {connection}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    out.write_all(head.as_bytes()).and_then(|()| out.write_all(body.as_bytes())).and_then(|()| out.flush()).map_err(|_| End)
+    out.write_all(head.as_bytes())
+        .and_then(|()| out.write_all(body.as_bytes()))
+        .and_then(|()| out.flush())
+        .map_err(|_| End)
 }

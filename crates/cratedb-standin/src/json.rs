@@ -116,7 +116,8 @@ impl Parser<'_> {
             }
             Some(_) => {
                 let rest = &self.bytes[self.at..];
-                let end = rest.iter().position(|byte| !b"+-.0123456789eE".contains(byte)).unwrap_or(rest.len());
+                let end =
+                    rest.iter().position(|byte| !b"+-.0123456789eE".contains(byte)).unwrap_or(rest.len());
                 let text = String::from_utf8_lossy(&rest[..end]).into_owned();
                 self.at += end;
                 match text.parse::<f64>().is_ok() && !text.starts_with(['+', '.']) {
@@ -151,7 +152,9 @@ impl Parser<'_> {
                             let mut code = self.hex()?;
                             if (0xd800..0xdc00).contains(&code) && self.bytes[self.at..].starts_with(b"\\u") {
                                 self.at += 2;
-                                code = 0x10000 + ((code - 0xd800) << 10) + (self.hex()?.wrapping_sub(0xdc00) & 0x3ff);
+                                code = 0x10000
+                                    + ((code - 0xd800) << 10)
+                                    + (self.hex()?.wrapping_sub(0xdc00) & 0x3ff);
                             }
                             let character = char::from_u32(code).unwrap_or('\u{fffd}');
                             out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -200,7 +203,8 @@ mod tests {
     #[test]
     fn numbers_keep_their_text_and_strings_lose_their_escapes() {
         let json = Json::parse(r#"{"a":[1.50, -2e3,"x\u00e9\ud83d\ude00\n"], "b":null}"#).unwrap();
-        let expected = vec![Json::Number("1.50".into()), Json::Number("-2e3".into()), Json::Text("xé😀\n".into())];
+        let expected =
+            vec![Json::Number("1.50".into()), Json::Number("-2e3".into()), Json::Text("xé😀\n".into())];
         assert_eq!(json.get("a"), Some(&Json::Array(expected)));
         assert_eq!(json.get("b"), Some(&Json::Null));
         for bad in ["", "[1,]", "{\"a\"}", "nul", "[1] 2", "\"a", "+1", "NaN"] {

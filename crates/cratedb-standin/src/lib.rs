@@ -151,8 +151,13 @@ impl StandIn {
 
     /// The address of all nodes, with the port of the PostgreSQL wire.
     pub fn url(&self) -> String {
-        let ports: Vec<String> = self.shared.lock().iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
-        let user = self.shared.credentials().map(|(user, password)| format!("{user}:{password}@")).unwrap_or_default();
+        let ports: Vec<String> =
+            self.shared.lock().iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+        let user = self
+            .shared
+            .credentials()
+            .map(|(user, password)| format!("{user}:{password}@"))
+            .unwrap_or_default();
         format!("crate://{user}{}/doc?pg_port={}", ports.join(","), self.pg_port)
     }
 
@@ -230,9 +235,9 @@ impl StandIn {
 
 impl Drop for StandIn {
     fn drop(&mut self) {
-        for node in 0..self.shared.lock().len() {
-            self.shared.stop(node);
-        }
+        // Counted beforehand: within the loop's head the lock would be held all along.
+        let nodes = self.shared.lock().len();
+        (0..nodes).for_each(|node| self.shared.stop(node));
     }
 }
 

@@ -49,7 +49,14 @@ pub enum Condition {
 #[derive(Clone, Debug)]
 pub enum Statement {
     /// CREATE TABLE
-    Create { name: Name, if_not_exists: bool, columns: Vec<Column>, key: Vec<String>, shards: usize, partitioned: Option<String> },
+    Create {
+        name: Name,
+        if_not_exists: bool,
+        columns: Vec<Column>,
+        key: Vec<String>,
+        shards: usize,
+        partitioned: Option<String>,
+    },
     /// DROP TABLE
     Drop { name: Name, if_exists: bool },
     /// ALTER TABLE ... RENAME TO
@@ -63,7 +70,13 @@ pub enum Statement {
     /// INSERT ... SELECT FROM UNNEST: for each column its parameter, and the cast.
     Unnest { name: Name, columns: Vec<String>, sources: Vec<(usize, Option<Type>)>, ignore: bool },
     /// SELECT; an empty list of columns is `count(*)`.
-    Select { name: Name, columns: Vec<String>, condition: Option<Condition>, order: Vec<String>, limit: Option<usize> },
+    Select {
+        name: Name,
+        columns: Vec<String>,
+        condition: Option<Condition>,
+        order: Vec<String>,
+        limit: Option<usize>,
+    },
     /// UPDATE
     Update { name: Name, set: Vec<(String, Expression)>, condition: Option<Condition> },
     /// DELETE
@@ -99,9 +112,10 @@ impl Parser {
     /// Takes these words if all of them come next.
     fn words(&mut self, words: &str) -> bool {
         let wanted: Vec<&str> = words.split(' ').collect();
-        let found = wanted.iter().enumerate().all(
-            |(i, word)| matches!(self.tokens.get(self.at + i), Some(Token::Word(w)) if w == word),
-        );
+        let found = wanted
+            .iter()
+            .enumerate()
+            .all(|(i, word)| matches!(self.tokens.get(self.at + i), Some(Token::Word(w)) if w == word));
         self.at += if found { wanted.len() } else { 0 };
         found
     }
@@ -113,7 +127,11 @@ impl Parser {
     }
 
     fn expect(&mut self, what: &str) -> Result<(), String> {
-        let found = if what.chars().all(|c| c.is_alphabetic() || c == ' ') { self.words(what) } else { self.sign(what) };
+        let found = if what.chars().all(|c| c.is_alphabetic() || c == ' ') {
+            self.words(what)
+        } else {
+            self.sign(what)
+        };
         if found { Ok(()) } else { Err(format!("line 1: expected {what}, not {:?}", self.peek())) }
     }
 
@@ -266,14 +284,17 @@ impl Parser {
             && !key.is_empty()
             && !key.contains(partition)
         {
-            return Err(format!("Cannot use non primary key column '{partition}' in PARTITIONED BY clause if primary key is set on table"));
+            return Err(format!(
+                "Cannot use non primary key column '{partition}' in PARTITIONED BY clause if primary key is set on table"
+            ));
         }
         Ok(Statement::Create { name, if_not_exists, columns, key, shards, partitioned })
     }
 
     fn column(&mut self) -> Result<(Column, bool), String> {
         let name = self.ident()?;
-        let mut column = Column { name, data_type: Type::Timestamp(true), not_null: false, plain: false, generated: None };
+        let mut column =
+            Column { name, data_type: Type::Timestamp(true), not_null: false, plain: false, generated: None };
         let generated = matches!(self.peek(), Some(Token::Word(word)) if word == "generated");
         if !generated {
             column.data_type = self.data_type()?;
@@ -301,7 +322,9 @@ impl Parser {
                 column.plain = unindexed;
             } else if self.words("generated always as date_trunc") {
                 self.expect("(")?;
-                let Some(Token::Text(part)) = self.peek().cloned() else { return Err("line 1: expected a part".into()) };
+                let Some(Token::Text(part)) = self.peek().cloned() else {
+                    return Err("line 1: expected a part".into());
+                };
                 self.at += 1;
                 self.expect(",")?;
                 column.generated = Some((part, self.ident()?));
@@ -326,7 +349,9 @@ impl Parser {
             }
             "numeric" => match matches!(self.peek(), Some(Token::Sign(s)) if s == "(") {
                 true => match self.list(Self::number)?.as_slice() {
-                    [precision, scale] if *precision <= 38 => Type::Numeric(Some((*precision as u32, *scale as u32))),
+                    [precision, scale] if *precision <= 38 => {
+                        Type::Numeric(Some((*precision as u32, *scale as u32)))
+                    }
                     _ => return Err("Precision and scale of NUMERIC are out of range".into()),
                 },
                 false => Type::Numeric(None),
@@ -351,7 +376,8 @@ impl Parser {
                     };
                 }
                 let fields = match self.words("as") {
-                    true => self.list(|parser| parser.column().map(|(column, _)| (column.name, column.data_type)))?,
+                    true => self
+                        .list(|parser| parser.column().map(|(column, _)| (column.name, column.data_type)))?,
                     false => Vec::new(),
                 };
                 Type::Object(policy, fields)
@@ -374,7 +400,12 @@ impl Parser {
             while self.sign(",") {
                 rows.push(self.list(Self::expression)?);
             }
-            return Ok(Statement::Insert { name, columns, rows, ignore: self.words("on conflict do nothing") });
+            return Ok(Statement::Insert {
+                name,
+                columns,
+                rows,
+                ignore: self.words("on conflict do nothing"),
+            });
         }
         self.expect("(")?;
         self.expect("select")?;
@@ -488,7 +519,9 @@ impl Parser {
         let expression = match self.peek().cloned() {
             Some(Token::Parameter(number)) => Expression::Parameter(number),
             Some(Token::Text(text)) => Expression::Literal(crate::json::quoted(&text)),
-            Some(Token::Number(text)) => Expression::Literal(format!("{}{text}", if negative { "-" } else { "" })),
+            Some(Token::Number(text)) => {
+                Expression::Literal(format!("{}{text}", if negative { "-" } else { "" }))
+            }
             Some(Token::Word(name) | Token::Quoted(name)) => Expression::Column(name),
             other => return Err(format!("line 1: no value at {other:?}")),
         };

@@ -29,8 +29,14 @@ struct Connection<'a> {
 
 /// Serves one connection until it ends.
 pub(crate) fn serve(stream: TcpStream, shared: &Shared, node: usize) {
-    let mut connection =
-        Connection { stream, shared, fail_fast: false, statements: HashMap::new(), portal: None, failed: false };
+    let mut connection = Connection {
+        stream,
+        shared,
+        fail_fast: false,
+        statements: HashMap::new(),
+        portal: None,
+        failed: false,
+    };
     // A connection that breaks is the client's affair.
     let _ = connection.run(node);
 }
@@ -61,7 +67,9 @@ impl Connection<'_> {
             }
         }
         self.send(b'R', &0u32.to_be_bytes())?;
-        for (name, value) in [("server_version", "14.0"), ("crate_version", "6.4.3"), ("client_encoding", "UTF8")] {
+        for (name, value) in
+            [("server_version", "14.0"), ("crate_version", "6.4.3"), ("client_encoding", "UTF8")]
+        {
             self.send(b'S', format!("{name}\0{value}\0").as_bytes())?;
         }
         self.send(b'K', &[0; 8])?;
@@ -98,7 +106,8 @@ impl Connection<'_> {
                 }
                 b'D' => {
                     let (_, name) = (fields.u8()?, fields.text()?);
-                    let types = self.statements.get(&name).map(|(_, types)| types.clone()).unwrap_or_default();
+                    let types =
+                        self.statements.get(&name).map(|(_, types)| types.clone()).unwrap_or_default();
                     let mut out = (types.len() as u16).to_be_bytes().to_vec();
                     types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
                     self.send(b't', &out)?;
@@ -148,7 +157,8 @@ impl Connection<'_> {
             }
         }
         let count = picked.iter().map(Vec::len).max().unwrap_or(0);
-        let row = |i: usize| picked.iter().map(|column| column.get(i).cloned().unwrap_or(Json::Null)).collect();
+        let row =
+            |i: usize| picked.iter().map(|column| column.get(i).cloned().unwrap_or(Json::Null)).collect();
         let rows: Vec<Vec<Json>> = (0..count).map(row).collect();
         let most = match fault {
             Some(Fault::DropBefore) => return Err(ended()),
@@ -266,7 +276,13 @@ fn value(oid: u32, bytes: &[u8]) -> io::Result<Json> {
     let mut fields = Reader { bytes };
     let float = |value: f64, text: String| match value.is_finite() {
         true => Json::Number(text),
-        false => Json::Text(if value.is_nan() { "NaN".into() } else if value > 0.0 { "Infinity".into() } else { "-Infinity".into() }),
+        false => Json::Text(if value.is_nan() {
+            "NaN".into()
+        } else if value > 0.0 {
+            "Infinity".into()
+        } else {
+            "-Infinity".into()
+        }),
     };
     Ok(match oid {
         16 => Json::Bool(bytes == [1]),

@@ -103,11 +103,15 @@ impl Type {
         if let Json::Text(text) = json
             && text.chars().count() > 20_000_000
         {
-            return Err(Refused::Request("String value length exceeds the maximum allowed (20000000)".into()));
+            return Err(Refused::Request(
+                "String value length exceeds the maximum allowed (20000000)".into(),
+            ));
         }
         match (self, json) {
             (Type::Boolean, Json::Bool(value)) => Ok(Value::Bool(*value)),
-            (Type::Boolean, Json::Text(text)) if text == "true" || text == "false" => Ok(Value::Bool(text == "true")),
+            (Type::Boolean, Json::Text(text)) if text == "true" || text == "false" => {
+                Ok(Value::Bool(text == "true"))
+            }
             (Type::Integer(bits), Json::Number(_) | Json::Text(_)) => {
                 integer(*bits, json).map(Value::Int).ok_or_else(|| self.refuse(json))
             }
@@ -123,7 +127,9 @@ impl Type {
                 let double = text.parse::<f64>().map_err(|_| self.refuse(json))?;
                 numeric(&format!("{double}"), *bounds).ok_or_else(|| self.refuse(json))
             }
-            (Type::Numeric(bounds), Json::Text(text)) => numeric(text, *bounds).ok_or_else(|| self.refuse(json)),
+            (Type::Numeric(bounds), Json::Text(text)) => {
+                numeric(text, *bounds).ok_or_else(|| self.refuse(json))
+            }
             (Type::Text(most), Json::Text(_) | Json::Number(_) | Json::Bool(_)) => {
                 let text = match json {
                     Json::Text(text) | Json::Number(text) => text.clone(),
@@ -137,10 +143,14 @@ impl Type {
                 }
             }
             (Type::Timestamp(_), Json::Number(text)) => match text.parse::<f64>() {
-                Ok(_) => Ok(Value::Int(text.parse::<i64>().unwrap_or_else(|_| text.parse::<f64>().unwrap_or(0.0) as i64))),
+                Ok(_) => Ok(Value::Int(
+                    text.parse::<i64>().unwrap_or_else(|_| text.parse::<f64>().unwrap_or(0.0) as i64),
+                )),
                 Err(_) => Err(self.refuse(json)),
             },
-            (Type::Timestamp(_), Json::Text(text)) => moment(text).map(Value::Int).ok_or_else(|| self.refuse(json)),
+            (Type::Timestamp(_), Json::Text(text)) => {
+                moment(text).map(Value::Int).ok_or_else(|| self.refuse(json))
+            }
             (Type::Object(policy, fields), Json::Object(members)) => object(*policy, fields, members),
             (Type::Object(..), Json::Text(text)) => match Json::parse(text) {
                 Ok(json @ Json::Object(_)) => self.cast(&json),
@@ -204,7 +214,9 @@ fn numeric(text: &str, bounds: Option<(u32, u32)>) -> Option<Value> {
         None => ("", text),
     };
     let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
-    if !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit()) || whole.len() + fraction.len() == 0 {
+    if !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
+        || whole.len() + fraction.len() == 0
+    {
         return None;
     }
     let Some((precision, scale)) = bounds else { return Some(Value::Numeric(text.to_owned())) };
@@ -242,7 +254,11 @@ fn numeric(text: &str, bounds: Option<(u32, u32)>) -> Option<Value> {
     let whole = whole.trim_start_matches('0');
     let whole = if whole.is_empty() { "0" } else { whole };
     let sign = if significant == 0 { "" } else { sign };
-    Some(Value::Numeric(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }))
+    Some(Value::Numeric(if scale == 0 {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    }))
 }
 
 fn object(policy: Policy, fields: &[(String, Type)], members: &[(String, Json)]) -> Result<Value, Refused> {
@@ -251,7 +267,10 @@ fn object(policy: Policy, fields: &[(String, Type)], members: &[(String, Json)])
         let value = match fields.iter().find(|(field, _)| field == name) {
             Some((_, data_type)) => data_type.cast(json)?,
             None if policy == Policy::Strict => {
-                return Err(Refused::Row(4003, format!("StrictDynamicMappingException: cannot add column `{name}` to a strict object")));
+                return Err(Refused::Row(
+                    4003,
+                    format!("StrictDynamicMappingException: cannot add column `{name}` to a strict object"),
+                ));
             }
             None => untyped(json),
         };
@@ -341,7 +360,8 @@ pub fn to_json(value: &Value) -> String {
         Value::Array(items) => format!("[{}]", items.iter().map(to_json).collect::<Vec<_>>().join(",")),
         Value::Object(members) => {
             // In another order than they came.
-            let members = members.iter().rev().map(|(name, value)| format!("{}:{}", quoted(name), to_json(value)));
+            let members =
+                members.iter().rev().map(|(name, value)| format!("{}:{}", quoted(name), to_json(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
     }
@@ -384,7 +404,10 @@ mod tests {
     #[test]
     fn numerics_as_numbers_go_through_a_double_and_as_strings_do_not() {
         let numeric = Type::Numeric(Some((38, 2)));
-        assert_eq!(cast(&numeric, "\"12345678901234567890.12\""), Ok(Value::Numeric("12345678901234567890.12".into())));
+        assert_eq!(
+            cast(&numeric, "\"12345678901234567890.12\""),
+            Ok(Value::Numeric("12345678901234567890.12".into()))
+        );
         assert_ne!(cast(&numeric, "12345678901234567890.12"), cast(&numeric, "\"12345678901234567890.12\""));
         assert_eq!(cast(&numeric, "\"9.995\""), Ok(Value::Numeric("10.00".into())));
         assert_eq!(cast(&numeric, "\"-0.001\""), Ok(Value::Numeric("0.00".into())));
@@ -392,7 +415,10 @@ mod tests {
 
     #[test]
     fn moments_lose_what_is_finer_than_a_millisecond() {
-        assert_eq!(cast(&Type::Timestamp(false), "\"1970-01-02T00:00:00.123456Z\""), Ok(Value::Int(86_400_123)));
+        assert_eq!(
+            cast(&Type::Timestamp(false), "\"1970-01-02T00:00:00.123456Z\""),
+            Ok(Value::Int(86_400_123))
+        );
         assert_eq!(date_trunc("month", 1_709_251_199_999), days(2024, 2, 1) * 86_400_000);
         assert_eq!(date_trunc("week", 0), -3 * 86_400_000);
     }
@@ -400,7 +426,10 @@ mod tests {
     #[test]
     fn objects_and_arrays_are_as_strict_as_declared() {
         let fields = vec![("a".to_owned(), Type::Integer(64))];
-        assert!(matches!(cast(&Type::Object(Policy::Strict, fields.clone()), "{\"b\":1}"), Err(Refused::Row(..))));
+        assert!(matches!(
+            cast(&Type::Object(Policy::Strict, fields.clone()), "{\"b\":1}"),
+            Err(Refused::Row(..))
+        ));
         assert!(cast(&Type::Object(Policy::Dynamic, fields), "{\"b\":1}").is_ok());
         let array = Type::Array(Box::new(Type::Text(None)));
         assert!(matches!(cast(&array, "[1,\"a\"]"), Err(Refused::Request(_))));

@@ -180,7 +180,12 @@ impl CrateDb {
     ///
     /// # Errors
     /// As [`ddl`](Self::ddl).
-    pub fn encoder(&self, source: &dyn Source, batch_bytes: usize, by_column: bool) -> Result<Box<dyn BatchEncoder>> {
+    pub fn encoder(
+        &self,
+        source: &dyn Source,
+        batch_bytes: usize,
+        by_column: bool,
+    ) -> Result<Box<dyn BatchEncoder>> {
         let table = self.table()?;
         let columns = columns::natural(source.schema(), &self.options, &table)?;
         let encode = EncodePlan {

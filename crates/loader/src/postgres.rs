@@ -77,7 +77,13 @@ pub struct Postgres {
 impl Postgres {
     /// A new table on a server.
     pub fn new(server: Server, table: TableName) -> Self {
-        Self { server, table, mode: Mode::Create, checkpoint_schema: "_sawmill".to_owned(), by_position: false }
+        Self {
+            server,
+            table,
+            mode: Mode::Create,
+            checkpoint_schema: "_sawmill".to_owned(),
+            by_position: false,
+        }
     }
 
     /// What happens to the table.

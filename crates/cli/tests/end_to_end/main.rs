@@ -1,6 +1,7 @@
 //! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
 
 mod bench;
+mod cratedb;
 mod demo;
 mod footer;
 mod r#gen;

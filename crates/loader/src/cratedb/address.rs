@@ -82,7 +82,8 @@ impl FromStr for CrateServer {
     /// - `timeout=SECONDS`: how long an answer may take, 300 by default.
     fn from_str(address: &str) -> Result<Self> {
         let refused = |what: String| {
-            Error::new(Kind::Config, what).advise("give crate://user:password@host:4200,host2:4200/schema?ssl=true")
+            Error::new(Kind::Config, what)
+                .advise("give crate://user:password@host:4200,host2:4200/schema?ssl=true")
         };
         let (scheme, rest) = match address.split_once("://") {
             Some((scheme @ ("crate" | "crates"), rest)) => (scheme, rest),
@@ -141,7 +142,9 @@ impl FromStr for CrateServer {
         if files != TlsFiles::default() {
             match &mut server.tls {
                 Some(tls) => *tls = files,
-                None => return Err(refused("ca, cert and key are for TLS, which is not asked for".to_owned())),
+                None => {
+                    return Err(refused("ca, cert and key are for TLS, which is not asked for".to_owned()));
+                }
             }
         }
         Ok(server)
@@ -177,7 +180,9 @@ fn decode(text: &str) -> Result<String, String> {
                 bytes.push((high * 16 + low) as u8);
                 rest = more;
             }
-            (b'%', _) => return Err("a % in the address is not followed by two hexadecimal digits".to_owned()),
+            (b'%', _) => {
+                return Err("a % in the address is not followed by two hexadecimal digits".to_owned());
+            }
             (byte, more) => {
                 bytes.push(*byte);
                 rest = more;
@@ -193,7 +198,8 @@ mod tests {
 
     #[test]
     fn several_hosts_a_user_and_a_schema_are_understood() {
-        let server: CrateServer = "crate://me:p%40ss@a:4201,b,[::1]:4300/my%20schema?pg_port=6543".parse().unwrap();
+        let server: CrateServer =
+            "crate://me:p%40ss@a:4201,b,[::1]:4300/my%20schema?pg_port=6543".parse().unwrap();
         let nodes: Vec<String> = server.nodes.iter().map(Node::to_string).collect();
         assert_eq!(nodes, ["a:4201", "b:4200", "[::1]:4300"]);
         assert_eq!((server.user.as_str(), server.password.as_deref()), ("me", Some("p@ss")));
@@ -210,7 +216,10 @@ mod tests {
 
     #[test]
     fn tls_is_asked_for_by_scheme_or_option() {
-        for address in ["crates://h?ca=/ca.pem&cert=/c.pem&key=/k.pem", "crate://h/doc?ssl=true&ca=/ca.pem&cert=/c.pem&key=/k.pem"] {
+        for address in [
+            "crates://h?ca=/ca.pem&cert=/c.pem&key=/k.pem",
+            "crate://h/doc?ssl=true&ca=/ca.pem&cert=/c.pem&key=/k.pem",
+        ] {
             let server: CrateServer = address.parse().unwrap();
             assert_eq!(server.tls.unwrap().authorities, Some("/ca.pem".into()));
         }

@@ -199,9 +199,9 @@ impl Scale {
     #[inline]
     fn millis(self, value: i64, data_type: &DataType) -> Result<i64, Fault> {
         match self {
-            Self::Times(n) => value
-                .checked_mul(n)
-                .ok_or_else(|| Fault::new(0, format!("{value} ({data_type}) is beyond 64 bits of milliseconds"))),
+            Self::Times(n) => value.checked_mul(n).ok_or_else(|| {
+                Fault::new(0, format!("{value} ({data_type}) is beyond 64 bits of milliseconds"))
+            }),
             Self::Floor(n) => Ok(value.div_euclid(n)),
             Self::Exactly(n) if value % n == 0 => Ok(value / n),
             Self::Exactly(_) => {
@@ -382,7 +382,8 @@ impl Bound<'_> {
                 let start = out.len();
                 out.resize(start + bytes.len().div_ceil(3) * 4, 0);
                 // The room is exactly what padded base64 takes (RFC 4648, 4).
-                let written = base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]);
+                let written =
+                    base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]);
                 debug_assert!(written.is_ok());
             }
             Values::Hex(values) => json::write_hex(values.value(row), out),
@@ -468,7 +469,9 @@ impl Bound<'_> {
                 bound.check_text(row, most).map_err(|fault| fault.below(&format!(".{}", member.name)))
             }),
             Values::Entries(offsets, members) => (offsets[row] as usize..offsets[row + 1] as usize)
-                .try_for_each(|entry| members.iter().try_for_each(|(_, bound)| bound.check_text(entry, most))),
+                .try_for_each(|entry| {
+                    members.iter().try_for_each(|(_, bound)| bound.check_text(entry, most))
+                }),
             _ => Ok(()),
         }
     }

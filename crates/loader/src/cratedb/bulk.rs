@@ -41,8 +41,8 @@ struct Reason {
 
 /// The results of `rows` rows.
 pub(crate) fn parse(body: &[u8], rows: usize) -> Result<Vec<RowResult>, String> {
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|error| format!("the answer to a batch cannot be read: {error}"))?;
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|error| format!("the answer to a batch cannot be read: {error}"))?;
     if answer.results.len() != rows {
         return Err(format!("the answer to a batch of {rows} rows has {} results", answer.results.len()));
     }

@@ -89,13 +89,17 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
         | Form::Clock
         | Form::Interval => {
             let text: Cow<'_, str> = match raw.contains('\\') {
-                false => Cow::Borrowed(raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(unexpected)?),
+                false => Cow::Borrowed(
+                    raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(unexpected)?,
+                ),
                 true => Cow::Owned(serde_json::from_str(raw).map_err(|_| unexpected())?),
             };
             json::write_text(text.as_bytes(), out);
         }
         Form::Dictionary(inner) => write(inner, value, out)?,
-        Form::List(item) => list(value, out, |value, out| write(item, value, out)).map_err(|_| unexpected())?,
+        Form::List(item) => {
+            list(value, out, |value, out| write(item, value, out)).map_err(|_| unexpected())?
+        }
         Form::Struct(members) => object(members, value, out).map_err(|_| unexpected())?,
         Form::Entries(members) => {
             list(value, out, |value, out| object(members.as_ref(), value, out)).map_err(|_| unexpected())?;
@@ -164,7 +168,9 @@ fn decimal(text: &str, places: u8, out: &mut Vec<u8>) -> Option<()> {
         None => ("", mantissa.strip_prefix('+').unwrap_or(mantissa)),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.len() + fraction.len() > 400 || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit()) {
+    if whole.len() + fraction.len() > 400
+        || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let mut digits = format!("{whole}{fraction}");
@@ -210,8 +216,10 @@ mod tests {
 
     #[test]
     fn fields_come_in_our_order_and_without_those_that_are_null() {
-        let member = |name: &str, form| Member { name: name.into(), lead: format!("\"{name}\":").into_bytes(), form };
-        let form = Form::Struct(vec![member("b", Form::Double), member("a", Form::Int), member("c", Form::Text)]);
+        let member =
+            |name: &str, form| Member { name: name.into(), lead: format!("\"{name}\":").into_bytes(), form };
+        let form =
+            Form::Struct(vec![member("b", Form::Double), member("a", Form::Int), member("c", Form::Text)]);
         assert_eq!(again(&form, r#"{"a": 1, "c": null, "b": 2e0, "x": 5}"#).unwrap(), r#"{"b":2.0,"a":1}"#);
         let list = Form::List(Box::new(form));
         assert_eq!(again(&list, "[null, {}]").unwrap(), "[null,{}]");

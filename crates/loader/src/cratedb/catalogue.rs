@@ -10,8 +10,14 @@ use crate::control::Control;
 use crate::error::Result;
 
 /// Whether there is such a table.
-pub(crate) fn exists(client: &mut Client, table: &CrateTable, retries: u32, control: &Control<'_>) -> Result<bool> {
-    let statement = "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+pub(crate) fn exists(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let statement =
+        "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
     let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
     Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
 }

@@ -96,7 +96,13 @@ impl Checkpoints {
         format!("{}.{}", quote(&self.schema), quote(name))
     }
 
-    fn run(&self, client: &mut Client, statement: &str, arguments: &[Value], control: &Control<'_>) -> Result<super::client::Answer> {
+    fn run(
+        &self,
+        client: &mut Client,
+        statement: &str,
+        arguments: &[Value],
+        control: &Control<'_>,
+    ) -> Result<super::client::Answer> {
         client.sql(statement, arguments, self.retries, control)
     }
 
@@ -132,21 +138,30 @@ impl Checkpoints {
     }
 
     /// A load's row.
-    pub(crate) fn find(&self, client: &mut Client, id: &str, control: &Control<'_>) -> Result<Option<LoadRecord>> {
+    pub(crate) fn find(
+        &self,
+        client: &mut Client,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<LoadRecord>> {
         type Row = (String, u64, Vec<String>, Vec<String>, Option<u64>, Option<String>);
         let statement = format!(
             "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\" FROM {} WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let Some((state, unit_rows, files, fingerprints, rows, before)) = answer.all::<Row>()?.into_iter().next() else {
+        let Some((state, unit_rows, files, fingerprints, rows, before)) =
+            answer.all::<Row>()?.into_iter().next()
+        else {
             return Ok(None);
         };
         let before = match before {
             None => None,
             Some(text) => {
-                let (rows, sum, non_null): (u64, String, Vec<u64>) = serde_json::from_str(&text)
-                    .map_err(|error| Error::new(Kind::Server, format!("the checkpoint cannot be read: {error}")))?;
+                let (rows, sum, non_null): (u64, String, Vec<u64>) =
+                    serde_json::from_str(&text).map_err(|error| {
+                        Error::new(Kind::Server, format!("the checkpoint cannot be read: {error}"))
+                    })?;
                 Some(read_tally(rows, &sum, non_null)?)
             }
         };
@@ -208,7 +223,8 @@ impl Checkpoints {
             "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ? WHERE \"load_id\" = ?",
             self.table("loads")
         );
-        let arguments = [json!(state.name()), json!(total.rows), json!(total.content_sum.to_string()), json!(id)];
+        let arguments =
+            [json!(state.name()), json!(total.rows), json!(total.content_sum.to_string()), json!(id)];
         match self.run(client, &statement, &arguments, control)?.count()? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
@@ -218,7 +234,13 @@ impl Checkpoints {
     }
 
     /// Removes rows of loads and their units: those of one load, or of all loads into a table.
-    pub(crate) fn delete(&self, client: &mut Client, column: &str, value: &str, control: &Control<'_>) -> Result<u64> {
+    pub(crate) fn delete(
+        &self,
+        client: &mut Client,
+        column: &str,
+        value: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
         let (loads, units) = (self.table("loads"), self.table("units"));
         self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
         self.run(client, &format!("REFRESH TABLE {units}"), &[], control)?;
@@ -231,7 +253,12 @@ impl Checkpoints {
         }
         for id in ids {
             for table in [&units, &loads] {
-                self.run(client, &format!("DELETE FROM {table} WHERE \"load_id\" = ?"), &[json!(id)], control)?;
+                self.run(
+                    client,
+                    &format!("DELETE FROM {table} WHERE \"load_id\" = ?"),
+                    &[json!(id)],
+                    control,
+                )?;
             }
         }
         for table in [&units, &loads] {
@@ -244,7 +271,8 @@ impl Checkpoints {
     pub(crate) fn drop_if_empty(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
         self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
-        let counted = self.run(client, &format!("SELECT count(*) FROM {loads}"), &[], control)?.all::<(i64,)>()?;
+        let counted =
+            self.run(client, &format!("SELECT count(*) FROM {loads}"), &[], control)?.all::<(i64,)>()?;
         if counted.first().is_some_and(|(count,)| *count == 0) {
             self.run(client, &format!("DROP TABLE IF EXISTS {units}"), &[], control)?;
             self.run(client, &format!("DROP TABLE IF EXISTS {loads}"), &[], control)?;

@@ -153,7 +153,9 @@ impl Client {
         let mut body = pieces;
         let compressed;
         if self.gzip {
-            let mut encoder = GzEncoder::new(std::mem::take(&mut self.compressed), Compression::fast());
+            let mut room = std::mem::take(&mut self.compressed);
+            room.clear();
+            let mut encoder = GzEncoder::new(room, Compression::fast());
             // A Vec takes everything.
             let written = pieces.iter().try_for_each(|piece| encoder.write_all(piece));
             self.compressed = match written.and_then(|()| encoder.finish()) {
@@ -255,10 +257,15 @@ impl Client {
     pub(crate) fn explain(&self, said: &Said) -> Error {
         let (kind, advice) = match said.status {
             401 => (Kind::Server, "check user and password: they come from the address"),
-            403 => (Kind::Server, "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill"),
+            403 => (
+                Kind::Server,
+                "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill",
+            ),
             404 => (Kind::Server, "check the names of schema, table and columns"),
             413 => (Kind::Server, "raise http.max_content_length, or load smaller batches (--batch-bytes)"),
-            429 | 502..=504 => (Kind::Server, "wait until the cluster has recovered and run the same command again"),
+            429 | 502..=504 => {
+                (Kind::Server, "wait until the cluster has recovered and run the same command again")
+            }
             _ => (Kind::Server, ""),
         };
         Error::new(kind, format!("the server says: {}", said.message)).at(self.place()).advise(advice)
@@ -268,9 +275,14 @@ impl Client {
     pub(crate) fn lost(&self, broken: Broken) -> Result<Error> {
         match broken {
             Broken::Cancelled(error) => Err(error),
-            Broken::NotSent(what) | Broken::Unknown(what) => Ok(Error::new(Kind::Server, format!("the server {what}"))
-                .at(self.place())
-                .advise("check that it runs there and that host and port are right; the same command again goes on")),
+            Broken::NotSent(what) | Broken::Unknown(what) => Ok(Error::new(
+                Kind::Server,
+                format!("the server {what}"),
+            )
+            .at(self.place())
+            .advise(
+                "check that it runs there and that host and port are right; the same command again goes on",
+            )),
         }
     }
 }
@@ -294,7 +306,8 @@ const SHOWN: usize = 400;
 
 /// A message short enough to be shown.
 pub(crate) fn clip(message: &str) -> String {
-    let mut clipped: String = message.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut clipped: String =
+        message.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if message.chars().nth(SHOWN).is_some() {
         clipped.push('…');
     }

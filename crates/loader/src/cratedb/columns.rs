@@ -47,7 +47,11 @@ pub(crate) enum Key {
 pub(crate) const LONGEST_TEXT: usize = 32_766;
 
 /// The columns of a new table. All that cannot be represented is named at once.
-pub(crate) fn natural(schema: &Schema, options: &CrateOptions, table: &CrateTable) -> Result<Arc<Vec<Column>>> {
+pub(crate) fn natural(
+    schema: &Schema,
+    options: &CrateOptions,
+    table: &CrateTable,
+) -> Result<Arc<Vec<Column>>> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
     for (i, field) in schema.fields().iter().enumerate() {
@@ -56,7 +60,9 @@ pub(crate) fn natural(schema: &Schema, options: &CrateOptions, table: &CrateTabl
             refused.push(format!("column {name:?}: the name {why}: use --rename '{name}={proposal}'"));
         }
         if options.row_key.as_ref() == Some(name) {
-            refused.push(format!("column {name:?} has the name of the row key: use --row-key with another name"));
+            refused.push(format!(
+                "column {name:?} has the name of the row key: use --row-key with another name"
+            ));
         }
         match form::natural(field, options) {
             Ok((crate_type, form)) => columns.push(Column {
@@ -81,13 +87,14 @@ pub(crate) fn natural(schema: &Schema, options: &CrateOptions, table: &CrateTabl
     checked(columns, refused, schema, table)
 }
 
-/// The columns of an existing table that this schema fills. Missing, extra and incompatible columns are
+/// The columns of an existing table that this schema fills, or is compared with. Missing, extra and incompatible columns are
 /// named at once.
 pub(crate) fn matched(
     schema: &Schema,
     options: &CrateOptions,
     existing: &[Existing],
     table: &CrateTable,
+    writing: bool,
 ) -> Result<Arc<Vec<Column>>> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
@@ -119,12 +126,16 @@ pub(crate) fn matched(
         }
     }
     for theirs in existing {
-        if !theirs.filled
+        if writing
+            && !theirs.filled
             && !theirs.nullable
             && options.row_key.as_ref() != Some(&theirs.name)
             && schema.fields().iter().all(|field| *field.name() != theirs.name)
         {
-            refused.push(format!("column {:?} of the table is not in the source and takes no NULL", theirs.name));
+            refused.push(format!(
+                "column {:?} of the table is not in the source and takes no NULL",
+                theirs.name
+            ));
         }
     }
     checked(columns, refused, schema, table)
@@ -159,14 +170,19 @@ fn checked(
     }
     match refused.is_empty() {
         true => Ok(Arc::new(columns)),
-        false => Err(Error::new(Kind::Schema, refused.join("; "))
-            .at(format!("table {table}"))
-            .advise("rename (--rename), leave out (--columns) or change these columns, or load into another table")),
+        false => Err(Error::new(Kind::Schema, refused.join("; ")).at(format!("table {table}")).advise(
+            "rename (--rename), leave out (--columns) or change these columns, or load into another table",
+        )),
     }
 }
 
 /// The schema with its columns called as those of the table, position by position.
-pub(crate) fn by_position(schema: &SchemaRef, existing: &[Existing], skipped: Option<&str>, table: &CrateTable) -> Result<SchemaRef> {
+pub(crate) fn by_position(
+    schema: &SchemaRef,
+    existing: &[Existing],
+    skipped: Option<&str>,
+    table: &CrateTable,
+) -> Result<SchemaRef> {
     let names: Vec<&str> = existing
         .iter()
         .filter(|column| !column.generated && Some(column.name.as_str()) != skipped)
@@ -180,7 +196,8 @@ pub(crate) fn by_position(schema: &SchemaRef, existing: &[Existing], skipped: Op
         .at(format!("table {table}"))
         .advise("choose columns with --columns, or match them by name"));
     }
-    let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 

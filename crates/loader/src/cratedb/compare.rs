@@ -36,8 +36,11 @@ impl Comparison<'_> {
     ) -> Result<Vec<usize>> {
         let columns = &self.plan.columns;
         // Columns of the key that come from the source; generated ones follow from them.
-        let key: Vec<usize> =
-            self.key.iter().filter_map(|name| columns.iter().position(|column| column.name == *name)).collect();
+        let key: Vec<usize> = self
+            .key
+            .iter()
+            .filter_map(|name| columns.iter().position(|column| column.name == *name))
+            .collect();
         let names: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
         let forms: Vec<&Form> = columns.iter().map(|column| &column.form).collect();
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
@@ -67,7 +70,8 @@ impl Comparison<'_> {
             let one = key.iter().filter_map(|i| names.get(*i)).map(|name| format!("{name} = ?"));
             let one = format!("({})", one.collect::<Vec<_>>().join(" AND "));
             let condition = vec![one.as_str(); ours.len()].join(" OR ");
-            let statement = format!("SELECT {} FROM {} WHERE {condition}", names.join(", "), self.table.quoted());
+            let statement =
+                format!("SELECT {} FROM {} WHERE {condition}", names.join(", "), self.table.quoted());
             let answer = client.sql(&statement, &arguments, self.retries, control)?;
             let mut row = Vec::new();
             let mut of_key = Vec::new();

@@ -61,7 +61,8 @@ pub(crate) fn create_table(
     key: &Key,
     options: &CrateOptions,
 ) -> Result<String> {
-    let partition = options.partition_by.as_deref().map(|text| Partition::parse(text, columns)).transpose()?;
+    let partition =
+        options.partition_by.as_deref().map(|text| Partition::parse(text, columns)).transpose()?;
     let mut primary: Vec<String> = match key {
         Key::Row(name) => vec![name.clone()],
         Key::Own(names) => names.clone(),
@@ -73,7 +74,8 @@ pub(crate) fn create_table(
         primary.push(partition.column.clone());
     }
     let special = |name: &str| {
-        primary.iter().any(|key| key == name) || partition.as_ref().is_some_and(|partition| partition.column == name)
+        primary.iter().any(|key| key == name)
+            || partition.as_ref().is_some_and(|partition| partition.column == name)
     };
     let mut lines = Vec::new();
     if let Key::Row(name) = key {
@@ -185,7 +187,8 @@ mod tests {
 
     #[test]
     fn storage_is_left_out_where_the_type_allows_it() {
-        let options = CrateOptions { no_columnstore: true, long_text: LongText::Noindex, ..CrateOptions::default() };
+        let options =
+            CrateOptions { no_columnstore: true, long_text: LongText::Noindex, ..CrateOptions::default() };
         let ddl = ddl(&options, &Key::Own(vec!["id".into()])).unwrap();
         for part in [
             "\"id\" BIGINT NOT NULL,",

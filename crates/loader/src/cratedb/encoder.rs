@@ -12,9 +12,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use super::bodies::Bodies;
 use super::bound::Bound;
 use super::columns::{Key, Plan};
+use super::crate_type::CrateType;
 use super::json::{write_hex, write_int};
 use super::unnest::ArrayColumn;
-use super::crate_type::CrateType;
 use crate::content_sum::Tally;
 use crate::error::Result;
 use crate::postgres::copy_binary::fault::Fault;
@@ -103,7 +103,8 @@ impl CrateEncoder {
             }
         }
         if body.len() - values > LARGEST_ROW {
-            let what = format!("the row takes {} bytes of JSON, a request {LARGEST_ROW}", body.len() - values);
+            let what =
+                format!("the row takes {} bytes of JSON, a request {LARGEST_ROW}", body.len() - values);
             return Err((0, Fault::new(0, what)));
         }
         self.tally.content_sum.add(&body[values..]);
@@ -112,7 +113,12 @@ impl CrateEncoder {
     }
 
     /// Appends rows of the batch to the columns, but for those that were left out.
-    fn write_columns(&mut self, bound: &[Bound<'_>], rows: &[u32], base: u32) -> Result<(), (usize, usize, Fault)> {
+    fn write_columns(
+        &mut self,
+        bound: &[Bound<'_>],
+        rows: &[u32],
+        base: u32,
+    ) -> Result<(), (usize, usize, Fault)> {
         let encode = Arc::clone(&self.encode);
         let key = usize::from(matches!(encode.plan.key, Key::Row(_)));
         if self.arrays.is_empty() {
@@ -128,7 +134,9 @@ impl CrateEncoder {
                 keys.push_text(&text);
             }
         }
-        for (i, ((array, column), planned)) in columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate() {
+        for (i, ((array, column), planned)) in
+            columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate()
+        {
             for row in rows {
                 let in_batch = (*row - base) as usize;
                 array.push(&planned.crate_type, column, in_batch).map_err(|fault| (in_batch, i, fault))?;
@@ -146,7 +154,8 @@ impl CrateEncoder {
         let arrays = std::mem::take(&mut self.arrays);
         if !marks.rows.is_empty() {
             let key = matches!(self.encode.plan.key, Key::Row(_)).then_some(&CrateType::Text);
-            let types = key.into_iter().chain(self.encode.plan.columns.iter().map(|column| &column.crate_type));
+            let types =
+                key.into_iter().chain(self.encode.plan.columns.iter().map(|column| &column.crate_type));
             marks.columns =
                 arrays.into_iter().zip(types).map(|(array, t)| self.bodies.lend(array.finish(t))).collect();
         }
@@ -212,7 +221,8 @@ impl BatchEncoder for CrateEncoder {
                 // It does not fit any more: it begins the next body, without the comma.
                 let carried = self.body[start + 1..].to_vec();
                 self.body.truncate(start);
-                self.columns_of(&bound, base, &mut pending).map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.columns_of(&bound, base, &mut pending)
+                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
                 self.flush(emit).map_err(Refusal::Stopped)?;
                 self.body.extend_from_slice(&carried);
             }
@@ -220,7 +230,8 @@ impl BatchEncoder for CrateEncoder {
             pending.push(self.next);
             self.next += 1;
             if self.marks.rows.len() >= encode.rows || self.body.len() >= encode.bytes {
-                self.columns_of(&bound, base, &mut pending).map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.columns_of(&bound, base, &mut pending)
+                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
                 self.flush(emit).map_err(Refusal::Stopped)?;
             }
         }
@@ -235,7 +246,12 @@ impl BatchEncoder for CrateEncoder {
 }
 
 impl CrateEncoder {
-    fn columns_of(&mut self, bound: &[Bound<'_>], base: u32, pending: &mut Vec<u32>) -> Result<(), (usize, usize, Fault)> {
+    fn columns_of(
+        &mut self,
+        bound: &[Bound<'_>],
+        base: u32,
+        pending: &mut Vec<u32>,
+    ) -> Result<(), (usize, usize, Fault)> {
         if self.encode.columns && !pending.is_empty() {
             self.write_columns(bound, pending, base)?;
         }

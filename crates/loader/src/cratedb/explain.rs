@@ -63,10 +63,8 @@ impl CrateDb {
         let table = self.table()?;
         let planned = columns::natural(source.schema(), &self.options, &table)?;
         let key = self.wished_key();
-        let layout = Layout {
-            objects: self.options.objects,
-            plain_text: self.options.long_text == LongText::Noindex,
-        };
+        let layout =
+            Layout { objects: self.options.objects, plain_text: self.options.long_text == LongText::Noindex };
         let columns = planned.iter().map(|column| ExplainedColumn {
             name: column.name.clone(),
             arrow: source.schema().field(column.source).data_type().to_string(),
@@ -81,7 +79,9 @@ impl CrateDb {
             (Key::Own(names), Mode::Create | Mode::Replace) => {
                 format!("exactly once, by the primary key {}", names.join(", "))
             }
-            (_, Mode::Append) => "exactly once where the table has a primary key, else at least once".to_owned(),
+            (_, Mode::Append) => {
+                "exactly once where the table has a primary key, else at least once".to_owned()
+            }
             (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
         };
         let transport = match (self.options.transport, self.server.tls.is_some()) {
@@ -91,7 +91,10 @@ impl CrateDb {
                 "http: bulk_args, since without a key only it tells which rows were refused".to_owned()
             }
             (Transport::Auto, false) => {
-                format!("pg: UNNEST where CrateDB answers at port {}, else http: bulk_args", self.server.pg_port)
+                format!(
+                    "pg: UNNEST where CrateDB answers at port {}, else http: bulk_args",
+                    self.server.pg_port
+                )
             }
         };
         let batch_bytes = options.batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES);

@@ -28,7 +28,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::crate_type::CrateType;
 use super::names::refused_name;
-use super::options::{Binary, Dates, Timestamps, Times, CrateOptions};
+use super::options::{Binary, CrateOptions, Dates, Times, Timestamps};
 use crate::postgres::pg_type::is_uuid;
 
 /// How a value is written; the array's type says how it is read.
@@ -39,7 +39,10 @@ pub(crate) enum Form {
     /// Digits without quotation marks.
     Int,
     /// Integers and decimals as a string with this many places after the point.
-    Decimal { from: u8, to: u8 },
+    Decimal {
+        from: u8,
+        to: u8,
+    },
     Real,
     Double,
     Text,
@@ -47,7 +50,9 @@ pub(crate) enum Form {
     Hex,
     Uuid,
     /// Milliseconds since 1970; finer values are cut or refused.
-    Millis { truncate: bool },
+    Millis {
+        truncate: bool,
+    },
     Stamp,
     Day,
     Clock,
@@ -183,7 +188,12 @@ fn decimal(precision: u8, scale: i8) -> Result<(CrateType, Form), String> {
 impl Form {
     /// The form for a column of an existing table, whose type takes every value without change; `None`
     /// where it does not. `wanted` is the type that a new column would get.
-    pub(crate) fn into_existing(self, wanted: &CrateType, arrow: &DataType, existing: &Existing) -> Option<Form> {
+    pub(crate) fn into_existing(
+        self,
+        wanted: &CrateType,
+        arrow: &DataType,
+        existing: &Existing,
+    ) -> Option<Form> {
         use CrateType as T;
         let name = existing.data_type.as_str();
         if matches!(self, Form::Null) {
@@ -193,7 +203,9 @@ impl Form {
             let DataType::Dictionary(_, value) = arrow else { return None };
             return Some(Form::Dictionary(Box::new(inner.into_existing(wanted, value, existing)?)));
         }
-        let whole = |digits: u8| existing.precision.is_none_or(|p| p.saturating_sub(existing.scale.unwrap_or(0)) >= digits);
+        let whole = |digits: u8| {
+            existing.precision.is_none_or(|p| p.saturating_sub(existing.scale.unwrap_or(0)) >= digits)
+        };
         let places = existing.scale.unwrap_or(0);
         match (wanted, name) {
             (T::Numeric(precision, scale), "numeric") => {

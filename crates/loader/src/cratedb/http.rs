@@ -62,10 +62,15 @@ enum Length {
 
 impl HttpConnection {
     /// Connects to a node.
-    pub(crate) fn open(node: &Node, tls: Option<&Arc<ClientConfig>>, control: &Control<'_>) -> Result<Self, Broken> {
+    pub(crate) fn open(
+        node: &Node,
+        tls: Option<&Arc<ClientConfig>>,
+        control: &Control<'_>,
+    ) -> Result<Self, Broken> {
         let not_sent = |error: &dyn std::fmt::Display| Broken::NotSent(format!("cannot be reached: {error}"));
         control.check().map_err(Broken::Cancelled)?;
-        let addresses = (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
+        let addresses =
+            (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let mut connected = None;
         for address in addresses {
@@ -154,7 +159,8 @@ impl HttpConnection {
                 }
                 self.more(end, control)?;
             };
-            let parsed = parse_head(&self.input[self.at..self.at + head]).ok_or_else(|| invalid("it is no HTTP"))?;
+            let parsed =
+                parse_head(&self.input[self.at..self.at + head]).ok_or_else(|| invalid("it is no HTTP"))?;
             self.at += head;
             // 1xx are said before the answer.
             if parsed.0 >= 200 {
@@ -208,7 +214,13 @@ impl HttpConnection {
     }
 
     /// Moves `length` bytes of input to the body, but no more than fit `most`.
-    fn take(&mut self, length: usize, most: usize, end: Instant, control: &Control<'_>) -> Result<(), Failure> {
+    fn take(
+        &mut self,
+        length: usize,
+        most: usize,
+        end: Instant,
+        control: &Control<'_>,
+    ) -> Result<(), Failure> {
         let mut left = length;
         while left > 0 {
             if self.at == self.input.len() {
@@ -318,7 +330,13 @@ impl Stream {
     }
 
     /// Sends all bytes; after the last piece nothing stays behind. Time runs from the last progress on.
-    fn send(&mut self, mut bytes: &[u8], last: bool, timeout: Duration, control: &Control<'_>) -> Result<(), Failure> {
+    fn send(
+        &mut self,
+        mut bytes: &[u8],
+        last: bool,
+        timeout: Duration,
+        control: &Control<'_>,
+    ) -> Result<(), Failure> {
         let mut end = Instant::now() + timeout;
         match self {
             Self::Plain(socket) => {

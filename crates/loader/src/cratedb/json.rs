@@ -77,7 +77,10 @@ pub(crate) fn write_f64(value: f64, out: &mut Vec<u8>) {
     // Most figures have two places at most. `cents / 100` is the double nearest to that decimal, so the
     // decimal reads back as the value.
     let cents = (value * 100.0) as i64;
-    if cents.unsigned_abs() < 1 << 50 && cents as f64 / 100.0 == value && (cents != 0 || value.is_sign_positive()) {
+    if cents.unsigned_abs() < 1 << 50
+        && cents as f64 / 100.0 == value
+        && (cents != 0 || value.is_sign_positive())
+    {
         if cents < 0 {
             out.push(b'-');
         }

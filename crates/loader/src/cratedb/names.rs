@@ -74,9 +74,14 @@ impl CrateTable {
                 .advise("choose another name"))
         };
         for part in [schema, name] {
-            if part.is_empty() || part.contains(['.', '[', '\t', '\n', '\r', '/', '\\', '*', '?', '"', '<', '>', '|', ' ', ',', '#'])
+            if part.is_empty()
+                || part.contains([
+                    '.', '[', '\t', '\n', '\r', '/', '\\', '*', '?', '"', '<', '>', '|', ' ', ',', '#',
+                ])
             {
-                return refused("CrateDB takes no empty names and none of . [ / \\ * ? \" < > | , # and white space in them");
+                return refused(
+                    "CrateDB takes no empty names and none of . [ / \\ * ? \" < > | , # and white space in them",
+                );
             }
             if part.starts_with('_') || part.chars().any(char::is_uppercase) && part.starts_with('.') {
                 return refused("names of tables and schemas do not begin with _ in CrateDB");
@@ -111,7 +116,9 @@ mod tests {
 
     #[test]
     fn what_crate_refuses_comes_with_a_name_that_it_takes() {
-        for (name, proposal) in [("a.b", "a_b"), ("tags[0]", "tags_0"), ("_id", "id"), ("a\tb", "a_b"), ("", "unnamed")] {
+        for (name, proposal) in
+            [("a.b", "a_b"), ("tags[0]", "tags_0"), ("_id", "id"), ("a\tb", "a_b"), ("", "unnamed")]
+        {
             let (_, proposed) = refused_name(name, true).unwrap();
             assert_eq!(proposed, proposal);
             assert_eq!(refused_name(&proposed, true), None);

@@ -26,7 +26,11 @@ impl ToSql for Encoded {
         true
     }
 
-    fn to_sql_checked(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+    fn to_sql_checked(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         self.to_sql(ty, out)
     }
 
@@ -43,7 +47,8 @@ pub(crate) fn server(server: &CrateServer, first: usize) -> Server {
         config.password(password);
     }
     let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
-    let endpoints = nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), port: server.pg_port }).collect();
+    let endpoints =
+        nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), port: server.pg_port }).collect();
     Server { config, endpoints, timeout: std::time::Duration::from_secs(5) }
 }
 

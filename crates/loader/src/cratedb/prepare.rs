@@ -44,7 +44,9 @@ impl Preparing<'_> {
                 match (changed.is_empty(), untouched, self.crate_db.mode) {
                     (true, true, _) => Ok((record, Standing::Complete)),
                     (_, _, Mode::Replace) => self.start(gathered, &staging),
-                    (false, ..) => Err(self.exists(&format!("loaded from another content of {}", changed.join(", ")))),
+                    (false, ..) => {
+                        Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
+                    }
                     (true, false, _) => Err(self.exists("and does not have the rows of this load any more")),
                 }
             }

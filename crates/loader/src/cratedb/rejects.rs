@@ -78,12 +78,16 @@ impl Rejects {
         let mut lines = Vec::new();
         for row in rows {
             if open.known.insert((row.file.clone(), row.row_group, row.row)) {
-                serde_json::to_writer(&mut lines, row)
-                    .map_err(|error| Error::new(Kind::Value, format!("a refused row cannot be written: {error}")))?;
+                serde_json::to_writer(&mut lines, row).map_err(|error| {
+                    Error::new(Kind::Value, format!("a refused row cannot be written: {error}"))
+                })?;
                 lines.push(b'\n');
             }
         }
-        open.file.write_all(&lines).and_then(|()| open.file.flush()).map_err(|error| unwritable(&self.path, &error))
+        open.file
+            .write_all(&lines)
+            .and_then(|()| open.file.flush())
+            .map_err(|error| unwritable(&self.path, &error))
     }
 }
 

@@ -73,7 +73,7 @@ impl<'a> CrateSession<'a> {
                 let primary = crate_db.primary_columns(&key, &columns)?;
                 (Plan { columns, key, longest_text: longest }, primary)
             }
-            None => existing_plan(crate_db, source, &mut client, &table, retries, control)?,
+            None => existing_plan(crate_db, source, &mut client, &table, retries, control, true)?,
         };
         let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, retries);
         checkpoints.create(&mut client, control)?;
@@ -99,7 +99,8 @@ impl<'a> CrateSession<'a> {
         let rejected: u64 = units.values().map(|unit| unit.rejected).sum();
         let done = units.into_iter().map(|(key, unit)| (key, unit.tally)).collect();
         let placed = standing == Standing::Complete
-            || record.state == State::Placing && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
+            || record.state == State::Placing
+                && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
         let written = if gathers && !placed { table.staging() } else { table.clone() };
         let mut notes = Vec::new();
         let by_column = match standing {
@@ -206,6 +207,7 @@ pub(super) fn existing_plan(
     table: &CrateTable,
     retries: u32,
     control: &Control<'_>,
+    writing: bool,
 ) -> Result<(Plan, Vec<String>)> {
     let existing = catalogue::columns(client, table, retries, control)?;
     if existing.is_empty() {
@@ -219,7 +221,7 @@ pub(super) fn existing_plan(
         false => Arc::clone(source.schema()),
         true => columns::by_position(source.schema(), &existing, row_key, table)?,
     };
-    let columns = columns::matched(&schema, &crate_db.options, &existing, table)?;
+    let columns = columns::matched(&schema, &crate_db.options, &existing, table, writing)?;
     let named = Renamed { source, schema };
     let key = choose_key(crate_db, table, &named, Some((&existing, &primary)))?;
     Ok((Plan { columns, key, longest_text: None }, primary))
@@ -250,16 +252,23 @@ impl Source for Renamed<'_> {
 }
 
 /// Whether blocks go by column over the PostgreSQL wire.
-fn choose_transport(crate_db: &CrateDb, key: &Key, control: &Control<'_>, notes: &mut Vec<String>) -> Result<bool> {
+fn choose_transport(
+    crate_db: &CrateDb,
+    key: &Key,
+    control: &Control<'_>,
+    notes: &mut Vec<String>,
+) -> Result<bool> {
     let wanted = crate_db.options.transport;
     if wanted == Transport::Http {
         return Ok(false);
     }
     if crate_db.server.tls.is_some() {
         return match wanted {
-            Transport::Pg => Err(Error::new(Kind::Config, "the PostgreSQL wire is not encrypted by this loader")
-                .at(crate_db.server.to_string())
-                .advise("use --transport http with TLS")),
+            Transport::Pg => {
+                Err(Error::new(Kind::Config, "the PostgreSQL wire is not encrypted by this loader")
+                    .at(crate_db.server.to_string())
+                    .advise("use --transport http with TLS"))
+            }
             _ => Ok(false),
         };
     }

@@ -42,9 +42,9 @@ pub(crate) fn configure(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
             let place = key.display().to_string();
             let secret = PrivateKeyDer::from_pem_file(key)
                 .map_err(|error| failed(format!("the client's key cannot be read: {error}")).at(&place))?;
-            builder
-                .with_client_auth_cert(chain, secret)
-                .map_err(|error| failed(format!("the client's certificate cannot be used: {error}")).at(place))?
+            builder.with_client_auth_cert(chain, secret).map_err(|error| {
+                failed(format!("the client's certificate cannot be used: {error}")).at(place)
+            })?
         }
         _ => builder.with_no_client_auth(),
     };
@@ -53,7 +53,9 @@ pub(crate) fn configure(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let failed = |what: String| {
-        Error::new(Kind::Config, what).at(path.display().to_string()).advise("give a file of certificates in PEM")
+        Error::new(Kind::Config, what)
+            .at(path.display().to_string())
+            .advise("give a file of certificates in PEM")
     };
     let read = |error| failed(format!("the certificates cannot be read: {error}"));
     let found: Vec<_> =

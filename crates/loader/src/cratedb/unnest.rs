@@ -108,10 +108,7 @@ fn fixed(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-fn variable(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+fn variable(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>) -> Result<(), Fault> {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     write(out)?;

@@ -37,7 +37,8 @@ pub(crate) fn verify(
     let mut reading = crate_db.clone();
     reading.options.row_key = None;
     reading.options.at_least_once = true;
-    let (plan, primary) = existing_plan(&reading, source, &mut client, &table, options.retries, control)?;
+    let (plan, primary) =
+        existing_plan(&reading, source, &mut client, &table, options.retries, control, false)?;
     let encode = Arc::new(EncodePlan {
         rows: crate_db.options.request_rows(),
         bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),

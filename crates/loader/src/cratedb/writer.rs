@@ -83,7 +83,15 @@ impl CrateWriter {
         let client = Client::new(&plan.cluster, plan.gzip);
         let first_node = plan.writers.fetch_add(1, Relaxed) as usize;
         let columns = plan.plan.columns.len();
-        Self { client, pg: None, pg_failures: 0, first_node, rejects: Vec::new(), lost: Tally::empty(columns), plan }
+        Self {
+            client,
+            pg: None,
+            pg_failures: 0,
+            first_node,
+            rejects: Vec::new(),
+            lost: Tally::empty(columns),
+            plan,
+        }
     }
 
     /// Sends a block, by column where that is asked for.
@@ -154,9 +162,12 @@ impl CrateWriter {
     }
 
     fn keyless(&self, what: &str) -> Error {
-        Error::new(Kind::Value, format!("{what}; which rows of the batch are in the table cannot be told without a key"))
-            .at(format!("table {}, {}", self.plan.table, self.client.place()))
-            .advise("load with --row-key, or with --transport http, which tells what is wrong with single rows")
+        Error::new(
+            Kind::Value,
+            format!("{what}; which rows of the batch are in the table cannot be told without a key"),
+        )
+        .at(format!("table {}, {}", self.plan.table, self.client.place()))
+        .advise("load with --row-key, or with --transport http, which tells what is wrong with single rows")
     }
 
     /// Sends rows of a block until all are in or refused.
@@ -179,12 +190,14 @@ impl CrateWriter {
         let mut attempt = 0;
         loop {
             let plan = Arc::clone(&self.plan);
-            let head = if repeat || matches!(plan.plan.key, Key::Row(_)) { &plan.repeat } else { &plan.first };
+            let head =
+                if repeat || matches!(plan.plan.key, Key::Row(_)) { &plan.repeat } else { &plan.first };
             let mut results = Ok(Vec::new());
             let mut read = |body: &[u8]| results = bulk::parse(body, rows.len());
             let error = match self.client.attempt(&[head, body, END], &mut read, control) {
                 Attempt::Done => {
-                    let results = results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
+                    let results =
+                        results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
                     return self.account(unit, bytes, marks, rows, repeat, results, control);
                 }
                 Attempt::Said(said) if said.is_passing() => {
@@ -233,7 +246,10 @@ impl CrateWriter {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one step of the recursion, all of it is the place where it stands")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one step of the recursion, all of it is the place where it stands"
+    )]
     fn halve(
         &mut self,
         unit: &Unit,
@@ -246,14 +262,24 @@ impl CrateWriter {
     ) -> Result<()> {
         if rows.len() == 1 {
             let mark = rows.start;
-            return self.refuse(unit, bytes, marks, mark, (said.code > 0).then_some(said.code), &said.message);
+            return self.refuse(
+                unit,
+                bytes,
+                marks,
+                mark,
+                (said.code > 0).then_some(said.code),
+                &said.message,
+            );
         }
         let middle = rows.start + rows.len() / 2;
         self.send(unit, bytes, marks, rows.start..middle, repeat, control)?;
         self.send(unit, bytes, marks, middle..rows.end, repeat, control)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one step of the recursion, all of it is the place where it stands")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one step of the recursion, all of it is the place where it stands"
+    )]
     fn account(
         &mut self,
         unit: &Unit,
@@ -275,7 +301,9 @@ impl CrateWriter {
                 RowResult::Refused(code, reason) if is_passing_code(code) => {
                     self.once_more(unit, bytes, marks, row, repeat, (code, &reason), control)?;
                 }
-                RowResult::Refused(code, reason) => self.refuse(unit, bytes, marks, row, Some(code), &reason)?,
+                RowResult::Refused(code, reason) => {
+                    self.refuse(unit, bytes, marks, row, Some(code), &reason)?
+                }
                 RowResult::Unexplained if alone => {
                     self.refuse(unit, bytes, marks, row, None, "the server gives no reason")?;
                 }
@@ -298,7 +326,10 @@ impl CrateWriter {
     }
 
     /// A row that was refused for a reason that passes.
-    #[allow(clippy::too_many_arguments, reason = "one step of the recursion, all of it is the place where it stands")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one step of the recursion, all of it is the place where it stands"
+    )]
     fn once_more(
         &mut self,
         unit: &Unit,
@@ -320,11 +351,20 @@ impl CrateWriter {
             let mut read = |body: &[u8]| results = bulk::parse(body, 1);
             match self.client.attempt(&[head, body, END], &mut read, control) {
                 Attempt::Done => {
-                    let mut results = results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
+                    let mut results =
+                        results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
                     match results.pop() {
                         Some(RowResult::Refused(code, _)) if is_passing_code(code) => {}
                         Some(result) => {
-                            return self.account(unit, bytes, marks, row..row + 1, repeat, vec![result], control);
+                            return self.account(
+                                unit,
+                                bytes,
+                                marks,
+                                row..row + 1,
+                                repeat,
+                                vec![result],
+                                control,
+                            );
                         }
                         None => {}
                     }
@@ -367,7 +407,8 @@ impl CrateWriter {
         code: Option<u32>,
         values: Option<Box<RawValue>>,
     ) -> Result<()> {
-        let file = self.plan.files.get(unit.key.file as usize).map(|file| file.name.clone()).unwrap_or_default();
+        let file =
+            self.plan.files.get(unit.key.file as usize).map(|file| file.name.clone()).unwrap_or_default();
         let (row_group, row) = (unit.key.row_group, unit.key.first_row + u64::from(row));
         let place = format!("{file}, row group {row_group}, row {row}");
         if self.plan.rejects.is_none() {
@@ -380,9 +421,12 @@ impl CrateWriter {
         let rejected = self.plan.rejected.load(Relaxed) + self.rejects.len() as u64;
         if rejected > self.plan.max_rejects {
             self.flush_rejects()?;
-            return Err(Error::new(Kind::Value, format!("{rejected} rows were refused, the last one: {reason}"))
-                .at(place)
-                .advise("look into the file of refused rows, or raise --max-rejects"));
+            return Err(Error::new(
+                Kind::Value,
+                format!("{rejected} rows were refused, the last one: {reason}"),
+            )
+            .at(place)
+            .advise("look into the file of refused rows, or raise --max-rejects"));
         }
         Ok(())
     }
@@ -441,7 +485,10 @@ impl UnitWriter for CrateWriter {
         if tally.rows + rejected != unit.rows {
             return Err(Error::new(
                 Kind::Mismatch,
-                format!("a unit of {} rows was read as {} and {rejected} refused ones", unit.rows, tally.rows),
+                format!(
+                    "a unit of {} rows was read as {} and {rejected} refused ones",
+                    unit.rows, tally.rows
+                ),
             ));
         }
         self.flush_rejects()?;

@@ -126,7 +126,8 @@ pub(crate) fn by_position(
             .at(format!("table {table}"))
             .advise("choose columns with --columns, or match them by name"));
     }
-    let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 

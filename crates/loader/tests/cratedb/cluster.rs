@@ -35,7 +35,11 @@ impl Cluster {
         let address = named.split_once("://").map_or(named.as_str(), |(_, rest)| rest);
         let address = address.split(['/', '?']).next().unwrap().to_owned();
         let pg = std::env::var("SAWMILL_CRATEDB_PG_URL").unwrap_or_default();
-        let pg_port = pg.rsplit(':').next().and_then(|rest| rest.split('/').next()?.parse::<u16>().ok()).unwrap_or(5432);
+        let pg_port = pg
+            .rsplit(':')
+            .next()
+            .and_then(|rest| rest.split('/').next()?.parse::<u16>().ok())
+            .unwrap_or(5432);
         let url = format!("crate://{address}/doc?pg_port={pg_port}");
         let host = address.rsplit('@').next().unwrap().to_owned();
         let host = if host.contains(':') { host } else { format!("{host}:4200") };
@@ -73,7 +77,8 @@ impl Cluster {
         stream.read_to_end(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        let body: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {statement}: {body}"));
+        let body: Value =
+            serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {statement}: {body}"));
         assert!(body.get("error").is_none(), "{statement}: {body}");
         serde_json::from_value(body["rows"].clone()).unwrap_or_default()
     }
@@ -89,7 +94,10 @@ impl Drop for Cluster {
         if self.standin.is_some() || std::thread::panicking() {
             return;
         }
-        let named = format!("SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN ('doc', '{}_checkpoints')", self.prefix);
+        let named = format!(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN ('doc', '{}_checkpoints')",
+            self.prefix
+        );
         for row in self.sql(&named) {
             let (schema, name) = (row[0].as_str().unwrap(), row[1].as_str().unwrap());
             if schema == "doc" && name.starts_with(&self.prefix) && name.matches('_').count() < 2 {
@@ -101,7 +109,12 @@ impl Drop for Cluster {
 
 /// A key from the row's place, over HTTP.
 pub fn keyed(transport: Transport) -> CrateOptions {
-    CrateOptions { row_key: Some("sawmill_row_key".into()), transport, replicas: Some("0".into()), ..CrateOptions::default() }
+    CrateOptions {
+        row_key: Some("sawmill_row_key".into()),
+        transport,
+        replicas: Some("0".into()),
+        ..CrateOptions::default()
+    }
 }
 
 /// Small units and batches, so that much happens.

@@ -26,8 +26,12 @@ fn batches_that_are_lost_before_in_and_after_their_work_arrive_once() {
         Fault::LostShard,
     ];
     standin.faults().plan(faults.into_iter().flat_map(|fault| [Some(fault), None]));
-    let report =
-        run(&source, &cluster.target("t", options(Transport::Http)), &LoadOptions { verify: true, ..small() }).unwrap();
+    let report = run(
+        &source,
+        &cluster.target("t", options(Transport::Http)),
+        &LoadOptions { verify: true, ..small() },
+    )
+    .unwrap();
     assert_eq!((report.rows, standin.faults().left()), (3_000, 0));
     assert_eq!(cluster.count("t"), 3_000);
     assert!(report.notes.iter().any(|note| note.contains("tried again")), "{:?}", report.notes);
@@ -40,7 +44,8 @@ fn the_postgresql_wire_may_fail_and_http_finds_what_is_missing() {
     let (_kept, source) = people(3_000);
     standin.pg_faults().plan([Fault::DropBefore, Fault::DropInTheMiddle, Fault::DropAfter].map(Some));
     let report =
-        run(&source, &cluster.target("t", options(Transport::Pg)), &LoadOptions { verify: true, ..small() }).unwrap();
+        run(&source, &cluster.target("t", options(Transport::Pg)), &LoadOptions { verify: true, ..small() })
+            .unwrap();
     assert_eq!((report.rows, standin.pg_faults().left()), (3_000, 0));
     assert_eq!(cluster.count("t"), 3_000);
     assert!(report.notes.iter().any(|note| note.contains("redone over HTTP")), "{:?}", report.notes);
@@ -65,7 +70,8 @@ fn a_server_that_stays_away_ends_the_load_and_the_same_command_finishes_it() {
 #[test]
 fn a_node_that_disappears_is_left_out_and_used_again_when_it_is_back() {
     let standin = StandIn::start(3);
-    let target = CrateDb::new(standin.url().parse().unwrap(), "t".parse().unwrap()).options(options(Transport::Http));
+    let target =
+        CrateDb::new(standin.url().parse().unwrap(), "t".parse().unwrap()).options(options(Transport::Http));
     let (_kept, source) = people(20_000);
     standin.faults().plan([None, None, None, None, None, None, Some(Fault::Disappear)]);
     let report = run(&source, &target, &LoadOptions { unit_rows: 1000, ..small() }).unwrap();
@@ -82,14 +88,21 @@ fn a_request_is_never_longer_than_allowed_and_one_that_is_refused_for_it_is_halv
     standin.limit(20_000);
     let (_kept, source) = people(3_000);
     let wide = CrateOptions { batch_rows: 3_000, ..keyed(Transport::Http) };
-    let report = run(&source, &cluster.target("t", wide.clone()), &LoadOptions { unit_rows: 5_000, ..small() }).unwrap();
+    let report =
+        run(&source, &cluster.target("t", wide.clone()), &LoadOptions { unit_rows: 5_000, ..small() })
+            .unwrap();
     assert_eq!(report.rows, 3_000);
     assert!(standin.largest() <= 20_000);
     assert_eq!(cluster.count("t"), 3_000);
     // A batch by bytes stays below them from the start.
     let (cluster, source) = (Cluster::standin(), source);
     let standin = cluster.standin.as_ref().unwrap();
-    run(&source, &cluster.target("u", wide), &LoadOptions { unit_rows: 5_000, batch_bytes: 8_192, ..small() }).unwrap();
+    run(
+        &source,
+        &cluster.target("u", wide),
+        &LoadOptions { unit_rows: 5_000, batch_bytes: 8_192, ..small() },
+    )
+    .unwrap();
     assert!(standin.largest() < 9_000, "{}", standin.largest());
 }
 
@@ -108,11 +121,18 @@ fn a_wrong_password_is_told_without_showing_it() {
     let standin = cluster.standin.as_ref().unwrap();
     standin.require("me", "right");
     let (_kept, source) = people(1_000);
-    let at = |credentials: &str| format!("crate://{credentials}127.0.0.1:{}/doc?pg_port={}", standin.port(0), standin.pg_port());
-    let target = |url: String| CrateDb::new(url.parse().unwrap(), "t".parse().unwrap()).options(options(Transport::Auto));
+    let at = |credentials: &str| {
+        format!("crate://{credentials}127.0.0.1:{}/doc?pg_port={}", standin.port(0), standin.pg_port())
+    };
+    let target = |url: String| {
+        CrateDb::new(url.parse().unwrap(), "t".parse().unwrap()).options(options(Transport::Auto))
+    };
     for wrong in ["me:secret@", "", "you:right@"] {
         let error = run(&source, &target(at(wrong)), &small()).unwrap_err();
-        assert!(error.to_string().contains("authentication") && !error.to_string().contains("secret"), "{error}");
+        assert!(
+            error.to_string().contains("authentication") && !error.to_string().contains("secret"),
+            "{error}"
+        );
     }
     run(&source, &target(at("me:right@")), &small()).unwrap();
     assert!(standin.unnests() > 0);

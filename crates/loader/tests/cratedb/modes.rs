@@ -66,7 +66,8 @@ fn columns_are_chosen_renamed_and_matched_by_position() {
     let by_name = target.by_position(false);
     let error = run(&source, &by_name, &small()).unwrap_err();
     assert!(error.to_string().contains("\"name\" is not in the table"), "{error}");
-    let renamed = source.select(&[], &[("name".into(), "label".into()), ("id".into(), "number".into())]).unwrap();
+    let renamed =
+        source.select(&[], &[("name".into(), "label".into()), ("id".into(), "number".into())]).unwrap();
     run(&renamed, &by_name, &small()).unwrap();
     assert_eq!(cluster.count(&table), 800);
 }
@@ -109,11 +110,15 @@ fn what_crate_cannot_take_is_refused_before_a_row_is_sent_with_a_way_out() {
     let (_kept, source) = people(10);
     // No server is needed to know this.
     let target = |options| {
-        sawmill_loader::CrateDb::new("crate://127.0.0.1:1".parse().unwrap(), "t".parse().unwrap()).options(options)
+        sawmill_loader::CrateDb::new("crate://127.0.0.1:1".parse().unwrap(), "t".parse().unwrap())
+            .options(options)
     };
     let error = run(&source, &target(CrateOptions::default()), &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Config);
-    assert!(error.to_string().contains("at least once") && error.to_string().contains("--at-least-once"), "{error}");
+    assert!(
+        error.to_string().contains("at least once") && error.to_string().contains("--at-least-once"),
+        "{error}"
+    );
     for (name, proposal) in [("a.b", "a_b"), ("x[1]", "x_1"), ("_id", "id")] {
         let renamed = source_named(name);
         let error = run(&renamed.1, &target(keyed(Transport::Http)), &small()).unwrap_err();
@@ -132,8 +137,12 @@ fn a_load_can_be_forgotten() {
     use std::sync::atomic::AtomicBool;
     let cluster = Cluster::standin();
     let (_kept, source) = people(700);
-    let target = cluster.target("t", keyed(Transport::Http));
-    cluster.standin.as_ref().unwrap().faults().plan([None, None, Some(sawmill_cratedb_standin::Fault::Disappear)]);
+    let target = cluster.target("t", CrateOptions { batch_rows: 100, ..keyed(Transport::Http) });
+    cluster.standin.as_ref().unwrap().faults().plan([
+        None,
+        None,
+        Some(sawmill_cratedb_standin::Fault::Disappear),
+    ]);
     run(&source, &target, &LoadOptions { retries: 0, degree: 1, ..small() }).unwrap_err();
     cluster.standin.as_ref().unwrap().restart(0);
     let (cancel, profile) = (AtomicBool::new(false), sawmill_profile::Profile::new());

@@ -50,7 +50,12 @@ fn refused_rows_are_put_aside_with_place_and_reason_and_the_rest_goes_in() {
         let bad = |id: i64| id % 7 == 3;
         let (kept, source) = source_of(labels(1_500, bad), 1000);
         let rejects = kept.path().join("rejects.ndjson");
-        let options = CrateOptions { transport, rejects: Some(rejects.clone()), batch_rows: 400, ..CrateOptions::default() };
+        let options = CrateOptions {
+            transport,
+            rejects: Some(rejects.clone()),
+            batch_rows: 400,
+            ..CrateOptions::default()
+        };
         let target = append(cluster.target(&table, options));
         let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
         let expected: Vec<i64> = (0..1_500).filter(|id| bad(*id)).collect();
@@ -58,8 +63,10 @@ fn refused_rows_are_put_aside_with_place_and_reason_and_the_rest_goes_in() {
         assert_eq!(report.rows, 1_500 - expected.len() as u64);
         assert_eq!(cluster.count(&table), report.rows);
         let rows = rejected(&rejects);
-        let places: Vec<i64> =
-            rows.iter().map(|row| row["row_group"].as_i64().unwrap() * 1000 + row["row"].as_i64().unwrap()).collect();
+        let places: Vec<i64> = rows
+            .iter()
+            .map(|row| row["row_group"].as_i64().unwrap() * 1000 + row["row"].as_i64().unwrap())
+            .collect();
         assert_eq!(places, expected);
         for row in &rows {
             assert!(row["file"].as_str().unwrap().ends_with("data.parquet"));
@@ -90,8 +97,15 @@ fn a_request_that_is_refused_as_a_whole_is_halved_down_to_the_rows_at_fault() {
     columns[0].1 = Arc::new(StringArray::from_iter(keys));
     let (kept, source) = source_of(columns, 1000);
     let rejects = kept.path().join("rejects.ndjson");
-    let options = CrateOptions { transport: Transport::Http, rejects: Some(rejects.clone()), batch_rows: 500, ..CrateOptions::default() };
-    let report = run(&source, &append(cluster.target(&table, options)), &LoadOptions { verify: true, ..small() }).unwrap();
+    let options = CrateOptions {
+        transport: Transport::Http,
+        rejects: Some(rejects.clone()),
+        batch_rows: 500,
+        ..CrateOptions::default()
+    };
+    let report =
+        run(&source, &append(cluster.target(&table, options)), &LoadOptions { verify: true, ..small() })
+            .unwrap();
     assert_eq!((report.rows, report.rows_rejected), (997, 3));
     let rows: Vec<i64> = rejected(&rejects).iter().map(|row| row["row"].as_i64().unwrap()).collect();
     assert_eq!(rows, [123, 124, 900]);
@@ -108,7 +122,8 @@ fn too_many_refused_rows_end_the_load() {
         max_rejects: Some(5),
         ..CrateOptions::default()
     };
-    let error = run(&source, &append(cluster.target(&table, options)), &LoadOptions { degree: 1, ..small() }).unwrap_err();
+    let error = run(&source, &append(cluster.target(&table, options)), &LoadOptions { degree: 1, ..small() })
+        .unwrap_err();
     assert!(error.what().contains("6 rows were refused"), "{error}");
     assert_eq!(rejected(&kept.path().join("rejects.ndjson")).len(), 6);
 }
@@ -117,7 +132,8 @@ fn too_many_refused_rows_end_the_load() {
 fn values_that_have_no_place_in_the_table_are_put_aside_too() {
     let cluster = Cluster::any();
     let fine = (0..300).map(|i| if i == 17 || i == 250 { 1001 } else { i * 1000 });
-    let columns: Vec<(&str, ArrayRef)> = vec![("at", Arc::new(TimestampMicrosecondArray::from_iter_values(fine)))];
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("at", Arc::new(TimestampMicrosecondArray::from_iter_values(fine)))];
     let (kept, source) = source_of(columns, 1000);
     for transport in [Transport::Http, Transport::Pg] {
         let rejects = kept.path().join("rejects.ndjson");
@@ -128,7 +144,8 @@ fn values_that_have_no_place_in_the_table_are_put_aside_too() {
             ..crate::cluster::keyed(transport)
         };
         let table = cluster.table();
-        let report = run(&source, &cluster.target(&table, options), &LoadOptions { verify: true, ..small() }).unwrap();
+        let report =
+            run(&source, &cluster.target(&table, options), &LoadOptions { verify: true, ..small() }).unwrap();
         assert_eq!((report.rows, report.rows_rejected), (298, 2));
         let rows = rejected(&rejects);
         assert_eq!(rows[0]["row"], 17);

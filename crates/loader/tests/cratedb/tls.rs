@@ -23,7 +23,8 @@ fn a_server_is_trusted_by_its_authority_and_asks_for_a_certificate() {
     fs::write(at("ca.pem"), authority.pem()).unwrap();
     for name in ["server", "client"] {
         let key = KeyPair::generate().unwrap();
-        let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        let parameters =
+            CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         let certificate = parameters.signed_by(&key, &authority).unwrap();
         fs::write(at(&format!("{name}.pem")), certificate.pem()).unwrap();
         fs::write(at(&format!("{name}.key")), key.serialize_pem()).unwrap();
@@ -31,7 +32,8 @@ fn a_server_is_trusted_by_its_authority_and_asks_for_a_certificate() {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(at("ca.pem")).unwrap()).unwrap();
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().unwrap();
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().unwrap();
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

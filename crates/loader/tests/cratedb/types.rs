@@ -44,23 +44,33 @@ fn plain(array: impl Array + 'static) -> (String, Vec<Value>) {
 
 #[test]
 fn integers_arrive_exactly_to_the_last_of_64_bits() {
-    assert_eq!(plain(Int8Array::from(vec![Some(-128), None, Some(127)])), ("smallint".into(), vec![json!(-128), json!(null), json!(127)]));
+    assert_eq!(
+        plain(Int8Array::from(vec![Some(-128), None, Some(127)])),
+        ("smallint".into(), vec![json!(-128), json!(null), json!(127)])
+    );
     assert_eq!(plain(UInt8Array::from(vec![255])).0, "smallint");
     assert_eq!(plain(Int16Array::from(vec![i16::MIN, i16::MAX])).1, [json!(i16::MIN), json!(i16::MAX)]);
     assert_eq!(plain(UInt16Array::from(vec![u16::MAX])), ("integer".into(), vec![json!(65_535)]));
     assert_eq!(plain(Int32Array::from(vec![i32::MIN, i32::MAX])).1, [json!(i32::MIN), json!(i32::MAX)]);
     assert_eq!(plain(UInt32Array::from(vec![u32::MAX])), ("bigint".into(), vec![json!(u32::MAX)]));
-    assert_eq!(plain(Int64Array::from(vec![i64::MIN + 1, i64::MAX])).1, [json!(i64::MIN + 1), json!(i64::MAX)]);
+    assert_eq!(
+        plain(Int64Array::from(vec![i64::MIN + 1, i64::MAX])).1,
+        [json!(i64::MIN + 1), json!(i64::MAX)]
+    );
     let (data_type, values) = plain(UInt64Array::from(vec![0, u64::MAX]));
     assert_eq!((data_type.as_str(), values[1].to_string().as_str()), ("numeric", "18446744073709551615"));
 }
 
 #[test]
 fn floats_arrive_with_what_is_no_number() {
-    let values = vec![Some(0.1), Some(-1e300), Some(f64::NAN), Some(f64::INFINITY), Some(f64::NEG_INFINITY), None];
+    let values =
+        vec![Some(0.1), Some(-1e300), Some(f64::NAN), Some(f64::INFINITY), Some(f64::NEG_INFINITY), None];
     let (data_type, values) = plain(Float64Array::from(values));
     assert_eq!(data_type, "double precision");
-    assert_eq!(values, [json!(0.1), json!(-1e300), json!("NaN"), json!("Infinity"), json!("-Infinity"), json!(null)]);
+    assert_eq!(
+        values,
+        [json!(0.1), json!(-1e300), json!("NaN"), json!("Infinity"), json!("-Infinity"), json!(null)]
+    );
     assert_eq!(plain(Float32Array::from(vec![0.1f32, f32::MAX])).0, "real");
     assert_eq!(plain(Float16Array::from(vec![half::f16::from_f32(1.5)])), ("real".into(), vec![json!(1.5)]));
 }
@@ -86,9 +96,13 @@ fn texts_arrive_whatever_is_in_them() {
     let (data_type, values) = plain(StringArray::from(texts.to_vec()));
     assert_eq!(data_type, "text");
     assert_eq!(values, texts.map(Value::from));
-    let dictionary: DictionaryArray<Int32Type> = vec![Some("a"), None, Some("b"), Some("a")].into_iter().collect();
+    let dictionary: DictionaryArray<Int32Type> =
+        vec![Some("a"), None, Some("b"), Some("a")].into_iter().collect();
     assert_eq!(plain(dictionary).1, [json!("a"), json!(null), json!("b"), json!("a")]);
-    assert_eq!(plain(BooleanArray::from(vec![Some(true), None, Some(false)])), ("boolean".into(), vec![json!(true), json!(null), json!(false)]));
+    assert_eq!(
+        plain(BooleanArray::from(vec![Some(true), None, Some(false)])),
+        ("boolean".into(), vec![json!(true), json!(null), json!(false)])
+    );
 }
 
 #[test]
@@ -116,26 +130,44 @@ fn bytes_are_base64_or_hexadecimal_text() {
 fn timestamps_are_milliseconds_and_finer_ones_as_chosen() {
     let whole = TimestampMicrosecondArray::from(vec![Some(1_700_000_000_123_000), Some(-1000), None]);
     let (data_type, values) = plain(whole);
-    assert_eq!((data_type.as_str(), &values[..]), ("timestamp without time zone", &[json!(1_700_000_000_123i64), json!(-1), json!(null)][..]));
-    assert_eq!(plain(TimestampSecondArray::from(vec![5]).with_timezone("UTC")), ("timestamp with time zone".into(), vec![json!(5000)]));
+    assert_eq!(
+        (data_type.as_str(), &values[..]),
+        ("timestamp without time zone", &[json!(1_700_000_000_123i64), json!(-1), json!(null)][..])
+    );
+    assert_eq!(
+        plain(TimestampSecondArray::from(vec![5]).with_timezone("UTC")),
+        ("timestamp with time zone".into(), vec![json!(5000)])
+    );
     let fine = || TimestampNanosecondArray::from(vec![0, 1_500_000, -1]);
     let (_kept, source) = source_of(vec![("at", Arc::new(fine()))], 10);
     let cluster = Cluster::any();
-    let error = run(&source, &cluster.target(&cluster.table(), keyed(Transport::Http)), &small()).unwrap_err();
+    let error =
+        run(&source, &cluster.target(&cluster.table(), keyed(Transport::Http)), &small()).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("\"at\"") && text.contains("1970-01-01T00:00:00.0015") && text.contains("row 1"), "{text}");
-    let chosen = |timestamps| through(Arc::new(fine()), CrateOptions { timestamps, ..keyed(Transport::Http) });
+    assert!(
+        text.contains("\"at\"") && text.contains("1970-01-01T00:00:00.0015") && text.contains("row 1"),
+        "{text}"
+    );
+    let chosen =
+        |timestamps| through(Arc::new(fine()), CrateOptions { timestamps, ..keyed(Transport::Http) });
     assert_eq!(chosen(Timestamps::Truncate).1, [json!(0), json!(1), json!(-1)]);
     assert_eq!(chosen(Timestamps::Bigint), ("bigint".into(), vec![json!(0), json!(1_500_000), json!(-1)]));
     assert_eq!(
         chosen(Timestamps::Text).1,
-        [json!("1970-01-01T00:00:00"), json!("1970-01-01T00:00:00.0015"), json!("1969-12-31T23:59:59.999999999")]
+        [
+            json!("1970-01-01T00:00:00"),
+            json!("1970-01-01T00:00:00.0015"),
+            json!("1969-12-31T23:59:59.999999999")
+        ]
     );
 }
 
 #[test]
 fn dates_times_durations_and_intervals_arrive_as_chosen() {
-    assert_eq!(plain(Date32Array::from(vec![0, 19_782])), ("timestamp without time zone".into(), vec![json!(0), json!(1_709_164_800_000i64)]));
+    assert_eq!(
+        plain(Date32Array::from(vec![0, 19_782])),
+        ("timestamp without time zone".into(), vec![json!(0), json!(1_709_164_800_000i64)])
+    );
     let text = CrateOptions { dates: Dates::Text, ..keyed(Transport::Http) };
     assert_eq!(through(Arc::new(Date32Array::from(vec![19_782])), text).1, [json!("2024-02-29")]);
     let noon = || Arc::new(Time64MicrosecondArray::from(vec![43_200_000_001]));
@@ -147,12 +179,20 @@ fn dates_times_durations_and_intervals_arrive_as_chosen() {
 }
 
 fn phones() -> ArrayRef {
-    let fields = Fields::from(vec![Field::new("number", DataType::Utf8, true), Field::new("n", DataType::UInt64, true)]);
+    let fields = Fields::from(vec![
+        Field::new("number", DataType::Utf8, true),
+        Field::new("n", DataType::UInt64, true),
+    ]);
     let numbers: ArrayRef = Arc::new(StringArray::from(vec![Some("1"), None, Some("3")]));
     let wide: ArrayRef = Arc::new(UInt64Array::from(vec![Some(u64::MAX), Some(1), None]));
     let items = StructArray::new(fields.clone(), vec![numbers, wide], None);
     let offsets = arrow_buffer::OffsetBuffer::new(vec![0, 2, 2, 3].into());
-    Arc::new(ListArray::new(Arc::new(Field::new("item", DataType::Struct(fields), true)), offsets, Arc::new(items), None))
+    Arc::new(ListArray::new(
+        Arc::new(Field::new("item", DataType::Struct(fields), true)),
+        offsets,
+        Arc::new(items),
+        None,
+    ))
 }
 
 #[test]
@@ -172,7 +212,10 @@ fn nested_values_arrive_under_every_policy() {
     lists.append(true);
     lists.append(false);
     let (data_type, values) = through(Arc::new(lists.finish()), keyed(Transport::Http));
-    assert_eq!((data_type.as_str(), &values[..]), ("integer_array_array", &[json!([[1, 2], [3]]), json!(null)][..]));
+    assert_eq!(
+        (data_type.as_str(), &values[..]),
+        ("integer_array_array", &[json!([[1, 2], [3]]), json!(null)][..])
+    );
     let mut map = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
     map.keys().append_value("a.b");
     map.values().append_value(1);
