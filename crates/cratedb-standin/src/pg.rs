@@ -147,6 +147,9 @@ impl Connection<'_> {
         };
         self.shared.unnests.fetch_add(1, Relaxed);
         let fault = self.shared.pg_faults.take();
+        if let Some(Fault::Slow(time)) = fault {
+            std::thread::sleep(time);
+        }
         let mut picked: Vec<Vec<Json>> = Vec::new();
         for (number, cast) in &sources {
             let column = arguments.get(*number).cloned().unwrap_or_default();
