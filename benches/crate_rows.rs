@@ -67,7 +67,10 @@ fn taxi() -> RecordBatch {
         column(name, Arc::new(TimestampMicrosecondArray::from_iter_values(stamps)));
     }
     for name in ["passengers", "rate"] {
-        column(name, Arc::new(Int64Array::from_iter((0..ROWS).map(|_| (draw(20) > 0).then(|| draw(6) as i64)))));
+        column(
+            name,
+            Arc::new(Int64Array::from_iter((0..ROWS).map(|_| (draw(20) > 0).then(|| draw(6) as i64)))),
+        );
     }
     let flags = (0..ROWS).map(|_| if draw(100) == 0 { "Y" } else { "N" });
     column("store_and_forward", Arc::new(StringViewArray::from_iter_values(flags.collect::<Vec<_>>())));

@@ -27,14 +27,14 @@ pub(crate) struct TargetArgs {
 
 /// A table of one of the databases that can be loaded.
 pub(crate) enum Destination {
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
     CrateDb(Box<CrateDb>),
 }
 
 impl Destination {
     pub(crate) fn as_target(&self) -> &dyn Target {
         match self {
-            Self::Postgres(postgres) => postgres,
+            Self::Postgres(postgres) => postgres.as_ref(),
             Self::CrateDb(crate_db) => crate_db.as_ref(),
         }
     }
@@ -42,7 +42,7 @@ impl Destination {
     /// What happens to the table.
     pub(crate) fn mode(self, mode: Mode) -> Self {
         match self {
-            Self::Postgres(postgres) => Self::Postgres(postgres.mode(mode)),
+            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.mode(mode))),
             Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.mode(mode))),
         }
     }
@@ -50,7 +50,7 @@ impl Destination {
     /// Columns of an existing table are matched by position.
     pub(crate) fn by_position(self, by_position: bool) -> Self {
         match self {
-            Self::Postgres(postgres) => Self::Postgres(postgres.by_position(by_position)),
+            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.by_position(by_position))),
             Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.by_position(by_position))),
         }
     }
@@ -100,7 +100,7 @@ impl TargetArgs {
             let what = format!("{option} is for CrateDB");
             return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
         }
-        Ok(Destination::Postgres(postgres(to, self.table())?))
+        Ok(Destination::Postgres(Box::new(postgres(to, self.table())?)))
     }
 
     /// The table as the user names it.

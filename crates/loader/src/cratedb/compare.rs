@@ -1,6 +1,7 @@
 //! Rows that are in the table under the same primary key: ours from an earlier attempt, or others?
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -59,12 +60,15 @@ impl Comparison<'_> {
                     of_key.push(b',');
                     arguments.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
                 }
-                if ours.contains_key(&of_key) {
+                match ours.entry(of_key) {
+                    Entry::Vacant(place) => {
+                        place.insert((*number, values));
+                    }
                     // Two rows of the batch with one key: only one of them can be in the table.
-                    others.push(*number);
-                    arguments.truncate(arguments.len().saturating_sub(key.len()));
-                } else {
-                    ours.insert(of_key, (*number, values));
+                    Entry::Occupied(_) => {
+                        others.push(*number);
+                        arguments.truncate(arguments.len().saturating_sub(key.len()));
+                    }
                 }
             }
             let one = key.iter().filter_map(|i| names.get(*i)).map(|name| format!("{name} = ?"));

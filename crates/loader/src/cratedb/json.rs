@@ -222,7 +222,7 @@ pub(crate) fn write_interval(months: i32, days: i32, nanos: i64, out: &mut Vec<u
     }
     let nanos = nanos.unsigned_abs();
     put!(out, "{}", nanos / 1_000_000_000);
-    if nanos % 1_000_000_000 != 0 {
+    if !nanos.is_multiple_of(1_000_000_000) {
         put!(out, ".{:09}", nanos % 1_000_000_000);
     }
     out.push(b'S');
