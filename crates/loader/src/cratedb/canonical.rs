@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn decimals_of_any_spelling_are_one() {
         let form = Form::Decimal { from: 2, to: 2 };
-        for text in ["12.5", "12.50", "\"12.50\"", "1.25E1", "125e-1", "0012.500"] {
+        for text in ["12.5", "12.50", "\"12.50\"", "1.25E1", "125e-1", "\"0012.500\""] {
             assert_eq!(again(&form, text).unwrap_or_default(), "\"12.50\"", "{text}");
         }
         assert_eq!(again(&form, "-0.00").unwrap(), "\"0.00\"");
