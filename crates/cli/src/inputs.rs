@@ -1,10 +1,83 @@
-//! The Parquet files that a user means by the paths of a command line.
+//! The Parquet files that a user means by the paths of a command line, and the stream that `-` means.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::error::Error;
+use clap::Args;
+use sawmill_loader::ParquetFiles;
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Exit};
 use crate::globs;
+
+/// Which columns of the files are meant, and how they are called.
+#[derive(Args, Debug)]
+pub(crate) struct ColumnArgs {
+    /// Only these columns, in this order.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Give a column another name: OLD=NEW. Can be given several times.
+    #[arg(long, value_name = "OLD=NEW", value_delimiter = ',', value_parser = rename)]
+    pub rename: Vec<(String, String)>,
+}
+
+fn rename(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        _ => Err("write OLD=NEW".to_owned()),
+    }
+}
+
+/// An opened source, and the file that holds a stream for as long as it is read.
+pub(crate) struct Inputs {
+    pub source: ParquetFiles,
+    _spooled: Option<NamedTempFile>,
+}
+
+/// Opens what the paths and columns name; `-` is a Parquet stream on standard input.
+pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool) -> Result<Inputs, Error> {
+    let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
+    let streams = paths.iter().filter(is_stream).count();
+    if streams > 1 {
+        return Err(Error::usage("standard input was given twice", "-", "give it once"));
+    }
+    let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
+    let mut files = parquet_files(&named)?;
+    let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
+    files.extend(spooled.iter().map(|file| file.path().to_owned()));
+    let mut source = ParquetFiles::open(&files)?;
+    if let Some(file) = &spooled {
+        source = source.called(file.path(), "standard input");
+    }
+    Ok(Inputs { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
+}
+
+/// Writes standard input to a file of its own: a Parquet file is read from its end.
+fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
+    let failed = |error: std::io::Error| {
+        let what = format!("the stream cannot be kept: {error}");
+        Error::failure(what, std::env::temp_dir().display().to_string(), "make room, or set TMPDIR")
+    };
+    let mut file = NamedTempFile::with_prefix("sawmill-").map_err(failed)?;
+    let mut input = std::io::stdin().lock();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        if cancel.load(Relaxed) {
+            return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
+        }
+        let read = match input.read(&mut buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            read => read
+                .map_err(|error| Error::failure(format!("cannot be read: {error}"), "standard input", ""))?,
+        };
+        if read == 0 {
+            return file.flush().map(|()| file).map_err(failed);
+        }
+        file.write_all(&buffer[..read]).map_err(failed)?;
+    }
+}
 
 /// The files that `paths` name: files as they are, directories searched for `.parquet` files and
 /// patterns for what matches them, in the order of their names.

@@ -3,20 +3,21 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
-    Control, LoadOptions, LoadReport, ParquetFiles, Postgres, Source, Standing, forget, load,
+    Control, CrateExplanation, LoadOptions, LoadReport, ParquetFiles, Source, Standing, Target, load,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::console::Console;
+use crate::crate_options::CrateArgs;
 use crate::error::Error;
-use crate::inputs;
+use crate::inputs::{self, ColumnArgs};
 use crate::phases;
-use crate::target::{EffortArgs, ModeArg, TargetArgs};
+use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 
-/// Load Parquet files into a PostgreSQL table, every row exactly once.
+/// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -28,6 +29,10 @@ Examples:
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load forget --to postgres://me@localhost/db --table trips
+  sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
+  sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips \\
+      --primary-key id --partition-by \"date_trunc('month', at)\" --rejects refused.ndjson
+  sawmill load new.parquet --to crate://localhost --table trips --mode replace --row-key --explain
 
 After any failure (Ctrl-C, a killed process, a lost connection) the same command again loads exactly
 what is missing. In mode create the table appears under its name when it is complete."
@@ -35,7 +40,7 @@ what is missing. In mode create the table appears under its name when it is comp
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// Parquet files, or directories that are searched for them.
+    /// Parquet files, directories that are searched for them, patterns, or - for standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -44,6 +49,11 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum, default_value = "create")]
     mode: ModeArg,
     #[command(flatten)]
+    columns: ColumnArgs,
+    /// How columns of an existing table are matched.
+    #[arg(long, value_enum, default_value = "name")]
+    map: MapArg,
+    #[command(flatten)]
     effort: EffortArgs,
     /// Compare what is in the table with what is in the files before the load counts as complete.
     #[arg(long)]
@@ -51,6 +61,20 @@ pub(crate) struct LoadArgs {
     /// Print the CREATE TABLE statement and stop.
     #[arg(long)]
     ddl: bool,
+    /// Print what would be done, and stop.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    crate_options: CrateArgs,
+}
+
+/// How columns of an existing table are matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MapArg {
+    /// By their names.
+    Name,
+    /// The first with the first, and so on.
+    Position,
 }
 
 #[derive(Subcommand, Debug)]
@@ -76,13 +100,17 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     if let Some(LoadCommand::Forget(target)) = &args.command {
         return run_forget(target, console, cancel);
     }
-    let files = inputs::parquet_files(&args.files)?;
-    let options = LoadOptions { verify: args.verify, ..args.effort.options()? };
-    let target = args.target.postgres()?.mode(args.mode.into());
-    let source = ParquetFiles::open(&files)?;
+    let target = args.target.destination(&args.crate_options, &args.effort)?.mode(args.mode.into());
+    let target = target.by_position(args.map == MapArg::Position);
+    let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
+    let inputs = inputs::open(&args.files, &args.columns, cancel)?;
+    let source = &inputs.source;
     if args.ddl {
-        let ddl = target.ddl(&source)?;
+        let ddl = target.ddl(source)?;
         return console.result(&ddl, || ddl.clone() + ";\n");
+    }
+    if args.explain {
+        return explain(&target, source, &options, console);
     }
     console.detail(|| {
         format!(
@@ -93,7 +121,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         )
     });
     let profile = Profile::new();
-    let (report, phase) = load_files(&source, &target, &options, &profile, console, cancel)?;
+    let (report, phase) = load_files(source, target.as_target(), &options, &profile, console, cancel)?;
     let result = LoadResult { table: args.target.table(), report: &report, phase: &phase };
     console.result(&result, || summary(args.target.table(), &report, &phase))
 }
@@ -101,7 +129,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
 /// Loads under a progress bar.
 pub(crate) fn load_files(
     source: &ParquetFiles,
-    target: &Postgres,
+    target: &dyn Target,
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
@@ -112,6 +140,76 @@ pub(crate) fn load_files(
     let control = Control::new(cancel, &phase);
     let report = console.with_bar("load", rows, &phase, || load(source, target, options, &control))?;
     Ok((report, phase.finish()))
+}
+
+/// What a load would do.
+fn explain(
+    target: &Destination,
+    source: &ParquetFiles,
+    options: &LoadOptions,
+    console: Console,
+) -> Result<(), Error> {
+    match target {
+        Destination::CrateDb(crate_db) => {
+            let plan = crate_db.explain(source, options)?;
+            console.result(&plan, || explained(&plan))
+        }
+        Destination::Postgres(postgres) => {
+            #[derive(Serialize)]
+            struct Plan {
+                files: usize,
+                rows: u64,
+                units: usize,
+                degree: usize,
+                memory_bytes: u64,
+                ddl: String,
+            }
+            let plan = Plan {
+                files: source.files().len(),
+                rows: source.files().iter().map(|file| file.rows).sum(),
+                units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
+                degree: options.degree,
+                memory_bytes: options.block_memory(),
+                ddl: postgres.ddl(source)?,
+            };
+            console.result(&plan, || {
+                format!(
+                    "{} files, {} rows in {} units over {} connections, binary COPY\nexactly once: a unit's record \
+                     commits with its rows\nat most {} of encoded rows in memory\n\n{};\n",
+                    plan.files,
+                    phases::thousands(plan.rows),
+                    plan.units,
+                    plan.degree,
+                    phases::bytes(plan.memory_bytes),
+                    plan.ddl
+                )
+            })
+        }
+    }
+}
+
+fn explained(plan: &CrateExplanation) -> String {
+    let mut rows = vec![["column", "source", "CrateDB", "over the PostgreSQL wire"].map(str::to_owned)];
+    for column in &plan.columns {
+        rows.push([&column.name, &column.arrow, &column.crate_type, &column.sent_as].map(Clone::clone));
+    }
+    let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{ddl};\n")).unwrap_or_default();
+    format!(
+        "table {}, mode {:?}\n{} files, {} rows in {} units over {} connections\ntransport {}\ndelivery {}\n\
+         requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{ddl}",
+        plan.table,
+        plan.mode,
+        plan.files,
+        phases::thousands(plan.rows),
+        plan.units,
+        plan.degree,
+        plan.transport,
+        plan.delivery,
+        phases::thousands(plan.batch_rows as u64),
+        phases::bytes(plan.batch_bytes as u64),
+        phases::bytes(plan.memory_bytes),
+        phases::table(&rows),
+    )
 }
 
 fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
@@ -132,6 +230,9 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
     if report.retries > 0 {
         out += &format!("{} lost connections tried again\n", report.retries);
     }
+    for note in &report.notes {
+        out += &format!("{note}\n");
+    }
     out += &format!("content sum {}", report.content.content_sum);
     if report.verified.is_some() {
         out += ", verified: the table holds what the files hold";
@@ -142,7 +243,8 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
 fn run_forget(args: &TargetArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let profile = Profile::new();
     let phase = profile.phase("forget");
-    let forgotten = forget(&args.postgres()?, false, &Control::new(cancel, &phase))?;
+    let target = args.destination(&CrateArgs::default(), &EffortArgs::default())?;
+    let forgotten = target.forget(&Control::new(cancel, &phase))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };
         format!("{}: forgot {} loads{staging}\n", args.table(), forgotten.loads)

@@ -5,6 +5,7 @@
 
 mod bench;
 mod console;
+mod crate_options;
 mod demo;
 mod demo_directory;
 mod error;

@@ -3,8 +3,12 @@
 use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{LoadOptions, Mode, Postgres, Server, TableName};
+use sawmill_loader::{
+    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, ParquetFiles, Postgres, Server, TableName,
+    Target, Verification, forget, verify,
+};
 
+use crate::crate_options::CrateArgs;
 use crate::error::Error;
 use crate::phases;
 
@@ -12,7 +16,8 @@ use crate::phases;
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
     /// The server: postgres://user:password@host:port/database or host=... dbname=... user=...;
-    /// what is left out comes from PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and ~/.pgpass.
+    /// what is left out comes from PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and ~/.pgpass. Or a
+    /// CrateDB: crate://user:password@host:4200,host2:4200/schema, crates:// for TLS.
     #[arg(long, value_name = "URL", required = true)]
     to: Option<String>,
     /// The table: NAME or SCHEMA.NAME, in double quotes where a part has dots in it.
@@ -20,10 +25,82 @@ pub(crate) struct TargetArgs {
     table: Option<String>,
 }
 
+/// A table of one of the databases that can be loaded.
+pub(crate) enum Destination {
+    Postgres(Box<Postgres>),
+    CrateDb(Box<CrateDb>),
+}
+
+impl Destination {
+    pub(crate) fn as_target(&self) -> &dyn Target {
+        match self {
+            Self::Postgres(postgres) => postgres.as_ref(),
+            Self::CrateDb(crate_db) => crate_db.as_ref(),
+        }
+    }
+
+    /// What happens to the table.
+    pub(crate) fn mode(self, mode: Mode) -> Self {
+        match self {
+            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.mode(mode))),
+            Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.mode(mode))),
+        }
+    }
+
+    /// Columns of an existing table are matched by position.
+    pub(crate) fn by_position(self, by_position: bool) -> Self {
+        match self {
+            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.by_position(by_position))),
+            Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.by_position(by_position))),
+        }
+    }
+
+    pub(crate) fn ddl(&self, source: &ParquetFiles) -> Result<String, Error> {
+        Ok(match self {
+            Self::Postgres(postgres) => postgres.ddl(source)?,
+            Self::CrateDb(crate_db) => crate_db.ddl(source)?,
+        })
+    }
+
+    pub(crate) fn forget(&self, control: &Control<'_>) -> Result<Forgotten, Error> {
+        Ok(match self {
+            Self::Postgres(postgres) => forget(postgres, false, control)?,
+            Self::CrateDb(crate_db) => crate_db.forget(false, control)?,
+        })
+    }
+
+    pub(crate) fn verify(
+        &self,
+        source: &ParquetFiles,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Verification, Error> {
+        Ok(match self {
+            Self::Postgres(postgres) => verify(source, postgres, options, control)?,
+            Self::CrateDb(crate_db) => crate_db.verify(source, options, control)?,
+        })
+    }
+}
+
 impl TargetArgs {
-    pub(crate) fn postgres(&self) -> Result<Postgres, Error> {
+    /// The table that is meant, with the options of its database.
+    pub(crate) fn destination(
+        &self,
+        crate_options: &CrateArgs,
+        effort: &EffortArgs,
+    ) -> Result<Destination, Error> {
         let to = self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
-        postgres(to, self.table())
+        if CrateServer::understands(to) {
+            let table = self.table().parse::<TableName>()?;
+            let options = crate_options.options(effort.batch_rows());
+            let crate_db = CrateDb::new(to.parse::<CrateServer>()?, table).options(options);
+            return Ok(Destination::CrateDb(Box::new(crate_db)));
+        }
+        if let Some(option) = crate_options.first_given() {
+            let what = format!("{option} is for CrateDB");
+            return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
+        }
+        Ok(Destination::Postgres(Box::new(postgres(to, self.table())?)))
     }
 
     /// The table as the user names it.
@@ -38,7 +115,7 @@ pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
 }
 
 /// How much is done at the same time, and how much is held in memory for it.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct EffortArgs {
     /// Connections that work at the same time [default: one for each core, 2 to 8].
     #[arg(long)]
@@ -49,9 +126,50 @@ pub(crate) struct EffortArgs {
     /// How often a lost connection is tried again.
     #[arg(long, default_value_t = 8)]
     retries: u32,
+    /// Rows that are decoded at once, and of a request to CrateDB [default: 4096, CrateDB 20000].
+    #[arg(long, value_parser = phases::count)]
+    batch_rows: Option<u64>,
+    /// Bytes of encoded rows that are sent at once, such as 512k or 8M [default: 256k, CrateDB 8M].
+    #[arg(long, value_parser = bytes)]
+    batch_bytes: Option<usize>,
 }
 
+/// Bytes as a user writes them: `65536`, `512k`, `8M`, `8MiB`.
+fn bytes(text: &str) -> Result<usize, String> {
+    let lower = text.to_lowercase();
+    let digits = lower.trim_end_matches("ib").trim_end_matches('b');
+    let (digits, unit) = match digits.strip_suffix('k') {
+        Some(digits) => (digits, 1 << 10),
+        None => digits.strip_suffix('m').map_or((digits, 1), |digits| (digits, 1 << 20)),
+    };
+    match digits.trim().parse::<usize>() {
+        Ok(number) if number > 0 => number.checked_mul(unit).ok_or_else(|| "too many bytes".to_owned()),
+        _ => Err("give a number of bytes such as 65536, 512k or 8M".to_owned()),
+    }
+}
+
+/// Rows that are decoded at once where nothing else was asked for.
+const DECODED_ROWS: usize = 4096;
+
 impl EffortArgs {
+    /// Rows of a batch, where they were given.
+    fn batch_rows(&self) -> Option<usize> {
+        self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, 1 << 20))
+    }
+
+    /// The same for what is a table's own: a request to CrateDB holds several decoded batches.
+    pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions, Error> {
+        let options = self.options()?;
+        Ok(match destination {
+            Destination::Postgres(_) => options,
+            Destination::CrateDb(_) => LoadOptions {
+                batch_rows: options.batch_rows.min(DECODED_ROWS),
+                batch_bytes: self.batch_bytes.unwrap_or(CrateDb::BATCH_BYTES),
+                ..options
+            },
+        })
+    }
+
     pub(crate) fn options(&self) -> Result<LoadOptions, Error> {
         /// Rows that fit one transaction of sensible length; also keeps the plan of a file small.
         const UNIT_ROWS: std::ops::RangeInclusive<u64> = 1..=1 << 24;
@@ -60,7 +178,15 @@ impl EffortArgs {
             return Err(Error::usage(what, "--unit-rows", format!("give 1 to {}", UNIT_ROWS.end())));
         }
         let degree = self.degree.map_or_else(default_degree, NonZeroUsize::get);
-        Ok(LoadOptions { degree, unit_rows: self.unit_rows, retries: self.retries, ..LoadOptions::default() })
+        let default = LoadOptions::default();
+        Ok(LoadOptions {
+            degree,
+            unit_rows: self.unit_rows,
+            retries: self.retries,
+            batch_rows: self.batch_rows().unwrap_or(default.batch_rows),
+            batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
+            ..default
+        })
     }
 }
 
@@ -77,6 +203,8 @@ pub(crate) enum ModeArg {
     Create,
     /// The table exists; columns are matched by name.
     Append,
+    /// A new table takes the place of the one that exists, when it is complete.
+    Replace,
 }
 
 impl From<ModeArg> for Mode {
@@ -84,6 +212,7 @@ impl From<ModeArg> for Mode {
         match mode {
             ModeArg::Create => Mode::Create,
             ModeArg::Append => Mode::Append,
+            ModeArg::Replace => Mode::Replace,
         }
     }
 }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_loader::{Control, ParquetFiles, Verification, verify};
+use sawmill_loader::{Control, Verification};
 use sawmill_profile::Profile;
 
 use crate::console::Console;
+use crate::crate_options::CrateArgs;
 use crate::error::{Error, Exit};
-use crate::inputs;
+use crate::inputs::{self, ColumnArgs};
 use crate::phases::{self, thousands};
 use crate::target::{EffortArgs, TargetArgs};
 
@@ -18,25 +19,32 @@ use crate::target::{EffortArgs, TargetArgs};
 #[command(after_help = "\
 Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips
+  sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, or directories that are searched for them.
+    /// Parquet files, directories that are searched for them, patterns, or - for standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
+    columns: ColumnArgs,
+    #[command(flatten)]
     effort: EffortArgs,
+    #[command(flatten)]
+    crate_options: CrateArgs,
 }
 
 pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let source = ParquetFiles::open(&inputs::parquet_files(&args.files)?)?;
+    let target = args.target.destination(&args.crate_options, &args.effort)?;
+    let options = args.effort.options_for(&target)?;
+    let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let profile = Profile::new();
     let phase = profile.phase("verify");
     console.step(&format!("verifying {}", args.target.table()));
     let control = Control::new(cancel, &phase);
-    let verification = verify(&source, &args.target.postgres()?, &args.effort.options()?, &control)?;
+    let verification = target.verify(&inputs.source, &options, &control)?;
     console.result(&verification, || table_of(&verification))?;
     check(&verification, args.target.table())
 }

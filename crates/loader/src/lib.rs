@@ -29,6 +29,7 @@
 mod buffers;
 mod content_sum;
 mod control;
+mod cratedb;
 mod error;
 mod load;
 mod parquet_files;
@@ -43,6 +44,10 @@ mod worker;
 
 pub use content_sum::{ContentSum, Tally};
 pub use control::Control;
+pub use cratedb::{
+    Binary, CrateDb, CrateExplanation, CrateOptions, CrateServer, Dates, ExplainedColumn, LongText, Objects,
+    Times, Timestamps, Transport, unnest_blocks,
+};
 pub use error::{Error, Kind, Result};
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;

@@ -75,6 +75,8 @@ pub struct LoadReport {
     pub rows: u64,
     /// Rows that this run committed.
     pub rows_loaded: u64,
+    /// Rows that the target refused and that were written aside, those of earlier runs included.
+    pub rows_rejected: u64,
     /// Length of the source's files.
     pub bytes_in: u64,
     /// Bytes of rows that this run sent, those of units that were sent again included.
@@ -91,6 +93,8 @@ pub struct LoadReport {
     pub content: Tally,
     /// The comparison with the target, where it was asked for.
     pub verified: Option<Verification>,
+    /// What else there is to say about how it went.
+    pub notes: Vec<String>,
 }
 
 /// Loads all rows of the source into the target, exactly once.
@@ -138,10 +142,11 @@ pub fn load(
     }
     let total = progress.total();
     let planned: u64 = source.files().iter().map(|file| file.rows).sum();
-    if total.rows != planned {
+    let rows_rejected = session.rejected();
+    if total.rows + rows_rejected != planned {
         return Err(Error::new(
             Kind::Mismatch,
-            format!("{} rows are recorded as loaded, the source has {planned}", total.rows),
+            format!("{} rows are recorded as loaded, the source has {planned}", total.rows + rows_rejected),
         )
         .advise("forget this load and start it again"));
     }
@@ -164,6 +169,7 @@ pub fn load(
         standing: session.standing(),
         rows: total.rows,
         rows_loaded: total.rows - rows_before,
+        rows_rejected,
         bytes_in: source.files().iter().map(|file| file.bytes).sum(),
         bytes_sent: progress.bytes_sent.load(Relaxed),
         units,
@@ -172,6 +178,7 @@ pub fn load(
         seconds: started.elapsed().as_secs_f64(),
         content: total,
         verified,
+        notes: session.notes(),
     })
 }
 

@@ -24,6 +24,7 @@ pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,
     pub(crate) opened: Vec<OpenedFile>,
+    mapping: String,
 }
 
 /// What is kept of one file.
@@ -32,6 +33,8 @@ pub(crate) struct OpenedFile {
     pub reader: ArrowReaderMetadata,
     /// Columns of the file in the order of the common schema; `None` where they stand so already.
     pub order: Option<Vec<usize>>,
+    /// The columns that are read, in the order of the file; `None` for all.
+    pub wanted: Option<Vec<usize>>,
     row_groups: Vec<RowGroup>,
     length: u64,
     modified: Option<SystemTime>,
@@ -89,7 +92,71 @@ impl ParquetFiles {
             files.push(source);
             kept.push(file.opened);
         }
-        Ok(Self { schema, files, opened: kept })
+        Ok(Self { schema, files, opened: kept, mapping: String::new() })
+    }
+
+    /// Gives a file another name in errors and in the identity of loads: one that stays the same where its
+    /// path does not, as that of a spooled stream.
+    pub fn called(mut self, path: &Path, name: &str) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        for (file, opened) in self.files.iter_mut().zip(&self.opened) {
+            if opened.path == path {
+                name.clone_into(&mut file.name);
+            }
+        }
+        self
+    }
+
+    /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
+    /// gives some another name. Other columns are not read at all.
+    ///
+    /// # Errors
+    /// A column that is not there or named twice; two columns that end with the same name.
+    pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
+        if columns.is_empty() && renames.is_empty() {
+            return Ok(self);
+        }
+        let refused = |what: String| {
+            let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+            Error::new(Kind::Config, what).advise(format!("the columns are {}", names.join(", ")))
+        };
+        let chosen: Vec<usize> = match columns {
+            [] => (0..self.schema.fields().len()).collect(),
+            names => {
+                let find = |name: &String| {
+                    self.schema.index_of(name).map_err(|_| refused(format!("there is no column {name:?}")))
+                };
+                names.iter().map(find).collect::<Result<_>>()?
+            }
+        };
+        let mut fields: Vec<Field> = chosen.iter().map(|i| self.schema.field(*i).clone()).collect();
+        for (from, to) in renames {
+            let Some(at) = chosen.iter().position(|i| self.schema.field(*i).name() == from) else {
+                return Err(refused(format!("there is no column {from:?} to rename")));
+            };
+            fields[at].set_name(to.clone());
+        }
+        let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(refused(format!("two columns are called {:?}", pair[0])));
+        }
+        for file in &mut self.opened {
+            // Positions in the file, first in the order that is asked for, then as they are read.
+            let places: Vec<usize> = match &file.order {
+                None => chosen.clone(),
+                Some(order) => chosen.iter().filter_map(|i| order.get(*i).copied()).collect(),
+            };
+            let mut wanted = places.clone();
+            wanted.sort_unstable();
+            let order: Vec<usize> =
+                places.iter().filter_map(|place| wanted.binary_search(place).ok()).collect();
+            file.order = (!order.is_sorted()).then_some(order);
+            file.wanted = Some(wanted);
+        }
+        self.mapping = format!("columns {columns:?} renames {renames:?}");
+        self.schema = Arc::new(Schema::new(fields));
+        Ok(self)
     }
 }
 
@@ -100,6 +167,10 @@ impl Source for ParquetFiles {
 
     fn files(&self) -> &[SourceFile] {
         &self.files
+    }
+
+    fn mapping(&self) -> String {
+        self.mapping.clone()
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -189,6 +260,7 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         path: canonical,
         reader,
         order: None,
+        wanted: None,
         row_groups,
         length: metadata.len(),
         modified: metadata.modified().ok(),

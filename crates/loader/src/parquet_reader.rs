@@ -39,7 +39,14 @@ impl<'a> ParquetReader<'a> {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.reopen()?, file.reader.clone());
-        Ok(reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(self.batch_rows))
+        let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(self.batch_rows);
+        match &file.wanted {
+            None => Ok(reader),
+            Some(wanted) => {
+                let mask = ProjectionMask::roots(reader.parquet_schema(), wanted.iter().copied());
+                Ok(reader.with_projection(mask))
+            }
+        }
     }
 
     fn place(&self, key: UnitKey) -> String {

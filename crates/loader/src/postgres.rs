@@ -6,9 +6,9 @@
 //! ([`session`]); the table is read back for proof ([`read_back`]).
 
 mod catalogue;
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod columns;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod copy_binary;
 mod empty_table;
 mod forget;
@@ -17,8 +17,8 @@ mod password_file;
 pub(crate) mod pg_type;
 mod prepare;
 mod read_back;
-mod server;
-mod server_error;
+pub(crate) mod server;
+pub(crate) mod server_error;
 mod session;
 mod socket;
 mod table_name;
@@ -51,6 +51,9 @@ pub enum Mode {
     Create,
     /// The table exists; columns are matched by name. Rows are seen as their units are committed.
     Append,
+    /// A new table is filled out of sight and then put in the place of the one that exists, if any, in one
+    /// step.
+    Replace,
 }
 
 impl Mode {
@@ -58,6 +61,7 @@ impl Mode {
         match self {
             Self::Create => "create",
             Self::Append => "append",
+            Self::Replace => "replace",
         }
     }
 }
@@ -69,12 +73,19 @@ pub struct Postgres {
     pub(crate) table: TableName,
     pub(crate) mode: Mode,
     pub(crate) checkpoint_schema: String,
+    pub(crate) by_position: bool,
 }
 
 impl Postgres {
     /// A new table on a server.
     pub fn new(server: Server, table: TableName) -> Self {
-        Self { server, table, mode: Mode::Create, checkpoint_schema: "_sawmill".to_owned() }
+        Self {
+            server,
+            table,
+            mode: Mode::Create,
+            checkpoint_schema: "_sawmill".to_owned(),
+            by_position: false,
+        }
     }
 
     /// What happens to the table.
@@ -86,6 +97,12 @@ impl Postgres {
     /// The table.
     pub fn table(&self) -> &TableName {
         &self.table
+    }
+
+    /// Whether columns of an existing table are matched by their position and not by their name.
+    pub fn by_position(mut self, by_position: bool) -> Self {
+        self.by_position = by_position;
+        self
     }
 
     /// The schema of the checkpoint tables, `_sawmill` by default.

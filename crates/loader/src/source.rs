@@ -53,6 +53,11 @@ pub trait Source: Sync {
     /// The files, in a fixed order.
     fn files(&self) -> &[SourceFile];
 
+    /// How columns were chosen and renamed, as part of a load's identity; empty where nothing was.
+    fn mapping(&self) -> String {
+        String::new()
+    }
+
     /// All rows, cut into units of at most `unit_rows` rows. Units of one inner list follow one
     /// another in the same row group, so that a reader goes from one to the next without seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;

@@ -72,10 +72,23 @@ pub trait Session: Sync {
 
     /// Puts the data in its place and records that the load is complete, in one step.
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()>;
+
+    /// Rows that the target refused and that were put aside, those of earlier runs included.
+    fn rejected(&self) -> u64 {
+        0
+    }
+
+    /// What else there is to say about how the load went.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Turns batches into what the target's connections send.
 pub trait BatchEncoder: Send {
+    /// The batches that follow are of this unit.
+    fn begin_unit(&mut self, _unit: &Unit) {}
+
     /// Encodes a batch and hands out blocks as they are full.
     fn encode(
         &mut self,
@@ -94,6 +107,39 @@ pub struct Block {
     pub bytes: Bytes,
     /// Their number.
     pub rows: u64,
+    /// Where single rows stand in the bytes, for targets that may have to send some of them alone.
+    pub(crate) marks: Option<Box<Marks>>,
+}
+
+/// The single rows of a block.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// End of each row in the block's bytes, and its number in the unit.
+    pub rows: Vec<Mark>,
+    /// The same rows column by column, for a transport that takes columns.
+    pub columns: Vec<Bytes>,
+    /// Rows between them that cannot be represented: number in the unit, column, and why.
+    pub refused: Vec<(u32, String)>,
+}
+
+/// One row of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub end: u32,
+    pub row: u32,
+}
+
+impl Block {
+    /// Rows whose places in the bytes nobody needs to know.
+    pub fn new(bytes: Bytes, rows: u64) -> Self {
+        Self { bytes, rows, marks: None }
+    }
+
+    /// Bytes that go to the target.
+    pub fn wire_bytes(&self) -> u64 {
+        let columns = self.marks.as_ref().map_or(0, |marks| marks.columns.iter().map(Bytes::len).sum());
+        if columns > 0 { columns as u64 } else { self.bytes.len() as u64 }
+    }
 }
 
 /// Why a batch was not encoded.

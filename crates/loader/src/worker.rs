@@ -142,8 +142,9 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         };
         send(Parcel::Unit(unit))?;
         reader.start(&unit)?;
+        encoder.begin_unit(&unit);
         let mut emit = |block: crate::target::Block| {
-            worker.progress.sent(block.bytes.len() as u64, control);
+            worker.progress.sent(block.wire_bytes(), control);
             send(Parcel::Rows(block))
         };
         let mut row = unit.key.first_row;

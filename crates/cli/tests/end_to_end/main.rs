@@ -3,6 +3,7 @@
 mod bench;
 mod bench_inside;
 mod bench_work;
+mod cratedb;
 mod demo;
 mod flamegraph;
 mod footer;

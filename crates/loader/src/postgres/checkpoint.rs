@@ -56,12 +56,13 @@ impl LoadRecord {
 
 /// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
 /// changed file is noticed instead of making another load.
-pub(crate) fn load_id(files: &[SourceFile], table: &str, mode: &str) -> String {
+pub(crate) fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     for part in [table, mode].into_iter().chain(files.iter().map(|file| file.name.as_str())) {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
+    hash.update(mapping.as_bytes());
     format!("{:032x}", hash.digest128())
 }
 

@@ -108,6 +108,29 @@ pub(crate) fn matched(
     checked(columns, refused, schema, table)
 }
 
+/// The schema with its columns called as those of the table, position by position; columns that the server
+/// computes are passed over.
+pub(crate) fn by_position(
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+) -> Result<Arc<Schema>> {
+    let names: Vec<&str> = existing
+        .iter()
+        .filter(|column| column.pg_type.is_some() || !column.filled)
+        .map(|column| column.name.as_str())
+        .collect();
+    if names.len() < schema.fields().len() {
+        let what = format!("the source has {} columns, the table has {}", schema.fields().len(), names.len());
+        return Err(Error::new(Kind::Schema, what)
+            .at(format!("table {table}"))
+            .advise("choose columns with --columns, or match them by name"));
+    }
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
 fn checked(
     columns: Vec<Column>,
     mut refused: Vec<String>,

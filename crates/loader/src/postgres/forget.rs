@@ -41,7 +41,7 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let name = postgres.table.within(&schema);
     let recorded = checkpoints.exist(&connection, control)?;
     connection.batch(control, "BEGIN")?;
-    if staging.is_some() && (recorded || drop_table) && postgres.mode == Mode::Create {
+    if staging.is_some() && (recorded || drop_table) && postgres.mode != Mode::Append {
         connection.batch(control, &format!("DROP TABLE IF EXISTS {}", name.staging().quoted()))?;
         forgotten.staging_dropped = true;
     }

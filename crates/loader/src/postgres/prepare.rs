@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Postgres, columns};
+use super::{Mode, Postgres, columns};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -38,6 +38,7 @@ impl Preparing<'_, '_> {
                 let changed = record.changed_files(self.source.files());
                 match changed.is_empty() {
                     true => Ok((record, Standing::Complete)),
+                    false if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
                     false => Err(Error::new(
                         Kind::Exists,
                         format!("the table exists, loaded from another content of {}", changed.join(", ")),
@@ -46,15 +47,15 @@ impl Preparing<'_, '_> {
                     .advise("drop the table to load it afresh, or load into another one")),
                 }
             }
-            (_, Some(found)) => Err(self.exists(&found)?),
-            (Some(record), None) if !record.complete => match gathered {
+            (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(&found)?),
+            (Some(record), _) if !record.complete => match gathered {
                 Some(gathered) if gathered.oid == record.table_oid => {
                     self.refuse_changed(&record)?;
                     Ok((record, Standing::Resumed))
                 }
                 _ => self.start(gathered.as_ref(), &staging),
             },
-            (_, None) => self.start(gathered.as_ref(), &staging),
+            (_, _) => self.start(gathered.as_ref(), &staging),
         }
     }
 

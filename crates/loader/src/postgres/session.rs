@@ -49,7 +49,7 @@ impl<'a> PostgresSession<'a> {
     ) -> Result<Self> {
         // What the source cannot give is told without a server.
         let natural = match postgres.mode {
-            Mode::Create => Some(columns::natural(source.schema(), &postgres.table)?),
+            Mode::Create | Mode::Replace => Some(columns::natural(source.schema(), &postgres.table)?),
             Mode::Append => None,
         };
         let connection = Connection::open(&postgres.server, control)?;
@@ -68,7 +68,12 @@ impl<'a> PostgresSession<'a> {
                         .at(format!("{table}, {}", connection.place()))
                         .advise("append to the table behind it"));
                 }
-                columns::matched(source.schema(), &columns::read(&connection, found.oid, control)?, &table)?
+                let existing = columns::read(&connection, found.oid, control)?;
+                let schema = match postgres.by_position {
+                    false => Arc::clone(source.schema()),
+                    true => columns::by_position(source.schema(), &existing, &table)?,
+                };
+                columns::matched(&schema, &existing, &table)?
             }
             (None, None) => {
                 return Err(Error::new(Kind::Schema, "there is no such table to append to")
@@ -78,7 +83,9 @@ impl<'a> PostgresSession<'a> {
         };
         let mode = postgres.mode.name();
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
-        let id = load_id(source.files(), &table.to_string(), mode);
+        let by_position = if postgres.by_position { "by position" } else { "" };
+        let mapping = source.mapping() + by_position;
+        let id = load_id(source.files(), &mapping, &table.to_string(), mode);
         checkpoints.lock(&connection, &id, control)?;
         checkpoints.create(&connection, control)?;
         let mut preparing = Preparing {
@@ -93,7 +100,7 @@ impl<'a> PostgresSession<'a> {
             id: &id,
         };
         let (record, standing) = match postgres.mode {
-            Mode::Create => preparing.create()?,
+            Mode::Create | Mode::Replace => preparing.create()?,
             Mode::Append => preparing.append(found.map_or(0, |found| found.oid))?,
         };
         let done = match standing {
@@ -101,7 +108,7 @@ impl<'a> PostgresSession<'a> {
             _ => checkpoints.units(&connection, &id, control)?,
         };
         let written = match (postgres.mode, standing) {
-            (Mode::Create, Standing::New | Standing::Resumed) => table.staging(),
+            (Mode::Create | Mode::Replace, Standing::New | Standing::Resumed) => table.staging(),
             _ => table.clone(),
         };
         let plan = WriterPlan {
@@ -191,7 +198,7 @@ impl Session for PostgresSession<'_> {
         let mut target = again(retries, control, || read.run(control))?.whole;
         match (&self.record.before, self.postgres.mode) {
             (Some(before), _) => target = target.minus(before),
-            (None, Mode::Create) => {}
+            (None, Mode::Create | Mode::Replace) => {}
             (None, Mode::Append) => {
                 return Err(Error::new(
                     Kind::Mismatch,
@@ -229,7 +236,10 @@ impl Session for PostgresSession<'_> {
                 return Ok(());
             }
             connection.batch(control, "BEGIN")?;
-            if self.postgres.mode == Mode::Create {
+            if self.postgres.mode == Mode::Replace {
+                connection.batch(control, &format!("DROP TABLE IF EXISTS {}", self.table.quoted()))?;
+            }
+            if self.postgres.mode != Mode::Append {
                 connection.batch(
                     control,
                     &format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name())),

@@ -203,3 +203,37 @@ fn an_empty_file_makes_an_empty_table() {
     let options = LoadOptions { degree: 8, ..small() };
     assert_eq!(run(&ParquetFiles::open(&[&path]).unwrap(), &target, &options).unwrap().rows, 0);
 }
+
+#[test]
+fn a_table_is_replaced_in_one_step_and_matched_by_position_where_asked_for() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    people(&path("old.parquet"), 0, 500, 500);
+    people(&path("new.parquet"), 1000, 300, 300);
+    let open = |name: &str| ParquetFiles::open(&[path(name)]).unwrap();
+    let target = database.target("people");
+    run(&open("old.parquet"), &target, &small()).unwrap();
+    let replace = target.clone().mode(Mode::Replace);
+    let options = LoadOptions { verify: true, ..small() };
+    let report = run(&open("new.parquet"), &replace, &options).unwrap();
+    assert_eq!((report.standing, report.rows), (Standing::New, 300));
+    assert_eq!(database.count("people WHERE id >= 1000"), 300);
+    assert_eq!(database.count("people"), 300);
+    assert!(!database.has("people__sawmill_loading"));
+    assert_eq!(run(&open("new.parquet"), &replace, &options).unwrap().standing, Standing::Complete);
+    // Without a table to replace it is made.
+    run(&open("new.parquet"), &database.target("fresh").mode(Mode::Replace), &options).unwrap();
+    assert_eq!(database.count("fresh"), 300);
+    database
+        .client()
+        .batch_execute("CREATE TABLE other (a bigint, b text, c double precision, d int DEFAULT 1)")
+        .unwrap();
+    let append = database.target("other").mode(Mode::Append).by_position(true);
+    run(&open("old.parquet"), &append, &options).unwrap();
+    assert_eq!(database.count("other WHERE a < 500 AND c IS NOT NULL AND d = 1"), 500);
+    let chosen =
+        open("old.parquet").select(&["name".into(), "id".into()], &[("id".into(), "number".into())]).unwrap();
+    run(&chosen, &database.target("chosen"), &options).unwrap();
+    assert_eq!(database.count("chosen WHERE number >= 0"), 500);
+}

@@ -11,7 +11,7 @@ impl BatchEncoder for CopyEncoder {
         batch: &arrow_array::RecordBatch,
         emit: &mut dyn FnMut(Block) -> Result<()>,
     ) -> Result<(), Refusal> {
-        let mut emit = |bytes, rows| emit(Block { bytes, rows });
+        let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
         self.batch(batch, &mut emit).map_err(|stop| match stop {
             Stop::Refused(Refused { row, column, what }) => Refusal::Value { row, column, what },
             Stop::Emit(error) => Refusal::Stopped(error),
@@ -19,7 +19,7 @@ impl BatchEncoder for CopyEncoder {
     }
 
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
-        let mut emit = |bytes, rows| emit(Block { bytes, rows });
+        let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
         match self.flush(&mut emit) {
             Ok(()) => Ok(self.take_tally()),
             Err(Stop::Emit(error)) => Err(error),

@@ -1,0 +1,193 @@
+//! The arguments that only CrateDB knows.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use sawmill_loader::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+
+/// Makes a set of words that clap knows out of a set of the loader's.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident => $target:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        pub(crate) enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl From<$name> for $target {
+            fn from(word: $name) -> Self {
+                match word { $($name::$variant => $target::$variant),+ }
+            }
+        }
+    };
+}
+
+words!(TransportArg => Transport {
+    /// PostgreSQL wire where the server and the schema allow it, else HTTP.
+    Auto,
+    /// HTTP with bulk_args.
+    Http,
+    /// UNNEST over the PostgreSQL wire.
+    Pg,
+});
+words!(ObjectsArg => Objects {
+    /// OBJECT(STRICT): exactly these fields.
+    Strict,
+    /// OBJECT(DYNAMIC): later fields are added.
+    Dynamic,
+    /// OBJECT(IGNORED): kept as it comes.
+    Ignored,
+});
+words!(TimestampsArg => Timestamps {
+    /// A value that is no whole millisecond is an error.
+    Error,
+    /// What is finer is cut.
+    Truncate,
+    /// TEXT in ISO 8601.
+    Text,
+    /// BIGINT of the file's units.
+    Bigint,
+});
+words!(DatesArg => Dates {
+    /// TIMESTAMP at midnight.
+    Timestamp,
+    /// TEXT in ISO 8601.
+    Text,
+});
+words!(TimesArg => Times {
+    /// TEXT in ISO 8601.
+    Text,
+    /// BIGINT of the file's units.
+    Bigint,
+});
+words!(BinaryArg => Binary {
+    /// TEXT in base64.
+    Base64,
+    /// TEXT in hexadecimal digits.
+    Hex,
+});
+words!(LongTextArg => LongText {
+    /// Text over 32,766 bytes is an error.
+    Error,
+    /// Text columns get neither index nor column store and take any length.
+    Noindex,
+});
+
+/// How a table of CrateDB is made and filled.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "CrateDB")]
+pub(crate) struct CrateArgs {
+    /// The way rows go [default: auto].
+    #[arg(long, value_enum)]
+    transport: Option<TransportArg>,
+    /// Add a column with each row's place in the source as primary key, so that a load can be repeated
+    /// without doubling rows.
+    #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "sawmill_row_key")]
+    row_key: Option<String>,
+    /// Columns of the new table's primary key.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    primary_key: Vec<String>,
+    /// Load without any key: rows of an interrupted batch may be in the table twice.
+    #[arg(long)]
+    at_least_once: bool,
+    /// Write rows that the server refuses to this file, with their place and the reason, and load the others.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// End the load when more rows than this are refused.
+    #[arg(long, value_name = "N", requires = "rejects")]
+    max_rejects: Option<u64>,
+    /// Compress request bodies.
+    #[arg(long)]
+    gzip: bool,
+    /// What structs become [default: strict].
+    #[arg(long, value_enum)]
+    objects: Option<ObjectsArg>,
+    /// What timestamps finer than a millisecond become [default: error].
+    #[arg(long, value_enum)]
+    timestamps: Option<TimestampsArg>,
+    /// What dates become [default: timestamp].
+    #[arg(long, value_enum)]
+    dates: Option<DatesArg>,
+    /// What times of day become [default: text].
+    #[arg(long, value_enum)]
+    times: Option<TimesArg>,
+    /// What bytes become [default: base64].
+    #[arg(long, value_enum)]
+    binary: Option<BinaryArg>,
+    /// What happens to text over 32,766 bytes [default: error].
+    #[arg(long, value_enum)]
+    long_text: Option<LongTextArg>,
+    /// Number of shards of the new table.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    shards: Option<u32>,
+    /// Replicas of the new table: N or MIN-MAX.
+    #[arg(long, value_name = "N", value_parser = replicas)]
+    replicas: Option<String>,
+    /// Partition the new table by a column, or by date_trunc('month', COLUMN) and the like.
+    #[arg(long, value_name = "COLUMN")]
+    partition_by: Option<String>,
+    /// Columns that are not indexed.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    no_index: Vec<String>,
+    /// Keep no column in the column store.
+    #[arg(long)]
+    no_columnstore: bool,
+}
+
+fn replicas(text: &str) -> Result<String, String> {
+    let (least, most) = text.split_once('-').unwrap_or((text, "0"));
+    match (least.parse::<u32>(), most == "all" || most.parse::<u32>().is_ok()) {
+        (Ok(_), true) => Ok(text.to_owned()),
+        _ => Err("give a number or a range such as 0-1 or 0-all".to_owned()),
+    }
+}
+
+impl CrateArgs {
+    /// The loader's options; nothing but defaults where nothing was given.
+    pub(crate) fn options(&self, batch_rows: Option<usize>) -> CrateOptions {
+        CrateOptions {
+            transport: self.transport.map(Into::into).unwrap_or_default(),
+            objects: self.objects.map(Into::into).unwrap_or_default(),
+            timestamps: self.timestamps.map(Into::into).unwrap_or_default(),
+            dates: self.dates.map(Into::into).unwrap_or_default(),
+            times: self.times.map(Into::into).unwrap_or_default(),
+            binary: self.binary.map(Into::into).unwrap_or_default(),
+            long_text: self.long_text.map(Into::into).unwrap_or_default(),
+            shards: self.shards,
+            replicas: self.replicas.clone(),
+            partition_by: self.partition_by.clone(),
+            primary_key: self.primary_key.clone(),
+            no_index: self.no_index.clone(),
+            no_columnstore: self.no_columnstore,
+            row_key: self.row_key.clone(),
+            at_least_once: self.at_least_once,
+            rejects: self.rejects.clone(),
+            max_rejects: self.max_rejects,
+            gzip: self.gzip,
+            by_position: false,
+            batch_rows: batch_rows.unwrap_or(0),
+        }
+    }
+
+    /// An option that was given, if any: another database does not know it.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            ("--transport", self.transport.is_some()),
+            ("--row-key", self.row_key.is_some()),
+            ("--primary-key", !self.primary_key.is_empty()),
+            ("--at-least-once", self.at_least_once),
+            ("--rejects", self.rejects.is_some()),
+            ("--gzip", self.gzip),
+            ("--objects", self.objects.is_some()),
+            ("--timestamps", self.timestamps.is_some()),
+            ("--dates", self.dates.is_some()),
+            ("--times", self.times.is_some()),
+            ("--binary", self.binary.is_some()),
+            ("--long-text", self.long_text.is_some()),
+            ("--shards", self.shards.is_some()),
+            ("--replicas", self.replicas.is_some()),
+            ("--partition-by", self.partition_by.is_some()),
+            ("--no-index", !self.no_index.is_empty()),
+            ("--no-columnstore", self.no_columnstore),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+}

@@ -1,0 +1,169 @@
+//! `sawmill load` and `sawmill verify` with CrateDB: a strict stand-in in this process.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use sawmill_cratedb_standin::{Fault, StandIn};
+
+use crate::harness::{Ran, command, sawmill, signal, start, wait};
+
+struct Bench {
+    cluster: StandIn,
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Bench { cluster: StandIn::start(1), dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn contacts(&self, rows: &str) -> PathBuf {
+        let path = self.dir.path().join(format!("contacts-{rows}.parquet"));
+        sawmill(["gen", "contacts", "--rows", rows, "--out", path.to_str().unwrap()]).ok();
+        path
+    }
+
+    fn args(&self, verb: &str, file: &Path, more: &[&str]) -> Vec<String> {
+        let mut args = [verb, file.to_str().unwrap(), "--to", &self.cluster.url(), "--table", "c"]
+            .map(str::to_owned)
+            .to_vec();
+        args.extend(more.iter().map(|s| (*s).to_owned()));
+        args
+    }
+
+    fn load(&self, file: &Path, more: &[&str]) -> Ran {
+        sawmill(self.args("load", file, more))
+    }
+
+    fn rows(&self) -> Option<usize> {
+        self.cluster.engine().rows_in("doc", "c")
+    }
+}
+
+#[test]
+fn nested_contacts_arrive_over_both_transports_and_are_verified() {
+    for transport in ["http", "pg", "auto"] {
+        let bench = Bench::new();
+        let file = bench.contacts("5k");
+        let json =
+            bench.load(&file, &["--row-key", "--transport", transport, "--verify", "--json"]).ok().json();
+        assert_eq!(json["report"]["rows"], 5_000);
+        assert_eq!(json["report"]["verified"]["target"], json["report"]["content"]);
+        assert_eq!(bench.rows(), Some(5_000));
+        assert_eq!(bench.cluster.unnests() > 0, transport != "http");
+        assert!(sawmill(bench.args("verify", &file, &[])).ok().out.contains("verified"));
+        assert!(bench.load(&file, &["--row-key"]).ok().out.contains("nothing to do"));
+        let other = bench.contacts("4k");
+        let ran = sawmill(bench.args("verify", &other, &[]));
+        assert!(ran.out.contains("they differ"), "{}", ran.out);
+        ran.fails(4);
+    }
+}
+
+#[test]
+fn a_load_without_a_key_asks_for_consent_before_it_starts() {
+    let bench = Bench::new();
+    let file = bench.contacts("100");
+    let error = bench.load(&file, &[]).fails(2);
+    assert!(error.contains("at least once") && error.contains("--at-least-once"), "{error}");
+    assert!(bench.cluster.engine().table_names().is_empty());
+    bench.load(&file, &["--at-least-once"]).ok();
+    assert_eq!(bench.rows(), Some(100));
+}
+
+#[test]
+fn the_plan_is_told_without_a_server() {
+    let bench = Bench::new();
+    let file = bench.contacts("1000");
+    bench.cluster.stop(0);
+    let text = bench.load(&file, &["--row-key", "--explain"]).ok().out;
+    for part in [
+        "exactly once",
+        "ARRAY(OBJECT(STRICT) AS (",
+        "CREATE TABLE \"doc\".\"c\"",
+        "1,000 rows",
+        "encoded rows in memory",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json = bench.load(&file, &["--row-key", "--explain", "--json", "--batch-bytes", "1M"]).ok().json();
+    assert_eq!((&json["rows"], &json["batch_bytes"]), (&1000.into(), &(1 << 20).into()));
+    let ddl = bench.load(&file, &["--ddl", "--objects", "ignored", "--shards", "3"]).ok().out;
+    assert!(ddl.contains("OBJECT(IGNORED)") && ddl.contains("CLUSTERED INTO 3 SHARDS"), "{ddl}");
+}
+
+#[test]
+fn options_of_crate_are_refused_for_postgresql() {
+    let bench = Bench::new();
+    let file = bench.contacts("10");
+    let file = file.to_str().unwrap();
+    let error =
+        sawmill(["load", file, "--to", "postgres://localhost/db", "--table", "c", "--row-key"]).fails(2);
+    assert!(error.contains("--row-key is for CrateDB"), "{error}");
+}
+
+#[test]
+fn a_stream_on_standard_input_is_loaded_once_however_often_it_comes() {
+    let bench = Bench::new();
+    let bytes = std::fs::read(bench.contacts("3k")).unwrap();
+    for expected in ["3,000 rows", "nothing to do"] {
+        let args = bench.args("load", Path::new("-"), &["--row-key"]);
+        let mut child = command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let text = wait(child).ok().out;
+        assert!(text.contains(expected), "{text}");
+    }
+    assert_eq!(bench.rows(), Some(3_000));
+}
+
+#[test]
+fn columns_are_chosen_and_renamed_and_a_table_replaced() {
+    let bench = Bench::new();
+    let file = bench.contacts("500");
+    bench.load(&file, &["--row-key"]).ok();
+    let more = ["--row-key", "--mode", "replace", "--columns", "name", "--rename", "name=who", "--verify"];
+    bench.load(&file, &more).ok();
+    assert_eq!(bench.rows(), Some(500));
+    let error = bench.load(&file, &["--row-key", "--columns", "nothing"]).fails(2);
+    assert!(error.contains("no column \"nothing\""), "{error}");
+}
+
+#[test]
+fn a_load_that_is_killed_again_and_again_ends_with_exactly_the_rows_of_the_source() {
+    let bench = Bench::new();
+    let file = bench.contacts("40k");
+    let args = bench.args(
+        "load",
+        &file,
+        &["--row-key", "--unit-rows", "2000", "--batch-rows", "200", "--degree", "2"],
+    );
+    // Each batch takes its time, so that there is something to kill.
+    let slow = || Some(Fault::Slow(Duration::from_millis(40)));
+    let mut kills = 0;
+    // Times between starts and kills spread by a multiplicative hash: the same in each run, and uneven.
+    let mut random = 0x2545_F491_4F6C_DD1Du64;
+    while kills < 20 {
+        bench.cluster.faults().plan((0..60).map(|_| slow()));
+        bench.cluster.pg_faults().plan((0..60).map(|_| slow()));
+        let child = start(&args);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        std::thread::sleep(Duration::from_millis(100 + (random >> 33) % 150));
+        signal(&child, "KILL");
+        if wait(child).code == Some(0) {
+            break;
+        }
+        kills += 1;
+        assert_eq!(bench.rows(), None, "the table is not to be seen before it is complete");
+    }
+    assert_eq!(kills, 20);
+    let json = sawmill(args.iter().map(String::as_str).chain(["--verify", "--json"])).ok().json();
+    assert_eq!(json["report"]["rows"], 40_000);
+    assert_eq!(bench.rows(), Some(40_000));
+}

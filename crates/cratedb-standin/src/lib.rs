@@ -1,0 +1,290 @@
+//! A strict stand-in of a CrateDB cluster, in the process of a test.
+//!
+//! It speaks `POST /_sql` and as much of the PostgreSQL wire as UNNEST needs, keeps rows in memory, and
+//! treats them as the real 6.4.3 does, silent losses included: rows that come back as -2 with and without a
+//! reason, whole requests refused with 400, numbers that wrap around or are cut, extra values that are
+//! ignored. Statements that it does not know are syntax errors. Faults are planned batch by batch.
+//!
+//! ```
+//! use sawmill_cratedb_standin::{Fault, StandIn};
+//!
+//! let cluster = StandIn::start(1);
+//! cluster.faults().plan([None, Some(Fault::DropAfter)]);
+//! assert!(cluster.url().starts_with("crate://127.0.0.1:"));
+//! ```
+
+pub mod engine;
+mod fault;
+mod http;
+pub mod json;
+mod parser;
+mod pg;
+mod tokens;
+pub mod value;
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use engine::Engine;
+pub use fault::{Fault, Faults};
+
+/// What all threads share.
+pub(crate) struct Shared {
+    pub engine: Engine,
+    pub faults: Faults,
+    pub pg_faults: Faults,
+    pub max_content_length: AtomicUsize,
+    pub bulks: AtomicU64,
+    pub unnests: AtomicU64,
+    pub compressed: AtomicU64,
+    pub largest: AtomicUsize,
+    credentials: Mutex<Option<(String, String)>>,
+    nodes: Mutex<Vec<Node>>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+struct Node {
+    port: u16,
+    alive: Arc<AtomicBool>,
+    requests: u64,
+    connections: Vec<TcpStream>,
+}
+
+impl Shared {
+    pub(crate) fn credentials(&self) -> Option<(String, String)> {
+        self.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn alive(&self, node: usize) -> bool {
+        self.lock().get(node).is_some_and(|node| node.alive.load(Relaxed))
+    }
+
+    /// Closes a node's connections and takes no new ones.
+    pub(crate) fn stop(&self, node: usize) {
+        let mut nodes = self.lock();
+        let Some(node) = nodes.get_mut(node) else { return };
+        node.alive.store(false, Relaxed);
+        for connection in node.connections.drain(..) {
+            // It may be closed already.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+        // Wakes the thread that waits for connections.
+        let _ = TcpStream::connect(("127.0.0.1", node.port));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// User and password of an `Authorization` header.
+pub(crate) fn password_of(header: &str) -> Option<(String, String)> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bits = 0u32;
+    let mut count = 0;
+    let mut bytes = Vec::new();
+    for byte in header.strip_prefix("Basic ")?.bytes().take_while(|byte| *byte != b'=') {
+        bits = bits << 6 | ALPHABET.iter().position(|c| *c == byte)? as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
+}
+
+/// A cluster that runs until it is dropped.
+pub struct StandIn {
+    shared: Arc<Shared>,
+    pg_port: u16,
+}
+
+impl StandIn {
+    /// A cluster of so many nodes with one store behind them, at ports of the system's choice.
+    pub fn start(nodes: usize) -> Self {
+        Self::start_with(nodes, None)
+    }
+
+    /// The same, speaking TLS.
+    pub fn start_tls(config: Arc<rustls::ServerConfig>) -> Self {
+        Self::start_with(1, Some(config))
+    }
+
+    fn start_with(nodes: usize, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
+        let shared = Arc::new(Shared {
+            engine: Engine::default(),
+            faults: Faults::default(),
+            pg_faults: Faults::default(),
+            max_content_length: AtomicUsize::new(104_857_600),
+            bulks: AtomicU64::new(0),
+            unnests: AtomicU64::new(0),
+            compressed: AtomicU64::new(0),
+            largest: AtomicUsize::new(0),
+            credentials: Mutex::new(None),
+            nodes: Mutex::new(Vec::new()),
+            tls,
+        });
+        for node in 0..nodes {
+            let listener = bind(0);
+            let port = port_of(&listener);
+            shared.lock().push(Node { port, alive: Arc::default(), requests: 0, connections: Vec::new() });
+            listen(&shared, node, listener);
+        }
+        let listener = bind(0);
+        let pg_port = port_of(&listener);
+        let wire = Arc::clone(&shared);
+        // Ends with the process of the test; nobody waits for it.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&wire);
+                if shared.alive(0) {
+                    std::thread::spawn(move || pg::serve(stream, &shared, 0));
+                }
+            }
+        });
+        Self { shared, pg_port }
+    }
+
+    /// The address of all nodes, with the port of the PostgreSQL wire.
+    pub fn url(&self) -> String {
+        let ports: Vec<String> =
+            self.shared.lock().iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+        let user = self
+            .shared
+            .credentials()
+            .map(|(user, password)| format!("{user}:{password}@"))
+            .unwrap_or_default();
+        format!("crate://{user}{}/doc?pg_port={}", ports.join(","), self.pg_port)
+    }
+
+    /// The HTTP port of a node.
+    pub fn port(&self, node: usize) -> u16 {
+        self.shared.lock().get(node).map_or(0, |node| node.port)
+    }
+
+    /// The port of the PostgreSQL wire.
+    pub fn pg_port(&self) -> u16 {
+        self.pg_port
+    }
+
+    /// Faults of batches over HTTP.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    /// Faults of batches over the PostgreSQL wire.
+    pub fn pg_faults(&self) -> &Faults {
+        &self.shared.pg_faults
+    }
+
+    /// The store.
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// Asks everybody for a user and a password.
+    pub fn require(&self, user: &str, password: &str) {
+        let credentials = Some((user.to_owned(), password.to_owned()));
+        *self.shared.credentials.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
+    }
+
+    /// Sets `http.max_content_length`.
+    pub fn limit(&self, bytes: usize) {
+        self.shared.max_content_length.store(bytes, Relaxed);
+    }
+
+    /// Batches that came over HTTP.
+    pub fn bulks(&self) -> u64 {
+        self.shared.bulks.load(Relaxed)
+    }
+
+    /// Batches that came over the PostgreSQL wire.
+    pub fn unnests(&self) -> u64 {
+        self.shared.unnests.load(Relaxed)
+    }
+
+    /// Bodies that came compressed.
+    pub fn compressed(&self) -> u64 {
+        self.shared.compressed.load(Relaxed)
+    }
+
+    /// Bytes of the largest batch.
+    pub fn largest(&self) -> usize {
+        self.shared.largest.load(Relaxed)
+    }
+
+    /// Connections that a node has taken.
+    pub fn connections(&self, node: usize) -> u64 {
+        self.shared.lock().get(node).map_or(0, |node| node.requests)
+    }
+
+    /// Ends a node: its connections break, and no new ones are taken.
+    pub fn stop(&self, node: usize) {
+        self.shared.stop(node);
+    }
+
+    /// Starts a node again at its port.
+    pub fn restart(&self, node: usize) {
+        listen(&self.shared, node, bind(self.port(node)));
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        // Counted beforehand: within the loop's head the lock would be held all along.
+        let nodes = self.shared.lock().len();
+        (0..nodes).for_each(|node| self.shared.stop(node));
+    }
+}
+
+/// Binds a port of this machine; one that was in use a moment ago may take a while.
+fn bind(port: u16) -> TcpListener {
+    for _ in 0..100 {
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            return listener;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("port {port} of this machine cannot be bound, which no test can do without");
+}
+
+fn port_of(listener: &TcpListener) -> u16 {
+    listener.local_addr().map_or(0, |address| address.port())
+}
+
+fn listen(shared: &Arc<Shared>, number: usize, listener: TcpListener) {
+    let alive = Arc::new(AtomicBool::new(true));
+    if let Some(node) = shared.lock().get_mut(number) {
+        node.alive = Arc::clone(&alive);
+    }
+    let shared = Arc::clone(shared);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            if !alive.load(Relaxed) {
+                return;
+            }
+            let Ok(kept) = stream.try_clone() else { continue };
+            if let Some(node) = shared.lock().get_mut(number) {
+                node.requests += 1;
+                node.connections.push(kept);
+            }
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || {
+                match &shared.tls {
+                    None => http::serve(&stream, &shared, number),
+                    Some(config) => {
+                        if let Ok(connection) = rustls::ServerConnection::new(Arc::clone(config)) {
+                            http::serve(rustls::StreamOwned::new(connection, &stream), &shared, number);
+                        }
+                    }
+                }
+                // The node keeps another handle of it. It may be closed already.
+                let _ = stream.shutdown(Shutdown::Both);
+            });
+        }
+    });
+}

@@ -1,0 +1,91 @@
+//! SQL cut into tokens.
+
+/// A token.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Token {
+    /// A word: folded to lower case.
+    Word(String),
+    /// A name in quotation marks, as it stands.
+    Quoted(String),
+    /// A text in single quotation marks.
+    Text(String),
+    /// A number.
+    Number(String),
+    /// `?` or `$n`: the n-th parameter from 0 on.
+    Parameter(usize),
+    /// Anything else.
+    Sign(String),
+}
+
+/// Cuts a statement.
+pub fn tokens(sql: &str) -> Result<Vec<Token>, String> {
+    let characters: Vec<char> = sql.chars().collect();
+    let mut out = Vec::new();
+    let mut at = 0;
+    let mut parameters = 0;
+    let enclosed = |at: &mut usize, mark: char| -> Result<String, String> {
+        let mut text = String::new();
+        *at += 1;
+        loop {
+            match characters.get(*at) {
+                None => return Err("a quotation mark is not closed".to_owned()),
+                Some(c) if *c == mark && characters.get(*at + 1) == Some(&mark) => {
+                    text.push(mark);
+                    *at += 2;
+                }
+                Some(c) if *c == mark => {
+                    *at += 1;
+                    return Ok(text);
+                }
+                Some(c) => {
+                    text.push(*c);
+                    *at += 1;
+                }
+            }
+        }
+    };
+    while let Some(c) = characters.get(at).copied() {
+        let run = |mut at: usize, take: fn(char) -> bool| {
+            while characters.get(at).copied().is_some_and(take) {
+                at += 1;
+            }
+            at
+        };
+        match c {
+            c if c.is_whitespace() => at += 1,
+            '"' => out.push(Token::Quoted(enclosed(&mut at, '"')?)),
+            '\'' => out.push(Token::Text(enclosed(&mut at, '\'')?)),
+            '?' => {
+                out.push(Token::Parameter(parameters));
+                parameters += 1;
+                at += 1;
+            }
+            '$' => {
+                let end = run(at + 1, |c| c.is_ascii_digit());
+                let number: String = characters[at + 1..end].iter().collect();
+                let number: usize = number.parse().map_err(|_| "a parameter has no number")?;
+                out.push(Token::Parameter(number.saturating_sub(1)));
+                at = end;
+            }
+            c if c.is_ascii_digit() => {
+                let end = run(at, |c| c.is_ascii_digit() || c == '.');
+                out.push(Token::Number(characters[at..end].iter().collect()));
+                at = end;
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let end = run(at, |c| c.is_alphanumeric() || c == '_');
+                out.push(Token::Word(characters[at..end].iter().collect::<String>().to_lowercase()));
+                at = end;
+            }
+            ':' if characters.get(at + 1) == Some(&':') => {
+                out.push(Token::Sign("::".into()));
+                at += 2;
+            }
+            c => {
+                out.push(Token::Sign(c.to_string()));
+                at += 1;
+            }
+        }
+    }
+    Ok(out)
+}

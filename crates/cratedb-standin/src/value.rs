@@ -1,0 +1,438 @@
+//! Column types, the values they store, and how JSON becomes them: with the silent losses of the real server.
+
+use crate::json::{Json, quoted};
+
+/// A column's type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// BOOLEAN
+    Boolean,
+    /// SMALLINT, INTEGER or BIGINT, by their bits.
+    Integer(u32),
+    /// REAL
+    Real,
+    /// DOUBLE PRECISION
+    Double,
+    /// NUMERIC, with precision and scale where given.
+    Numeric(Option<(u32, u32)>),
+    /// TEXT, or VARCHAR of so many characters.
+    Text(Option<usize>),
+    /// TIMESTAMP, with or without time zone.
+    Timestamp(bool),
+    /// OBJECT with its policy and its fields.
+    Object(Policy, Vec<(String, Type)>),
+    /// ARRAY
+    Array(Box<Type>),
+}
+
+/// What an object does with fields that were not declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// They are refused.
+    Strict,
+    /// They are added.
+    Dynamic,
+    /// They are kept as they come.
+    Ignored,
+}
+
+/// A stored value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// NULL
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer, or milliseconds.
+    Int(i64),
+    /// A float.
+    Real(f32),
+    /// A double.
+    Double(f64),
+    /// A decimal's plain text.
+    Numeric(String),
+    /// Text.
+    Text(String),
+    /// An array.
+    Array(Vec<Value>),
+    /// An object.
+    Object(Vec<(String, Value)>),
+}
+
+/// Why a value is refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refused {
+    /// The whole request is.
+    Request(String),
+    /// Only the row is: code and message.
+    Row(u32, String),
+}
+
+impl Type {
+    /// The name in the catalogue.
+    pub fn catalogue_name(&self) -> String {
+        match self {
+            Type::Boolean => "boolean".into(),
+            Type::Integer(16) => "smallint".into(),
+            Type::Integer(32) => "integer".into(),
+            Type::Integer(_) => "bigint".into(),
+            Type::Real => "real".into(),
+            Type::Double => "double precision".into(),
+            Type::Numeric(_) => "numeric".into(),
+            Type::Text(_) => "text".into(),
+            Type::Timestamp(true) => "timestamp with time zone".into(),
+            Type::Timestamp(false) => "timestamp without time zone".into(),
+            Type::Object(..) => "object".into(),
+            Type::Array(item) => format!("{}_array", item.catalogue_name()),
+        }
+    }
+
+    fn refuse(&self, json: &Json) -> Refused {
+        let shown: String = to_text(&untyped(json)).chars().take(80).collect();
+        Refused::Request(format!(
+            "SQLParseException[Cannot cast value `{shown}` to type `{}`]",
+            self.catalogue_name()
+        ))
+    }
+
+    /// What a JSON value becomes in a column of this type.
+    pub fn cast(&self, json: &Json) -> Result<Value, Refused> {
+        if *json == Json::Null {
+            return Ok(Value::Null);
+        }
+        if let Json::Text(text) = json
+            && text.chars().count() > 20_000_000
+        {
+            return Err(Refused::Request(
+                "String value length exceeds the maximum allowed (20000000)".into(),
+            ));
+        }
+        match (self, json) {
+            (Type::Boolean, Json::Bool(value)) => Ok(Value::Bool(*value)),
+            (Type::Boolean, Json::Text(text)) if text == "true" || text == "false" => {
+                Ok(Value::Bool(text == "true"))
+            }
+            (Type::Integer(bits), Json::Number(_) | Json::Text(_)) => {
+                integer(*bits, json).map(Value::Int).ok_or_else(|| self.refuse(json))
+            }
+            (Type::Real, Json::Number(text) | Json::Text(text)) => match text.parse::<f32>() {
+                Ok(value) if value.is_finite() || matches!(json, Json::Text(_)) => Ok(Value::Real(value)),
+                _ => Err(self.refuse(json)),
+            },
+            (Type::Double, Json::Number(text) | Json::Text(text)) => {
+                text.parse().map(Value::Double).map_err(|_| self.refuse(json))
+            }
+            (Type::Numeric(bounds), Json::Number(text)) => {
+                // Goes through a double.
+                let double = text.parse::<f64>().map_err(|_| self.refuse(json))?;
+                numeric(&format!("{double}"), *bounds).ok_or_else(|| self.refuse(json))
+            }
+            (Type::Numeric(bounds), Json::Text(text)) => {
+                numeric(text, *bounds).ok_or_else(|| self.refuse(json))
+            }
+            (Type::Text(most), Json::Text(_) | Json::Number(_) | Json::Bool(_)) => {
+                let text = match json {
+                    Json::Text(text) | Json::Number(text) => text.clone(),
+                    other => to_text(&untyped(other)),
+                };
+                match most {
+                    Some(most) if text.chars().count() > *most => {
+                        Err(Refused::Row(4000, format!("'{text}' is too long for the type `text({most})`")))
+                    }
+                    _ => Ok(Value::Text(text)),
+                }
+            }
+            (Type::Timestamp(_), Json::Number(text)) => match text.parse::<f64>() {
+                Ok(_) => Ok(Value::Int(
+                    text.parse::<i64>().unwrap_or_else(|_| text.parse::<f64>().unwrap_or(0.0) as i64),
+                )),
+                Err(_) => Err(self.refuse(json)),
+            },
+            (Type::Timestamp(_), Json::Text(text)) => {
+                moment(text).map(Value::Int).ok_or_else(|| self.refuse(json))
+            }
+            (Type::Object(policy, fields), Json::Object(members)) => object(*policy, fields, members),
+            (Type::Object(..), Json::Text(text)) => match Json::parse(text) {
+                Ok(json @ Json::Object(_)) => self.cast(&json),
+                _ => Err(self.refuse(json)),
+            },
+            (Type::Array(item), Json::Array(items)) => {
+                let mut kinds: Vec<u8> = items.iter().filter_map(kind).collect();
+                kinds.dedup();
+                if kinds.len() > 1 {
+                    return Err(Refused::Request("Mixed dataTypes inside a list are not supported".into()));
+                }
+                Ok(Value::Array(items.iter().map(|json| item.cast(json)).collect::<Result<_, _>>()?))
+            }
+            _ => Err(self.refuse(json)),
+        }
+    }
+
+    /// Whether a value has text in it that is too long for an index.
+    pub fn too_long(value: &Value) -> bool {
+        match value {
+            Value::Text(text) => text.len() > 32_766,
+            Value::Array(items) => items.iter().any(Type::too_long),
+            Value::Object(members) => members.iter().any(|(_, value)| Type::too_long(value)),
+            _ => false,
+        }
+    }
+}
+
+fn kind(json: &Json) -> Option<u8> {
+    match json {
+        Json::Null => None,
+        Json::Bool(_) => Some(1),
+        Json::Number(_) => Some(2),
+        Json::Text(_) => Some(3),
+        Json::Array(_) => Some(4),
+        Json::Object(_) => Some(5),
+    }
+}
+
+/// A number above 2^63-1 wraps around without a word, a fraction is cut; a string is taken at its word.
+fn integer(bits: u32, json: &Json) -> Option<i64> {
+    let value = match json {
+        Json::Text(text) => text.parse::<i64>().ok()?,
+        Json::Number(text) => match text.parse::<i128>() {
+            Ok(value) => value as i64,
+            Err(_) => text.parse::<f64>().ok()?.trunc() as i64,
+        },
+        _ => return None,
+    };
+    if bits == 64 {
+        return (value != i64::MIN).then_some(value);
+    }
+    let most = 1i64 << (bits - 1);
+    (-most..most).contains(&value).then_some(value)
+}
+
+/// Plain text of a decimal, rounded to its scale; `None` when it has too many digits.
+fn numeric(text: &str, bounds: Option<(u32, u32)>) -> Option<Value> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text),
+    };
+    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    if !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
+        || whole.len() + fraction.len() == 0
+    {
+        return None;
+    }
+    let Some((precision, scale)) = bounds else { return Some(Value::Numeric(text.to_owned())) };
+    let scale = scale as usize;
+    let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    if fraction.len() > scale {
+        let cut = whole.len() + scale;
+        let up = digits[cut] >= b'5';
+        digits.truncate(cut);
+        if up {
+            let mut carry = true;
+            for digit in digits.iter_mut().rev() {
+                if !carry {
+                    break;
+                }
+                carry = *digit == b'9';
+                *digit = if carry { b'0' } else { *digit + 1 };
+            }
+            if carry {
+                digits.insert(0, b'1');
+            }
+        }
+    } else {
+        digits.resize(whole.len() + scale, b'0');
+    }
+    let significant = digits.iter().skip_while(|digit| **digit == b'0').count();
+    if significant > precision as usize {
+        return None;
+    }
+    while digits.len() < scale + 1 {
+        digits.insert(0, b'0');
+    }
+    let digits = String::from_utf8(digits).ok()?;
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let sign = if significant == 0 { "" } else { sign };
+    Some(Value::Numeric(if scale == 0 {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    }))
+}
+
+fn object(policy: Policy, fields: &[(String, Type)], members: &[(String, Json)]) -> Result<Value, Refused> {
+    let mut values = Vec::with_capacity(members.len());
+    for (name, json) in members {
+        let value = match fields.iter().find(|(field, _)| field == name) {
+            Some((_, data_type)) => data_type.cast(json)?,
+            None if policy == Policy::Strict => {
+                return Err(Refused::Row(
+                    4003,
+                    format!("StrictDynamicMappingException: cannot add column `{name}` to a strict object"),
+                ));
+            }
+            None => untyped(json),
+        };
+        values.push((name.clone(), value));
+    }
+    Ok(Value::Object(values))
+}
+
+/// A value that no column declares.
+pub fn untyped(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(text) => match text.parse::<i64>() {
+            Ok(value) => Value::Int(value),
+            Err(_) => Value::Double(text.parse().unwrap_or(f64::NAN)),
+        },
+        Json::Text(text) => Value::Text(text.clone()),
+        Json::Array(items) => Value::Array(items.iter().map(untyped).collect()),
+        Json::Object(members) => {
+            Value::Object(members.iter().map(|(name, json)| (name.clone(), untyped(json))).collect())
+        }
+    }
+}
+
+/// Milliseconds of `YYYY-MM-DD[THH:MM:SS[.f]][Z]`; what is finer is cut.
+fn moment(text: &str) -> Option<i64> {
+    let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, ""));
+    let mut parts = date.splitn(3, '-');
+    let mut number = || parts.next()?.parse::<i64>().ok();
+    let (year, month, day) = (number()?, number()?, number()?);
+    let clock = clock.trim_end_matches('Z');
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
+    let mut millis = days(year, month, day) * 86_400_000;
+    for (part, unit) in clock.split(':').zip([3_600_000, 60_000, 1000]) {
+        millis += if part.is_empty() { 0 } else { part.parse::<i64>().ok()? * unit };
+    }
+    let fraction: String = fraction.chars().chain("000".chars()).take(3).collect();
+    Some(millis + fraction.parse::<i64>().ok()?)
+}
+
+/// Days since 1970 of a date (H. Hinnant, days_from_civil).
+pub fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// `date_trunc(part, moment)`.
+pub fn date_trunc(part: &str, millis: i64) -> i64 {
+    let day = millis.div_euclid(86_400_000);
+    let unit = |n: i64| millis.div_euclid(n) * n;
+    // Year and month of the day, searched for.
+    let mut year = 1970 + day.div_euclid(366) - 1;
+    while days(year + 1, 1, 1) <= day {
+        year += 1;
+    }
+    let mut month = 1;
+    while month < 12 && days(year, month + 1, 1) <= day {
+        month += 1;
+    }
+    match part {
+        "second" => unit(1000),
+        "minute" => unit(60_000),
+        "hour" => unit(3_600_000),
+        "day" => unit(86_400_000),
+        // Monday; 1970-01-01 was a Thursday.
+        "week" => ((day + 3).div_euclid(7) * 7 - 3) * 86_400_000,
+        "month" => days(year, month, 1) * 86_400_000,
+        "quarter" => days(year, (month - 1) / 3 * 3 + 1, 1) * 86_400_000,
+        _ => days(year, 1, 1) * 86_400_000,
+    }
+}
+
+/// A value in an answer.
+pub fn to_json(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Real(value) => float(value.is_finite(), format!("{value:?}")),
+        Value::Double(value) => float(value.is_finite(), format!("{value:?}")),
+        Value::Numeric(text) => text.clone(),
+        Value::Text(text) => quoted(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(to_json).collect::<Vec<_>>().join(",")),
+        Value::Object(members) => {
+            // In another order than they came.
+            let members =
+                members.iter().rev().map(|(name, value)| format!("{}:{}", quoted(name), to_json(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn float(finite: bool, text: String) -> String {
+    match (finite, text.as_str()) {
+        (true, _) => text,
+        (_, "inf") => "\"Infinity\"".into(),
+        (_, "-inf") => "\"-Infinity\"".into(),
+        _ => "\"NaN\"".into(),
+    }
+}
+
+/// A value as text, for messages and keys.
+pub fn to_text(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        other => to_json(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cast(data_type: &Type, json: &str) -> Result<Value, Refused> {
+        data_type.cast(&Json::parse(json).unwrap())
+    }
+
+    #[test]
+    fn numbers_beyond_64_bits_wrap_and_fractions_are_cut_but_strings_are_not() {
+        let bigint = Type::Integer(64);
+        assert_eq!(cast(&bigint, "18446744073709551615"), Ok(Value::Int(-1)));
+        assert_eq!(cast(&bigint, "1.5"), Ok(Value::Int(1)));
+        assert!(matches!(cast(&bigint, "\"9223372036854775808\""), Err(Refused::Request(_))));
+        assert!(matches!(cast(&Type::Integer(16), "40000"), Err(Refused::Request(_))));
+    }
+
+    #[test]
+    fn numerics_as_numbers_go_through_a_double_and_as_strings_do_not() {
+        let numeric = Type::Numeric(Some((38, 2)));
+        assert_eq!(
+            cast(&numeric, "\"12345678901234567890.12\""),
+            Ok(Value::Numeric("12345678901234567890.12".into()))
+        );
+        assert_ne!(cast(&numeric, "12345678901234567890.12"), cast(&numeric, "\"12345678901234567890.12\""));
+        assert_eq!(cast(&numeric, "\"9.995\""), Ok(Value::Numeric("10.00".into())));
+        assert_eq!(cast(&numeric, "\"-0.001\""), Ok(Value::Numeric("0.00".into())));
+    }
+
+    #[test]
+    fn moments_lose_what_is_finer_than_a_millisecond() {
+        assert_eq!(
+            cast(&Type::Timestamp(false), "\"1970-01-02T00:00:00.123456Z\""),
+            Ok(Value::Int(86_400_123))
+        );
+        assert_eq!(date_trunc("month", 1_709_251_199_999), days(2024, 2, 1) * 86_400_000);
+        assert_eq!(date_trunc("week", 0), -3 * 86_400_000);
+    }
+
+    #[test]
+    fn objects_and_arrays_are_as_strict_as_declared() {
+        let fields = vec![("a".to_owned(), Type::Integer(64))];
+        assert!(matches!(
+            cast(&Type::Object(Policy::Strict, fields.clone()), "{\"b\":1}"),
+            Err(Refused::Row(..))
+        ));
+        assert!(cast(&Type::Object(Policy::Dynamic, fields), "{\"b\":1}").is_ok());
+        let array = Type::Array(Box::new(Type::Text(None)));
+        assert!(matches!(cast(&array, "[1,\"a\"]"), Err(Refused::Request(_))));
+        assert!(matches!(cast(&Type::Text(Some(2)), "\"abc\""), Err(Refused::Row(..))));
+    }
+}

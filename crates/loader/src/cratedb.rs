@@ -1,0 +1,241 @@
+//! CrateDB as a target: every row accounted for, and exactly once where rows have a key.
+//!
+//! A batch becomes rows of JSON ([`encoder`], values through [`bound`]) and, where the PostgreSQL wire is
+//! used, arrays beside them ([`unnest`]); a writer sends blocks, reads what came of every row, and records
+//! a unit when all of it is acknowledged ([`writer`], [`checkpoint`]); a session decides what there is to do
+//! and puts the finished table in its place ([`session`]); the table is read back in pages for proof
+//! ([`read_back`]). CrateDB has no transactions: what makes a repetition harmless is a primary key.
+
+mod address;
+mod bodies;
+mod bound;
+mod bulk;
+mod canonical;
+mod catalogue;
+mod checkpoint;
+mod client;
+mod columns;
+mod compare;
+mod crate_type;
+mod ddl;
+mod encoder;
+mod explain;
+mod forget;
+mod form;
+mod http;
+mod json;
+mod names;
+mod options;
+mod pg;
+mod prepare;
+mod read_back;
+mod rejects;
+mod session;
+mod tls;
+mod unnest;
+mod verify;
+mod writer;
+
+use std::sync::Arc;
+
+pub use address::CrateServer;
+pub use explain::{CrateExplanation, ExplainedColumn};
+pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+
+use crate::control::Control;
+use crate::error::Result;
+use crate::load::LoadOptions;
+use crate::postgres::{Forgotten, Mode, TableName};
+use crate::source::Source;
+use crate::target::{BatchEncoder, Session, Target};
+use crate::verify::Verification;
+use columns::{Column, Key};
+use encoder::{CrateEncoder, EncodePlan, file_hash};
+use names::CrateTable;
+
+/// The arrays in which a target would send a source's rows over the PostgreSQL wire: for each request the
+/// parameters of its UNNEST, in binary. For tests and measurements.
+///
+/// # Errors
+/// As [`CrateDb::ddl`]; a source that cannot be read or whose values cannot be represented.
+pub fn unnest_blocks(crate_db: &CrateDb, source: &dyn Source) -> Result<Vec<Vec<bytes::Bytes>>> {
+    let mut encoder = crate_db.encoder(source, CrateDb::BATCH_BYTES, true)?;
+    let mut reader = source.reader(LoadOptions::default().batch_rows);
+    let mut blocks = Vec::new();
+    for unit in source.plan(u64::MAX).into_iter().flatten() {
+        let mut emit = |block: crate::target::Block| {
+            blocks.extend(block.marks.map(|marks| marks.columns));
+            Ok(())
+        };
+        reader.start(&unit)?;
+        encoder.begin_unit(&unit);
+        while let Some(batch) = reader.next_batch()? {
+            encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
+                crate::target::Refusal::Stopped(error) => error,
+                crate::target::Refusal::Value { column, what, .. } => {
+                    crate::Error::new(crate::Kind::Value, what).at(format!("column {column:?}"))
+                }
+            })?;
+        }
+        encoder.end_unit(&mut emit)?;
+    }
+    Ok(blocks)
+}
+
+/// A table of a CrateDB cluster.
+#[derive(Clone, Debug)]
+pub struct CrateDb {
+    pub(crate) server: CrateServer,
+    pub(crate) name: TableName,
+    pub(crate) mode: Mode,
+    pub(crate) options: CrateOptions,
+    pub(crate) checkpoint_schema: String,
+}
+
+impl CrateDb {
+    /// Bytes of a batch at most: well below the 104,857,600 of `http.max_content_length`, at which even
+    /// one more row of half that size would not go over it.
+    pub const MOST_BATCH_BYTES: usize = 48 * 1024 * 1024;
+    /// Bytes of a batch by default: 20,000 rows of ordinary width stay below it.
+    pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+    /// A new table on a cluster.
+    pub fn new(server: CrateServer, table: TableName) -> Self {
+        Self {
+            server,
+            name: table,
+            mode: Mode::Create,
+            options: CrateOptions::default(),
+            checkpoint_schema: "sawmill".to_owned(),
+        }
+    }
+
+    /// What happens to the table.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How it is done.
+    pub fn options(mut self, options: CrateOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Whether columns of an existing table are matched by their position and not by their name.
+    pub fn by_position(mut self, by_position: bool) -> Self {
+        self.options.by_position = by_position;
+        self
+    }
+
+    /// The schema of the checkpoint tables, `sawmill` by default.
+    pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
+        self.checkpoint_schema = schema.into();
+        self
+    }
+
+    /// The table, in the schema that was named with it or in the address.
+    pub(crate) fn table(&self) -> Result<CrateTable> {
+        CrateTable::new(self.name.schema().unwrap_or(&self.server.schema), self.name.name())
+    }
+
+    /// `CREATE TABLE` as mode create would run it for this source.
+    ///
+    /// # Errors
+    /// Columns that have no type or no valid name in CrateDB, all named at once; a partition column or a
+    /// key that is not there.
+    pub fn ddl(&self, source: &dyn Source) -> Result<String> {
+        let table = self.table()?;
+        let columns = columns::natural(source.schema(), &self.options, &table)?;
+        ddl::create_table(&table, &columns, &self.wished_key(), &self.options)
+    }
+
+    /// The key that a new table would get.
+    fn wished_key(&self) -> Key {
+        match (&self.options.row_key, self.options.primary_key.as_slice()) {
+            (Some(name), _) => Key::Row(name.clone()),
+            (None, []) => Key::None,
+            (None, names) => Key::Own(names.to_vec()),
+        }
+    }
+
+    /// The primary key of a new table, with the column of its partitions.
+    fn primary_columns(&self, key: &Key, columns: &[Column]) -> Result<Vec<String>> {
+        let mut primary = match key {
+            Key::Row(name) => vec![name.clone()],
+            Key::Own(names) => names.clone(),
+            Key::None => return Ok(Vec::new()),
+        };
+        if let Some(text) = &self.options.partition_by {
+            let partition = ddl::Partition::parse(text, columns)?;
+            if !primary.contains(&partition.column) {
+                primary.push(partition.column);
+            }
+        }
+        Ok(primary)
+    }
+
+    /// The encoder that a new table's rows go through, without a server: for measurements. `by_column`
+    /// adds the arrays for the PostgreSQL wire.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl).
+    pub fn encoder(
+        &self,
+        source: &dyn Source,
+        batch_bytes: usize,
+        by_column: bool,
+    ) -> Result<Box<dyn BatchEncoder>> {
+        let table = self.table()?;
+        let columns = columns::natural(source.schema(), &self.options, &table)?;
+        let encode = EncodePlan {
+            rows: self.options.request_rows(),
+            bytes: batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES),
+            columns: by_column,
+            leave_out: false,
+            files: source.files().iter().map(file_hash).collect(),
+            plan: columns::Plan {
+                columns,
+                key: self.wished_key(),
+                longest_text: Some(columns::LONGEST_TEXT),
+            },
+        };
+        Ok(Box::new(CrateEncoder::new(Arc::new(encode), bodies::Bodies::new(batch_bytes))))
+    }
+
+    /// Compares the table with a source, whoever loaded it.
+    ///
+    /// The verification that comes back may say that the two differ; see [`Verification::matches`].
+    ///
+    /// # Errors
+    /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
+    /// no connection.
+    pub fn verify(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Verification> {
+        verify::verify(source, self, options, control)
+    }
+
+    /// Removes the records of all loads into the table and what unfinished ones left behind, and with
+    /// `drop_table` the table itself. Rows that were appended stay.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn forget(&self, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+        forget::forget(self, drop_table, control)
+    }
+}
+
+impl Target for CrateDb {
+    fn prepare<'a>(
+        &'a self,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Box<dyn Session + 'a>> {
+        Ok(Box::new(session::CrateSession::prepare(self, source, options, control)?))
+    }
+}

@@ -1,0 +1,335 @@
+//! What the cluster knows of loads: schema `sawmill` with the tables `loads` and `units`.
+//!
+//! CrateDB has no transactions: a unit's record is written when the server has acknowledged all of the
+//! unit's rows. A crash between the two has the unit sent again, which its key makes harmless. (Names of
+//! schemas must not begin with an underscore in older versions.)
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::names::quote;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{SourceFile, Unit, UnitKey};
+
+/// The checkpoint tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Checkpoints {
+    schema: String,
+    retries: u32,
+}
+
+/// How far a load has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Loading,
+    /// All rows are in; the table is being put in its place.
+    Placing,
+    Complete,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Placing => "placing",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+/// A load's row.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadRecord {
+    pub id: String,
+    pub state: State,
+    pub unit_rows: u64,
+    pub files: Vec<String>,
+    pub fingerprints: Vec<String>,
+    /// Rows in the table at the end of a complete load.
+    pub rows: u64,
+    /// What the table held before, where rows are appended and will be verified.
+    pub before: Option<Tally>,
+}
+
+impl LoadRecord {
+    /// The files whose content is not the recorded one.
+    pub(crate) fn changed_files(&self, files: &[SourceFile]) -> Vec<String> {
+        let now: HashMap<&str, &str> =
+            files.iter().map(|file| (file.name.as_str(), file.fingerprint.as_str())).collect();
+        let recorded = self.files.iter().zip(&self.fingerprints);
+        let changed = recorded.filter(|(name, print)| now.get(name.as_str()) != Some(&print.as_str()));
+        changed.map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// A committed unit.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitRecord {
+    pub tally: Tally,
+    pub rejected: u64,
+}
+
+/// A tally as it is stored.
+fn stored(tally: &Tally) -> Value {
+    json!([tally.rows, tally.content_sum.to_string(), tally.non_null])
+}
+
+fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tally> {
+    let content_sum = sum.parse().map_err(|_| {
+        Error::new(Kind::Server, format!("the checkpoint holds the content sum {sum:?}"))
+            .advise("forget the load and start it again")
+    })?;
+    Ok(Tally { rows, content_sum, non_null })
+}
+
+impl Checkpoints {
+    pub(crate) fn new(schema: &str, retries: u32) -> Self {
+        Self { schema: schema.to_owned(), retries }
+    }
+
+    fn table(&self, name: &str) -> String {
+        format!("{}.{}", quote(&self.schema), quote(name))
+    }
+
+    fn run(
+        &self,
+        client: &mut Client,
+        statement: &str,
+        arguments: &[Value],
+        control: &Control<'_>,
+    ) -> Result<super::client::Answer> {
+        client.sql(statement, arguments, self.retries, control)
+    }
+
+    /// Whether the tables are there.
+    pub(crate) fn exist(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
+        let statement = "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('loads', 'units')";
+        let answer = self.run(client, statement, &[json!(self.schema)], control)?;
+        Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count == 2))
+    }
+
+    /// Creates the tables where they are missing.
+    pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        if self.exist(client, control)? {
+            return Ok(());
+        }
+        let loads = format!(
+            "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
+             \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
+             \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false)) \
+             CLUSTERED INTO 1 SHARDS",
+            self.table("loads")
+        );
+        let units = format!(
+            "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT, \"file\" INTEGER, \"row_group\" INTEGER, \"first_row\" BIGINT, \
+             \"rows\" BIGINT, \"rejected\" BIGINT, \"content_sum\" TEXT, \"non_null\" ARRAY(BIGINT), \
+             PRIMARY KEY (\"load_id\", \"file\", \"row_group\", \"first_row\")) CLUSTERED INTO 1 SHARDS",
+            self.table("units")
+        );
+        for statement in [loads, units] {
+            self.run(client, &statement, &[], control)?;
+        }
+        Ok(())
+    }
+
+    /// A load's row.
+    pub(crate) fn find(
+        &self,
+        client: &mut Client,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<LoadRecord>> {
+        type Row = (String, u64, Vec<String>, Vec<String>, Option<u64>, Option<String>);
+        let statement = format!(
+            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\" FROM {} WHERE \"load_id\" = ?",
+            self.table("loads")
+        );
+        let answer = self.run(client, &statement, &[json!(id)], control)?;
+        let Some((state, unit_rows, files, fingerprints, rows, before)) =
+            answer.all::<Row>()?.into_iter().next()
+        else {
+            return Ok(None);
+        };
+        let before = match before {
+            None => None,
+            Some(text) => {
+                let (rows, sum, non_null): (u64, String, Vec<u64>) =
+                    serde_json::from_str(&text).map_err(|error| {
+                        Error::new(Kind::Server, format!("the checkpoint cannot be read: {error}"))
+                    })?;
+                Some(read_tally(rows, &sum, non_null)?)
+            }
+        };
+        let state = match state.as_str() {
+            "complete" => State::Complete,
+            "placing" => State::Placing,
+            _ => State::Loading,
+        };
+        Ok(Some(LoadRecord {
+            id: id.to_owned(),
+            state,
+            unit_rows: unit_rows.max(1),
+            files,
+            fingerprints,
+            rows: rows.unwrap_or(0),
+            before,
+        }))
+    }
+
+    /// Writes a load's row and removes what an earlier load of the same name has left.
+    pub(crate) fn begin(
+        &self,
+        client: &mut Client,
+        record: &LoadRecord,
+        target: &str,
+        mode: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        self.delete(client, "load_id", &record.id, control)?;
+        let statement = format!(
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"before\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            self.table("loads")
+        );
+        let arguments = [
+            json!(record.id),
+            json!(target),
+            json!(mode),
+            json!(record.state.name()),
+            json!(record.unit_rows),
+            json!(record.files),
+            json!(record.fingerprints),
+            json!(record.before.as_ref().map(|tally| stored(tally).to_string())),
+        ];
+        self.run(client, &statement, &arguments, control)?;
+        Ok(())
+    }
+
+    /// Says how far a load has come.
+    pub(crate) fn set_state(
+        &self,
+        client: &mut Client,
+        id: &str,
+        state: State,
+        total: &Tally,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!(
+            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ? WHERE \"load_id\" = ?",
+            self.table("loads")
+        );
+        let arguments =
+            [json!(state.name()), json!(total.rows), json!(total.content_sum.to_string()), json!(id)];
+        match self.run(client, &statement, &arguments, control)?.count()? {
+            1 => Ok(()),
+            _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
+                .at(client.place())
+                .advise("somebody forgot the load while it ran: load again")),
+        }
+    }
+
+    /// Removes rows of loads and their units: those of one load, or of all loads into a table.
+    pub(crate) fn delete(
+        &self,
+        client: &mut Client,
+        column: &str,
+        value: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let (loads, units) = (self.table("loads"), self.table("units"));
+        self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
+        self.run(client, &format!("REFRESH TABLE {units}"), &[], control)?;
+        let statement = format!("SELECT \"load_id\" FROM {loads} WHERE {} = ?", quote(column));
+        let found = self.run(client, &statement, &[json!(value)], control)?.all::<(String,)>()?;
+        let mut ids: Vec<String> = found.into_iter().map(|(id,)| id).collect();
+        let forgotten = ids.len() as u64;
+        if column == "load_id" && ids.is_empty() {
+            ids.push(value.to_owned());
+        }
+        for id in ids {
+            for table in [&units, &loads] {
+                self.run(
+                    client,
+                    &format!("DELETE FROM {table} WHERE \"load_id\" = ?"),
+                    &[json!(id)],
+                    control,
+                )?;
+            }
+        }
+        for table in [&units, &loads] {
+            self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Drops the tables if no load is recorded any more.
+    pub(crate) fn drop_if_empty(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        let (loads, units) = (self.table("loads"), self.table("units"));
+        self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
+        let counted =
+            self.run(client, &format!("SELECT count(*) FROM {loads}"), &[], control)?.all::<(i64,)>()?;
+        if counted.first().is_some_and(|(count,)| *count == 0) {
+            self.run(client, &format!("DROP TABLE IF EXISTS {units}"), &[], control)?;
+            self.run(client, &format!("DROP TABLE IF EXISTS {loads}"), &[], control)?;
+        }
+        Ok(())
+    }
+
+    /// All committed units of a load.
+    pub(crate) fn units(
+        &self,
+        client: &mut Client,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<HashMap<UnitKey, UnitRecord>> {
+        #[derive(Deserialize)]
+        struct Row(u32, u32, u64, u64, u64, String, Vec<u64>);
+        let table = self.table("units");
+        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        let statement = format!(
+            "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\" FROM {table} \
+             WHERE \"load_id\" = ?"
+        );
+        let answer = self.run(client, &statement, &[json!(id)], control)?;
+        let mut units = HashMap::new();
+        for Row(file, row_group, first_row, rows, rejected, sum, non_null) in answer.all::<Row>()? {
+            let tally = read_tally(rows, &sum, non_null)?;
+            units.insert(UnitKey { file, row_group, first_row }, UnitRecord { tally, rejected });
+        }
+        Ok(units)
+    }
+
+    /// Records that all rows of a unit are in.
+    pub(crate) fn commit(
+        &self,
+        client: &mut Client,
+        id: &str,
+        unit: &Unit,
+        record: &UnitRecord,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!(
+            "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            self.table("units")
+        );
+        let UnitRecord { tally, rejected } = record;
+        let arguments = [
+            json!(id),
+            json!(unit.key.file),
+            json!(unit.key.row_group),
+            json!(unit.key.first_row),
+            json!(tally.rows),
+            json!(rejected),
+            json!(tally.content_sum.to_string()),
+            json!(tally.non_null),
+        ];
+        self.run(client, &statement, &arguments, control)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Rows that are in the table under the same primary key: ours from an earlier attempt, or others?
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::canonical;
+use super::client::Client;
+use super::columns::Plan;
+use super::form::Form;
+use super::names::{CrateTable, quote};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// Rows that are looked up at once.
+const AT_ONCE: usize = 200;
+
+/// A look at stored rows by their primary key.
+pub(crate) struct Comparison<'a> {
+    pub table: &'a CrateTable,
+    pub plan: &'a Plan,
+    /// Columns of the table's primary key.
+    pub key: &'a [String],
+    pub retries: u32,
+}
+
+impl Comparison<'_> {
+    /// Of rows, given by number and values, those whose key is taken by a row of other content.
+    pub(crate) fn others(
+        &self,
+        client: &mut Client,
+        rows: &[(usize, &[u8])],
+        control: &Control<'_>,
+    ) -> Result<Vec<usize>> {
+        let columns = &self.plan.columns;
+        // Columns of the key that come from the source; generated ones follow from them.
+        let key: Vec<usize> = self
+            .key
+            .iter()
+            .filter_map(|name| columns.iter().position(|column| column.name == *name))
+            .collect();
+        let names: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
+        let forms: Vec<&Form> = columns.iter().map(|column| &column.form).collect();
+        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        let unreadable = |what: String| Error::new(Kind::Server, what).at(format!("table {}", self.table));
+        let mut others = Vec::new();
+        for chunk in rows.chunks(AT_ONCE) {
+            let mut ours: HashMap<Vec<u8>, (usize, &[u8])> = HashMap::with_capacity(chunk.len());
+            let mut arguments: Vec<Value> = Vec::with_capacity(chunk.len() * key.len());
+            for (number, values) in chunk {
+                let array = [b"[", *values, b"]"].concat();
+                let fields: Vec<&RawValue> =
+                    serde_json::from_slice(&array).map_err(|error| unreadable(error.to_string()))?;
+                let mut of_key = Vec::new();
+                for field in key.iter().filter_map(|i| fields.get(*i)) {
+                    of_key.extend_from_slice(field.get().as_bytes());
+                    of_key.push(b',');
+                    arguments.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
+                }
+                match ours.entry(of_key) {
+                    Entry::Vacant(place) => {
+                        place.insert((*number, values));
+                    }
+                    // Two rows of the batch with one key: only one of them can be in the table.
+                    Entry::Occupied(_) => {
+                        others.push(*number);
+                        arguments.truncate(arguments.len().saturating_sub(key.len()));
+                    }
+                }
+            }
+            let one = key.iter().filter_map(|i| names.get(*i)).map(|name| format!("{name} = ?"));
+            let one = format!("({})", one.collect::<Vec<_>>().join(" AND "));
+            let condition = vec![one.as_str(); ours.len()].join(" OR ");
+            let statement =
+                format!("SELECT {} FROM {} WHERE {condition}", names.join(", "), self.table.quoted());
+            let answer = client.sql(&statement, &arguments, self.retries, control)?;
+            let mut row = Vec::new();
+            let mut of_key = Vec::new();
+            for stored in answer.rows()? {
+                let mut tally = Tally::empty(forms.len());
+                canonical::add_row(&forms, &stored, &mut tally, &mut row).map_err(unreadable)?;
+                of_key.clear();
+                for i in &key {
+                    if let (Some(form), Some(value)) = (forms.get(*i), stored.get(*i)) {
+                        canonical::write(form, value, &mut of_key).map_err(unreadable)?;
+                        of_key.push(b',');
+                    }
+                }
+                if let Some((number, values)) = ours.get(&of_key)
+                    && *values != row.as_slice()
+                {
+                    others.push(*number);
+                }
+            }
+        }
+        Ok(others)
+    }
+}

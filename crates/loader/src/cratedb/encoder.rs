@@ -1,0 +1,261 @@
+//! Batches to blocks of rows in JSON, and beside them columns in binary where the transport takes columns.
+//!
+//! A row is a JSON array; rows are joined by commas, so that a block or any range of its rows is the
+//! inside of `bulk_args`. Values go from Arrow arrays into one buffer that is used again. The rows are
+//! written in any case, also where columns are sent: the content sum is taken of them, and should the
+//! server refuse a block of columns, its rows are sent to find those that are at fault.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+
+use super::bodies::Bodies;
+use super::bound::Bound;
+use super::columns::{Key, Plan};
+use super::crate_type::CrateType;
+use super::json::{write_hex, write_int};
+use super::unnest::ArrayColumn;
+use crate::content_sum::Tally;
+use crate::error::Result;
+use crate::postgres::copy_binary::fault::Fault;
+use crate::source::{SourceFile, Unit};
+use crate::target::{BatchEncoder, Block, Mark, Marks, Refusal};
+
+/// What all encoders of a load have in common.
+#[derive(Debug)]
+pub(crate) struct EncodePlan {
+    pub plan: Plan,
+    /// Rows of a block.
+    pub rows: usize,
+    /// Bytes of a block's rows; a larger row has a block of its own.
+    pub bytes: usize,
+    /// Columns are written, too.
+    pub columns: bool,
+    /// Rows that cannot be represented are left out and reported with their block.
+    pub leave_out: bool,
+    /// Hash of each file's identity, for the row key.
+    pub files: Vec<u64>,
+}
+
+/// The identity of a file in row keys: name, length and footer.
+pub(crate) fn file_hash(file: &SourceFile) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(format!("{}\0{}", file.name, file.fingerprint).as_bytes())
+}
+
+/// Encodes the batches of one connection.
+pub(crate) struct CrateEncoder {
+    encode: Arc<EncodePlan>,
+    bodies: Arc<Bodies>,
+    body: Vec<u8>,
+    marks: Marks,
+    arrays: Vec<ArrayColumn>,
+    /// Beginning of the row keys of the unit.
+    key: Vec<u8>,
+    /// The unit's first row in its row group, and the next row in the unit.
+    first_row: u64,
+    next: u32,
+    tally: Tally,
+}
+
+/// A row that has no place in any request: with the statement around it, it would be over the 104,857,600
+/// bytes of `http.max_content_length`.
+pub(crate) const LARGEST_ROW: usize = 100 * 1024 * 1024 - 64 * 1024;
+
+impl CrateEncoder {
+    pub(crate) fn new(encode: Arc<EncodePlan>, bodies: Arc<Bodies>) -> Self {
+        let columns = encode.plan.columns.len();
+        Self {
+            body: bodies.take(),
+            marks: Marks::default(),
+            arrays: Vec::new(),
+            key: Vec::new(),
+            first_row: 0,
+            next: 0,
+            tally: Tally::empty(columns),
+            encode,
+            bodies,
+        }
+    }
+
+    /// Writes a row at the end of the body.
+    fn write_row(&mut self, bound: &[Bound<'_>], row: usize) -> Result<(), (usize, Fault)> {
+        let body = &mut self.body;
+        if !self.marks.rows.is_empty() {
+            body.push(b',');
+        }
+        body.push(b'[');
+        if let Key::Row(_) = self.encode.plan.key {
+            body.push(b'"');
+            body.extend_from_slice(&self.key);
+            write_int(self.first_row + u64::from(self.next), body);
+            body.extend_from_slice(b"\",");
+        }
+        let values = body.len();
+        for (i, column) in bound.iter().enumerate() {
+            if i > 0 {
+                body.push(b',');
+            }
+            column.write(row, body).map_err(|fault| (i, fault))?;
+            if let Some(most) = self.encode.plan.longest_text
+                && column.has_text()
+            {
+                column.check_text(row, most).map_err(|fault| (i, fault))?;
+            }
+        }
+        if body.len() - values > LARGEST_ROW {
+            let what =
+                format!("the row takes {} bytes of JSON, a request {LARGEST_ROW}", body.len() - values);
+            return Err((0, Fault::new(0, what)));
+        }
+        self.tally.content_sum.add(&body[values..]);
+        body.push(b']');
+        Ok(())
+    }
+
+    /// Appends rows of the batch to the columns, but for those that were left out.
+    fn write_columns(
+        &mut self,
+        bound: &[Bound<'_>],
+        rows: &[u32],
+        base: u32,
+    ) -> Result<(), (usize, usize, Fault)> {
+        let encode = Arc::clone(&self.encode);
+        let key = usize::from(matches!(encode.plan.key, Key::Row(_)));
+        if self.arrays.is_empty() {
+            self.arrays = (0..bound.len() + key).map(|_| ArrayColumn::new(self.bodies.take())).collect();
+        }
+        let (keys, columns) = self.arrays.split_at_mut(key);
+        if let Some(keys) = keys.first_mut() {
+            let mut text = Vec::new();
+            for row in rows {
+                text.clear();
+                text.extend_from_slice(&self.key);
+                write_int(self.first_row + u64::from(*row), &mut text);
+                keys.push_text(&text);
+            }
+        }
+        for (i, ((array, column), planned)) in
+            columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate()
+        {
+            for row in rows {
+                let in_batch = (*row - base) as usize;
+                array.push(&planned.crate_type, column, in_batch).map_err(|fault| (in_batch, i, fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+        if self.marks.rows.is_empty() && self.marks.refused.is_empty() {
+            return Ok(());
+        }
+        let body = std::mem::replace(&mut self.body, self.bodies.take());
+        let mut marks = std::mem::take(&mut self.marks);
+        let arrays = std::mem::take(&mut self.arrays);
+        if !marks.rows.is_empty() {
+            let key = matches!(self.encode.plan.key, Key::Row(_)).then_some(&CrateType::Text);
+            let types =
+                key.into_iter().chain(self.encode.plan.columns.iter().map(|column| &column.crate_type));
+            marks.columns =
+                arrays.into_iter().zip(types).map(|(array, t)| self.bodies.lend(array.finish(t))).collect();
+        }
+        let rows = marks.rows.len() as u64;
+        emit(Block { bytes: self.bodies.lend(body), rows, marks: Some(Box::new(marks)) })
+    }
+}
+
+impl BatchEncoder for CrateEncoder {
+    fn begin_unit(&mut self, unit: &Unit) {
+        self.first_row = unit.key.first_row;
+        self.next = 0;
+        self.key.clear();
+        let file = self.encode.files.get(unit.key.file as usize).copied().unwrap_or_default();
+        write_hex(&file.to_be_bytes(), &mut self.key);
+        self.key.push(b'-');
+        write_int(unit.key.row_group, &mut self.key);
+        self.key.push(b'-');
+    }
+
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let encode = Arc::clone(&self.encode);
+        let columns = &encode.plan.columns;
+        let name = |i: usize| columns.get(i).map(|column| column.name.clone()).unwrap_or_default();
+        let refusal = |row: usize, i: usize, fault: &Fault| Refusal::Value {
+            row,
+            column: name(i),
+            what: match fault.path.as_str() {
+                "" => fault.what.clone(),
+                path => format!("{} at {path}", fault.what),
+            },
+        };
+        let mut bound = Vec::with_capacity(columns.len());
+        for (i, column) in columns.iter().enumerate() {
+            let lacking = || refusal(0, i, &Fault::new(0, "the batch lacks the column"));
+            let array: &ArrayRef = batch.columns().get(column.source).ok_or_else(lacking)?;
+            bound.push(column.form.bind(array).map_err(|what| refusal(0, i, &Fault::new(0, what)))?);
+        }
+        // Rows of this batch that are in the body and not yet in the columns.
+        let base = self.next;
+        let mut pending: Vec<u32> = Vec::new();
+        for row in 0..batch.num_rows() {
+            let start = self.body.len();
+            if let Err((i, fault)) = self.write_row(&bound, row) {
+                self.body.truncate(start);
+                if !encode.leave_out {
+                    return Err(refusal(row, i, &fault));
+                }
+                let Refusal::Value { column, what, .. } = refusal(row, i, &fault) else { continue };
+                self.marks.refused.push((self.next, format!("column {column:?}: {what}")));
+                self.next += 1;
+                continue;
+            }
+            for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
+                *count += u64::from(!column.is_null(row));
+            }
+            self.tally.rows += 1;
+            if self.body.len() > encode.bytes && !self.marks.rows.is_empty() {
+                // It does not fit any more: it begins the next body, without the comma.
+                let carried = self.body[start + 1..].to_vec();
+                self.body.truncate(start);
+                self.columns_of(&bound, base, &mut pending)
+                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.flush(emit).map_err(Refusal::Stopped)?;
+                self.body.extend_from_slice(&carried);
+            }
+            self.marks.rows.push(Mark { end: self.body.len() as u32, row: self.next });
+            pending.push(self.next);
+            self.next += 1;
+            if self.marks.rows.len() >= encode.rows || self.body.len() >= encode.bytes {
+                self.columns_of(&bound, base, &mut pending)
+                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.flush(emit).map_err(Refusal::Stopped)?;
+            }
+        }
+        self.columns_of(&bound, base, &mut pending).map_err(|(row, i, fault)| refusal(row, i, &fault))
+    }
+
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        self.flush(emit)?;
+        self.next = 0;
+        Ok(std::mem::replace(&mut self.tally, Tally::empty(self.encode.plan.columns.len())))
+    }
+}
+
+impl CrateEncoder {
+    fn columns_of(
+        &mut self,
+        bound: &[Bound<'_>],
+        base: u32,
+        pending: &mut Vec<u32>,
+    ) -> Result<(), (usize, usize, Fault)> {
+        if self.encode.columns && !pending.is_empty() {
+            self.write_columns(bound, pending, base)?;
+        }
+        pending.clear();
+        Ok(())
+    }
+}

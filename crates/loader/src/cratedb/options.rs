@@ -1,0 +1,144 @@
+//! How a load into CrateDB is to be done: the table, the types, the transport, what happens to rows that
+//! the server refuses.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// The way rows go to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// PostgreSQL wire where the server answers there and the schema can go that way, else HTTP.
+    #[default]
+    Auto,
+    /// `POST /_sql` with `bulk_args`.
+    Http,
+    /// `INSERT ... SELECT FROM UNNEST(...)` with binary array parameters over the PostgreSQL wire.
+    Pg,
+}
+
+/// What structs become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objects {
+    /// `OBJECT(STRICT) AS (...)`: exactly these fields.
+    #[default]
+    Strict,
+    /// `OBJECT(DYNAMIC) AS (...)`: these fields, and later ones are added.
+    Dynamic,
+    /// `OBJECT(IGNORED)`: kept as it comes, neither typed nor indexed.
+    Ignored,
+}
+
+/// What timestamps finer than a millisecond become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timestamps {
+    /// `TIMESTAMP`; a value that is not a whole millisecond is an error.
+    #[default]
+    Error,
+    /// `TIMESTAMP`; what is finer than a millisecond is cut (towards the past).
+    Truncate,
+    /// `TEXT` in ISO 8601, with all digits.
+    Text,
+    /// `BIGINT`: the microseconds or nanoseconds since 1970 that the file holds.
+    Bigint,
+}
+
+/// What dates become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dates {
+    /// `TIMESTAMP WITHOUT TIME ZONE` at midnight.
+    #[default]
+    Timestamp,
+    /// `TEXT` in ISO 8601.
+    Text,
+}
+
+/// What times of day become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Times {
+    /// `TEXT` in ISO 8601.
+    #[default]
+    Text,
+    /// `BIGINT`: the file's units since midnight.
+    Bigint,
+}
+
+/// What bytes become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Binary {
+    /// `TEXT` in base64 (RFC 4648, with padding).
+    #[default]
+    Base64,
+    /// `TEXT` in hexadecimal digits.
+    Hex,
+}
+
+/// What happens to text over 32,766 bytes, which Lucene takes into no index and no column store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LongText {
+    /// It is an error.
+    #[default]
+    Error,
+    /// Text columns of a new table get neither index nor column store, and take any length.
+    Noindex,
+}
+
+/// Everything that can be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CrateOptions {
+    /// The way rows go.
+    pub transport: Transport,
+    /// What structs become.
+    pub objects: Objects,
+    /// What fine timestamps become.
+    pub timestamps: Timestamps,
+    /// What dates become.
+    pub dates: Dates,
+    /// What times of day become.
+    pub times: Times,
+    /// What bytes become.
+    pub binary: Binary,
+    /// What happens to long text.
+    pub long_text: LongText,
+    /// Number of shards of a new table; `None` for the server's default.
+    pub shards: Option<u32>,
+    /// `number_of_replicas` of a new table, such as `0` or `0-1`; `None` for the server's default.
+    pub replicas: Option<String>,
+    /// A column, or `date_trunc('month', column)` and the like: what a new table is partitioned by.
+    pub partition_by: Option<String>,
+    /// Columns of a new table's primary key.
+    pub primary_key: Vec<String>,
+    /// Columns of a new table that are not indexed.
+    pub no_index: Vec<String>,
+    /// No column of a new table is kept in the column store, where the type allows that.
+    pub no_columnstore: bool,
+    /// Name of an extra column that holds each row's place in the source and is the primary key, so that
+    /// any batch can be repeated.
+    pub row_key: Option<String>,
+    /// Without any key: a batch of an interrupted load may be in the table twice.
+    pub at_least_once: bool,
+    /// Where rows go that the server refuses; without it the first one ends the load.
+    pub rejects: Option<PathBuf>,
+    /// The load ends when more rows than this are refused.
+    pub max_rejects: Option<u64>,
+    /// Request bodies are compressed.
+    pub gzip: bool,
+    /// Columns of an existing table are matched by their position and not by their name.
+    pub by_position: bool,
+    /// Rows of a request; 0 for the default of 20,000.
+    pub batch_rows: usize,
+}
+
+impl CrateOptions {
+    /// Rows of a request: 20,000 is where a real server was fastest (`docs/loading-cratedb.md`).
+    pub fn request_rows(&self) -> usize {
+        if self.batch_rows == 0 { 20_000 } else { self.batch_rows }
+    }
+}

@@ -1,0 +1,89 @@
+//! The PostgreSQL wire of a cluster: blocks as binary arrays to `INSERT ... SELECT FROM UNNEST(...)`.
+
+use std::error::Error as StdError;
+
+use bytes::{Bytes, BytesMut};
+use tokio_postgres::types::{Format, IsNull, ToSql, Type};
+use tokio_postgres::{Config, Statement};
+
+use super::address::CrateServer;
+use crate::control::Control;
+use crate::error::Result;
+use crate::postgres::connection::Connection;
+use crate::postgres::server::{Endpoint, Server};
+
+/// An array that is in its binary form already.
+#[derive(Debug)]
+struct Encoded(Bytes);
+
+impl ToSql for Encoded {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn to_sql_checked(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        self.to_sql(ty, out)
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Binary
+    }
+}
+
+/// The addresses of the PostgreSQL wire, beginning with the `first`th node, so that connections spread.
+pub(crate) fn server(server: &CrateServer, first: usize) -> Server {
+    let mut config = Config::new();
+    config.user(&server.user).dbname(&server.schema).application_name("sawmill");
+    if let Some(password) = &server.password {
+        config.password(password);
+    }
+    let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
+    let endpoints =
+        nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), port: server.pg_port }).collect();
+    Server { config, endpoints, timeout: std::time::Duration::from_secs(5) }
+}
+
+/// A connection with the statement of a load prepared.
+pub(crate) struct PgInsert {
+    connection: Connection,
+    plain: Statement,
+    repeat: Statement,
+}
+
+impl PgInsert {
+    /// Connects and makes the first row that fails end its statement.
+    pub(crate) fn open(
+        server: &Server,
+        [plain, repeat]: [&str; 2],
+        types: &[Type],
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let connection = open(server, control)?;
+        let plain = connection.wait(control, connection.client.prepare_typed(plain, types))?;
+        let repeat = connection.wait(control, connection.client.prepare_typed(repeat, types))?;
+        Ok(Self { connection, plain, repeat })
+    }
+
+    /// Inserts a block; returns the number of rows that went in.
+    pub(crate) fn insert(&self, columns: &[Bytes], repeat: bool, control: &Control<'_>) -> Result<u64> {
+        let statement = if repeat { &self.repeat } else { &self.plain };
+        let parameters = columns.iter().map(|bytes| Encoded(bytes.clone()));
+        self.connection.wait(control, self.connection.client.execute_raw(statement, parameters))
+    }
+}
+
+/// Connects, and finds out whether it is CrateDB that answers: nobody else knows the setting.
+pub(crate) fn open(server: &Server, control: &Control<'_>) -> Result<Connection> {
+    let connection = Connection::open(server, control)?;
+    connection.batch(control, "SET SESSION insert_select_fail_fast = true")?;
+    Ok(connection)
+}

@@ -1,0 +1,209 @@
+//! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
+
+use super::catalogue;
+use super::checkpoint::{Checkpoints, LoadRecord, State};
+use super::client::Client;
+use super::columns::{Key, Plan};
+use super::ddl;
+use super::names::CrateTable;
+use super::read_back::{ReadBack, paging_key};
+use super::{CrateDb, Mode};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
+use crate::source::Source;
+use crate::target::Standing;
+
+/// The decision between new, resumed and complete.
+pub(super) struct Preparing<'p> {
+    pub crate_db: &'p CrateDb,
+    pub source: &'p dyn Source,
+    pub options: &'p LoadOptions,
+    pub control: &'p Control<'p>,
+    pub client: &'p mut Client,
+    pub checkpoints: &'p Checkpoints,
+    pub table: &'p CrateTable,
+    pub plan: &'p Plan,
+    pub primary: &'p [String],
+    pub id: &'p str,
+}
+
+impl Preparing<'_> {
+    /// A table that gathers out of sight, and takes its name (or another's place) in the end.
+    pub(super) fn gather(&mut self) -> Result<(LoadRecord, Standing)> {
+        let staging = self.table.staging();
+        let retries = self.options.retries;
+        let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        let table = catalogue::exists(self.client, self.table, retries, self.control)?;
+        let gathered = catalogue::exists(self.client, &staging, retries, self.control)?;
+        match (record, table) {
+            (Some(record), true) if record.state == State::Complete => {
+                let changed = record.changed_files(self.source.files());
+                let untouched = self.count(self.table)? == record.rows;
+                match (changed.is_empty(), untouched, self.crate_db.mode) {
+                    (true, true, _) => Ok((record, Standing::Complete)),
+                    (_, _, Mode::Replace) => self.start(gathered, &staging),
+                    (false, ..) => {
+                        Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
+                    }
+                    (true, false, _) => Err(self.exists("and does not have the rows of this load any more")),
+                }
+            }
+            // It was put in its place and the word of it was lost.
+            (Some(record), true) if record.state == State::Placing && !gathered => {
+                self.refuse_changed(&record)?;
+                Ok((record, Standing::Resumed))
+            }
+            (Some(record), _) if record.state != State::Complete && gathered => {
+                if self.crate_db.mode == Mode::Create && table {
+                    return Err(self.exists("made by somebody else while it was loaded"));
+                }
+                self.refuse_changed(&record)?;
+                Ok((record, Standing::Resumed))
+            }
+            (_, true) if self.crate_db.mode == Mode::Create => Err(self.exists("not loaded by this command")),
+            _ => self.start(gathered, &staging),
+        }
+    }
+
+    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, Standing)> {
+        if gathered {
+            return Err(Error::new(
+                Kind::Exists,
+                format!("another load into this table is not finished: {staging} is there"),
+            )
+            .at(self.place())
+            .advise("finish it with the files and options it began with, or forget it"));
+        }
+        let record = self.record(None);
+        self.write_record(&record)?;
+        let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
+        // Run twice after a lost answer, it says that the table exists: that is well then.
+        let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
+        self.client.sql(&create, &[], self.options.retries, self.control)?;
+        Ok((record, Standing::New))
+    }
+
+    pub(super) fn append(&mut self) -> Result<(LoadRecord, Standing)> {
+        let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        if let Some(record) = record {
+            match (record.state == State::Complete, record.changed_files(self.source.files()).is_empty()) {
+                (true, true) => return Ok((record, Standing::Complete)),
+                // Another content under the same name, after the first was loaded, is another load.
+                (true, false) => {}
+                (false, _) => {
+                    self.refuse_changed(&record)?;
+                    return Ok((record, Standing::Resumed));
+                }
+            }
+        }
+        let before = match self.options.verify {
+            false => None,
+            true => Some(self.read_back(self.table).run(self.control)?),
+        };
+        let record = self.record(before);
+        self.write_record(&record)?;
+        Ok((record, Standing::New))
+    }
+
+    fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
+        ReadBack {
+            cluster: &self.client.cluster,
+            table,
+            columns: &self.plan.columns,
+            key: paging_key(&self.plan.key, self.primary),
+            retries: self.options.retries,
+        }
+    }
+
+    fn count(&mut self, table: &CrateTable) -> Result<u64> {
+        let mut client = Client::new(&self.client.cluster, false);
+        self.read_back(table).count(&mut client, self.control)
+    }
+
+    fn record(&self, before: Option<Tally>) -> LoadRecord {
+        let files = self.source.files();
+        LoadRecord {
+            id: self.id.to_owned(),
+            state: State::Loading,
+            unit_rows: self.options.unit_rows.max(1),
+            files: files.iter().map(|file| file.name.clone()).collect(),
+            fingerprints: files.iter().map(|file| file.fingerprint.clone()).collect(),
+            rows: 0,
+            before,
+        }
+    }
+
+    fn write_record(&mut self, record: &LoadRecord) -> Result<()> {
+        let (target, mode) = (self.table.to_string(), self.crate_db.mode.name());
+        self.checkpoints.begin(self.client, record, &target, mode, self.control)
+    }
+
+    fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
+        let changed = record.changed_files(self.source.files());
+        match changed.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Kind::Changed,
+                format!("a source file has changed since the load began: {}", changed.join(", ")),
+            )
+            .at(self.place())
+            .advise("bring back the file as it was to finish the load, or forget the load and start afresh")),
+        }
+    }
+
+    fn exists(&self, how: &str) -> Error {
+        Error::new(Kind::Exists, format!("the table exists already, {how}"))
+            .at(self.place())
+            .advise("load in mode append to add to it, in mode replace to put another in its place, or choose another table")
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.client.place())
+    }
+}
+
+/// Whether rows can be repeated, by what was asked for and what the table has.
+pub(super) fn choose_key(
+    crate_db: &CrateDb,
+    table: &CrateTable,
+    source: &dyn Source,
+    existing: Option<(&[super::form::Existing], &[String])>,
+) -> Result<Key> {
+    let options = &crate_db.options;
+    if let Some(name) = &options.row_key {
+        return match existing {
+            Some((_, primary)) if !primary.contains(name) => Err(Error::new(
+                Kind::Schema,
+                format!("the table has no primary key with the column {name:?}, which the row key needs"),
+            )
+            .at(format!("table {table}"))
+            .advise("make the table with --row-key, or append to it with --at-least-once")),
+            _ => Ok(Key::Row(name.clone())),
+        };
+    }
+    let own = match existing {
+        None => options.primary_key.clone(),
+        // A key that the server makes up is another one each time.
+        Some((columns, primary)) => {
+            let given = |name: &String| {
+                let source = source.schema().fields().iter().any(|field| field.name() == name);
+                source || columns.iter().any(|column| column.name == *name && column.generated)
+            };
+            if primary.iter().all(given) { primary.to_vec() } else { Vec::new() }
+        }
+    };
+    if !own.is_empty() {
+        return Ok(Key::Own(own));
+    }
+    match options.at_least_once {
+        true => Ok(Key::None),
+        false => Err(Error::new(
+            Kind::Config,
+            "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",
+        )
+        .at(format!("table {table}"))
+        .advise("add a key column with --row-key, name the columns of a primary key with --primary-key, or accept it with --at-least-once")),
+    }
+}

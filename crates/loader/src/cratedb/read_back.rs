@@ -1,0 +1,129 @@
+//! The table's content, read in pages and summed up.
+//!
+//! A page begins after the last key of the one before: the row key, the table's primary key, or the
+//! document's `_id` where there is none. So the server never sorts more than a page deep, memory holds one
+//! page, and its size follows the width of rows. (`_id` is compared through `concat`, because its index holds
+//! another encoding than its text.)
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::canonical;
+use super::client::{Client, Cluster};
+use super::columns::{Column, Key};
+use super::form::Form;
+use super::names::{CrateTable, quote};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// Rows of the first page; later ones follow from its size.
+const FIRST_PAGE: usize = 1000;
+/// Rows of a page at most.
+const LARGEST_PAGE: usize = 50_000;
+/// Bytes that a page's answer should have.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// A table to read.
+pub(crate) struct ReadBack<'a> {
+    pub cluster: &'a Arc<Cluster>,
+    pub table: &'a CrateTable,
+    pub columns: &'a [Column],
+    /// What the pages go by.
+    pub key: Vec<String>,
+    pub retries: u32,
+}
+
+/// What pages go by: a unique key of the table.
+pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
+    match key {
+        Key::Row(_) | Key::Own(_) if !primary.is_empty() => primary.to_vec(),
+        Key::Row(name) => vec![name.clone()],
+        Key::Own(names) => names.clone(),
+        Key::None => primary.to_vec(),
+    }
+}
+
+impl ReadBack<'_> {
+    /// Makes all rows visible that were acknowledged, and counts them.
+    pub(crate) fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
+        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        let statement = format!("SELECT count(*) FROM {}", self.table.quoted());
+        let answer = client.sql(&statement, &[], self.retries, control)?;
+        Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
+    }
+
+    /// Reads the table and sums it up.
+    pub(crate) fn run(&self, control: &Control<'_>) -> Result<Tally> {
+        let mut client = Client::new(self.cluster, false);
+        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        let forms: Vec<&Form> = self.columns.iter().map(|column| &column.form).collect();
+        let names: Vec<String> = self.columns.iter().map(|column| quote(&column.name)).collect();
+        let key: Vec<String> = match self.key.as_slice() {
+            [] => vec!["_id".to_owned()],
+            names => names.iter().map(|name| quote(name)).collect(),
+        };
+        // `_id` is no quoted name of a column of ours.
+        let compared: Vec<String> = match self.key.is_empty() {
+            true => vec!["concat(_id, '')".to_owned()],
+            false => key.clone(),
+        };
+        let select = format!("SELECT {}, {} FROM {}", key.join(", "), names.join(", "), self.table.quoted());
+        let order = key.join(", ");
+        let mut tally = Tally::empty(forms.len());
+        let mut after: Vec<Value> = Vec::new();
+        let mut page = FIRST_PAGE;
+        let mut row = Vec::new();
+        loop {
+            control.check()?;
+            let condition = match after.is_empty() {
+                true => String::new(),
+                false => format!(" WHERE {}", later(&compared)),
+            };
+            let statement = format!("{select}{condition} ORDER BY {order} LIMIT {page}");
+            let answer = client.sql(&statement, &arguments(&after), self.retries, control)?;
+            let rows = answer.rows()?;
+            for values in &rows {
+                let (_, values) = values.split_at(key.len().min(values.len()));
+                canonical::add_row(&forms, values, &mut tally, &mut row)
+                    .map_err(|what| Error::new(Kind::Mismatch, what).at(format!("table {}", self.table)))?;
+            }
+            let Some(last) = rows.last().filter(|_| rows.len() == page) else { return Ok(tally) };
+            after = last.iter().take(key.len()).map(|value| value_of(value)).collect();
+            let width = answer.bytes() / rows.len().max(1) + 1;
+            page = (PAGE_BYTES / width).clamp(100, LARGEST_PAGE);
+        }
+    }
+}
+
+fn value_of(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or(Value::Null)
+}
+
+/// `(a > ?) OR (a = ? AND b > ?)`: rows that come after a key.
+fn later(key: &[String]) -> String {
+    let terms = (0..key.len()).map(|i| {
+        let equal = key[..i].iter().map(|name| format!("{name} = ? AND "));
+        format!("({}{} > ?)", equal.collect::<String>(), key[i])
+    });
+    terms.collect::<Vec<_>>().join(" OR ")
+}
+
+/// The values for [`later`].
+fn arguments(after: &[Value]) -> Vec<Value> {
+    (0..after.len()).flat_map(|i| after[..=i].to_vec()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_begins_after_a_key_of_several_columns() {
+        let key = ["\"a\"".to_owned(), "\"b\"".to_owned()];
+        assert_eq!(later(&key), "(\"a\" > ?) OR (\"a\" = ? AND \"b\" > ?)");
+        assert_eq!(arguments(&[1.into(), 2.into()]), [Value::from(1), 1.into(), 2.into()]);
+    }
+}

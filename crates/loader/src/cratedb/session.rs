@@ -1,0 +1,398 @@
+//! A load into a CrateDB table: found or made, written, checked, put in its place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::bodies::Bodies;
+use super::catalogue;
+use super::checkpoint::{Checkpoints, LoadRecord, State};
+use super::client::{Client, Cluster};
+use super::columns::{self, Key, LONGEST_TEXT, Plan};
+use super::encoder::{CrateEncoder, EncodePlan, file_hash};
+use super::names::CrateTable;
+use super::options::{LongText, Transport};
+use super::prepare::{Preparing, choose_key};
+use super::read_back::{ReadBack, paging_key};
+use super::rejects::Rejects;
+use super::writer::{CrateWriter, WriterPlan};
+use super::{CrateDb, Mode, pg, unnest};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
+use crate::postgres::checkpoint::load_id;
+use crate::source::{Source, UnitKey};
+use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
+use crate::verify::Verification;
+
+/// An open load.
+pub(crate) struct CrateSession<'a> {
+    crate_db: &'a CrateDb,
+    options: &'a LoadOptions,
+    cluster: Arc<Cluster>,
+    table: CrateTable,
+    /// Where rows are written.
+    written: CrateTable,
+    /// The primary key of the table.
+    primary: Vec<String>,
+    encode: Arc<EncodePlan>,
+    bodies: Arc<Bodies>,
+    writers: Arc<WriterPlan>,
+    record: LoadRecord,
+    standing: Standing,
+    done: HashMap<UnitKey, Tally>,
+    notes: Vec<String>,
+}
+
+impl<'a> CrateSession<'a> {
+    pub(crate) fn prepare(
+        crate_db: &'a CrateDb,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let table = crate_db.table()?;
+        let gathers = crate_db.mode != Mode::Append;
+        // What the source cannot give is told without a server.
+        let natural = match gathers {
+            true => {
+                let columns = columns::natural(source.schema(), &crate_db.options, &table)?;
+                let key = choose_key(crate_db, &table, source, None)?;
+                super::ddl::create_table(&table, &columns, &key, &crate_db.options)?;
+                Some((columns, key))
+            }
+            false => None,
+        };
+        let cluster = Cluster::new(&crate_db.server)?;
+        let mut client = Client::new(&cluster, false);
+        let retries = options.retries;
+        let (plan, primary) = match natural {
+            Some((columns, key)) => {
+                let longest = (crate_db.options.long_text == LongText::Error).then_some(LONGEST_TEXT);
+                let primary = crate_db.primary_columns(&key, &columns)?;
+                (Plan { columns, key, longest_text: longest }, primary)
+            }
+            None => existing_plan(crate_db, source, &mut client, &table, retries, control, true)?,
+        };
+        let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, retries);
+        checkpoints.create(&mut client, control)?;
+        let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
+        let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
+        let mut preparing = Preparing {
+            crate_db,
+            source,
+            options,
+            control,
+            client: &mut client,
+            checkpoints: &checkpoints,
+            table: &table,
+            plan: &plan,
+            primary: &primary,
+            id: &id,
+        };
+        let (record, standing) = if gathers { preparing.gather()? } else { preparing.append()? };
+        let units = match standing {
+            Standing::New => HashMap::new(),
+            _ => checkpoints.units(&mut client, &id, control)?,
+        };
+        let rejected: u64 = units.values().map(|unit| unit.rejected).sum();
+        let done = units.into_iter().map(|(key, unit)| (key, unit.tally)).collect();
+        let placed = standing == Standing::Complete
+            || record.state == State::Placing
+                && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
+        let written = if gathers && !placed { table.staging() } else { table.clone() };
+        let mut notes = Vec::new();
+        let by_column = match standing {
+            Standing::Complete => false,
+            _ => choose_transport(crate_db, &plan.key, control, &mut notes)?,
+        };
+        let encode = EncodePlan {
+            rows: crate_db.options.request_rows(),
+            bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+            columns: by_column,
+            leave_out: crate_db.options.rejects.is_some(),
+            files: source.files().iter().map(file_hash).collect(),
+            plan: plan.clone(),
+        };
+        let rejects = crate_db.options.rejects.as_deref().filter(|_| standing != Standing::Complete);
+        let writers = WriterPlan {
+            cluster: Arc::clone(&cluster),
+            load_id: id,
+            checkpoints,
+            table: written.clone(),
+            first: head(&written, &plan, ""),
+            repeat: head(&written, &plan, REPEAT),
+            unnest: by_column.then(|| {
+                let statements = ["", REPEAT].map(|clause| {
+                    // Rows of the load's own key are the same whoever sends them.
+                    let clause = if matches!(plan.key, Key::Row(_)) { REPEAT } else { clause };
+                    unnest::insert(&written, &plan, clause)
+                });
+                (statements, unnest::parameter_types(&plan))
+            }),
+            resumed: standing == Standing::Resumed,
+            rejects: rejects.map(|path| Rejects::open(path, standing == Standing::Resumed)).transpose()?,
+            max_rejects: crate_db.options.max_rejects.unwrap_or(u64::MAX),
+            retries,
+            gzip: crate_db.options.gzip,
+            files: source.files().to_vec(),
+            rejected: AtomicU64::new(rejected),
+            retried: AtomicU64::new(0),
+            redone: AtomicU64::new(0),
+            writers: AtomicU64::new(0),
+            plan,
+        };
+        Ok(Self {
+            crate_db,
+            options,
+            bodies: Bodies::new(encode.bytes),
+            cluster,
+            table,
+            written,
+            primary,
+            encode: Arc::new(encode),
+            writers: Arc::new(writers),
+            record,
+            standing,
+            done,
+            notes,
+        })
+    }
+
+    fn read_back<'s>(&'s self, table: &'s CrateTable) -> ReadBack<'s> {
+        ReadBack {
+            cluster: &self.cluster,
+            table,
+            columns: &self.encode.plan.columns,
+            key: paging_key(&self.encode.plan.key, &self.primary),
+            retries: self.options.retries,
+        }
+    }
+
+    /// That the table has as many rows as were acknowledged, before it is put in its place.
+    fn check_count(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<()> {
+        let rows = self.read_back(&self.written).count(client, control)?;
+        // Rows of batches that were repeated without a key may be there twice.
+        let doubled = self.encode.plan.key == Key::None && rows > total.rows;
+        if rows == total.rows || doubled {
+            return Ok(());
+        }
+        let what = format!("{} rows were acknowledged, the table has {rows}", total.rows);
+        Err(Error::new(Kind::Mismatch, what)
+            .at(format!("table {}, {}", self.written, self.cluster.server))
+            .advise("forget this load and start it again"))
+    }
+}
+
+/// What makes a repeated row harmless.
+const REPEAT: &str = " ON CONFLICT DO NOTHING";
+
+/// Everything of a request that stands before the rows.
+fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Vec<u8> {
+    let names = plan.inserted();
+    let marks = vec!["?"; names.len()].join(",");
+    let statement = format!("INSERT INTO {} ({}) VALUES ({marks}){clause}", table.quoted(), names.join(","));
+    let mut head = b"{\"stmt\":".to_vec();
+    super::json::write_text(statement.as_bytes(), &mut head);
+    head.extend_from_slice(b",\"bulk_args\":[");
+    head
+}
+
+/// The plan for a table that exists, and the columns of its primary key.
+pub(super) fn existing_plan(
+    crate_db: &CrateDb,
+    source: &dyn Source,
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+    writing: bool,
+) -> Result<(Plan, Vec<String>)> {
+    let existing = catalogue::columns(client, table, retries, control)?;
+    if existing.is_empty() {
+        return Err(Error::new(Kind::Schema, "there is no such table")
+            .at(format!("table {table}, {}", client.place()))
+            .advise("load in mode create, which creates it"));
+    }
+    let primary = catalogue::primary_key(client, table, retries, control)?;
+    let row_key = crate_db.options.row_key.as_deref();
+    let schema = match crate_db.options.by_position {
+        false => Arc::clone(source.schema()),
+        true => columns::by_position(source.schema(), &existing, row_key, table)?,
+    };
+    let columns = columns::matched(&schema, &crate_db.options, &existing, table, writing)?;
+    let named = Renamed { source, schema };
+    let key = choose_key(crate_db, table, &named, Some((&existing, &primary)))?;
+    Ok((Plan { columns, key, longest_text: None }, primary))
+}
+
+/// A source whose columns are called as those of the table.
+struct Renamed<'a> {
+    source: &'a dyn Source,
+    schema: arrow_schema::SchemaRef,
+}
+
+impl Source for Renamed<'_> {
+    fn schema(&self) -> &arrow_schema::SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[crate::source::SourceFile] {
+        self.source.files()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<crate::source::Unit>> {
+        self.source.plan(unit_rows)
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn crate::source::UnitReader + '_> {
+        self.source.reader(batch_rows)
+    }
+}
+
+/// Whether blocks go by column over the PostgreSQL wire.
+fn choose_transport(
+    crate_db: &CrateDb,
+    key: &Key,
+    control: &Control<'_>,
+    notes: &mut Vec<String>,
+) -> Result<bool> {
+    let wanted = crate_db.options.transport;
+    if wanted == Transport::Http {
+        return Ok(false);
+    }
+    if crate_db.server.tls.is_some() {
+        return match wanted {
+            Transport::Pg => {
+                Err(Error::new(Kind::Config, "the PostgreSQL wire is not encrypted by this loader")
+                    .at(crate_db.server.to_string())
+                    .advise("use --transport http with TLS"))
+            }
+            _ => Ok(false),
+        };
+    }
+    // Without a key only HTTP tells which rows of a batch were refused.
+    if wanted == Transport::Auto && *key == Key::None && crate_db.options.rejects.is_some() {
+        return Ok(false);
+    }
+    match pg::open(&pg::server(&crate_db.server, 0), control) {
+        Ok(_) => {
+            notes.push("transport pg: UNNEST over the PostgreSQL wire".to_owned());
+            Ok(true)
+        }
+        Err(error) if error.kind() == Kind::Cancelled || wanted == Transport::Pg => Err(error),
+        Err(_) => {
+            let port = crate_db.server.pg_port;
+            notes.push(format!("transport http: no PostgreSQL wire of CrateDB at port {port}"));
+            Ok(false)
+        }
+    }
+}
+
+impl Session for CrateSession<'_> {
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn unit_rows(&self) -> u64 {
+        self.record.unit_rows
+    }
+
+    fn done(&self) -> &HashMap<UnitKey, Tally> {
+        &self.done
+    }
+
+    fn columns(&self) -> usize {
+        self.encode.plan.columns.len()
+    }
+
+    fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
+        Ok(Box::new(CrateEncoder::new(Arc::clone(&self.encode), Arc::clone(&self.bodies))))
+    }
+
+    fn writer(&self, _control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
+        Ok(Box::new(CrateWriter::new(Arc::clone(&self.writers))))
+    }
+
+    fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
+        let mut target = self.read_back(&self.written).run(control)?;
+        match (&self.record.before, self.crate_db.mode) {
+            (Some(before), _) => target = target.minus(before),
+            (None, Mode::Append) => {
+                return Err(Error::new(
+                    Kind::Mismatch,
+                    "cannot be verified: what the table held before the load was not summed up",
+                )
+                .at(format!("table {}", self.table))
+                .advise("ask for verification from the first run of an append on"));
+            }
+            (None, _) => {}
+        }
+        let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
+        let verification = Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+        verification.into_result(&format!("table {}, {}", self.table, self.cluster.server))
+    }
+
+    fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        let mut client = Client::new(&self.cluster, false);
+        let checkpoints = &self.writers.checkpoints;
+        let (id, retries) = (&self.writers.load_id, self.options.retries);
+        if self.crate_db.mode != Mode::Append {
+            self.check_count(&mut client, total, control)?;
+            if self.written != self.table {
+                checkpoints.set_state(&mut client, id, State::Placing, total, control)?;
+                self.place(&mut client, retries, control)?;
+            }
+        }
+        checkpoints.set_state(&mut client, id, State::Complete, total, control)
+    }
+
+    fn rejected(&self) -> u64 {
+        self.writers.rejected.load(Relaxed)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        let mut count = |number: u64, what: &str| {
+            if number > 0 {
+                notes.push(format!("{number} {what}"));
+            }
+        };
+        count(self.writers.retried.load(Relaxed), "requests were tried again");
+        count(self.writers.redone.load(Relaxed), "batches were redone over HTTP");
+        count(self.writers.rejected.load(Relaxed), "rows were refused and put aside");
+        notes
+    }
+}
+
+impl CrateSession<'_> {
+    /// Gives the table its name. What was done before its answer got lost is seen from what is there.
+    fn place(&self, client: &mut Client, retries: u32, control: &Control<'_>) -> Result<()> {
+        let mut attempt = 0;
+        loop {
+            if !catalogue::exists(client, &self.written, retries, control)? {
+                return Ok(());
+            }
+            let statement = match catalogue::exists(client, &self.table, retries, control)? {
+                // One step: nobody sees neither of them.
+                true => format!(
+                    "ALTER CLUSTER SWAP TABLE {} TO {} WITH (drop_source = true)",
+                    self.written.quoted(),
+                    self.table.quoted()
+                ),
+                false => format!(
+                    "ALTER TABLE {} RENAME TO {}",
+                    self.written.quoted(),
+                    super::names::quote(&self.table.name)
+                ),
+            };
+            match client.sql(&statement, &[], 0, control) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == Kind::Cancelled || attempt >= retries => return Err(error),
+                Err(_) => control.sleep(crate::load::backoff(attempt))?,
+            }
+            attempt += 1;
+        }
+    }
+}

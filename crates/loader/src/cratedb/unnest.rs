@@ -1,0 +1,179 @@
+//! Columns of a batch as binary array parameters of the PostgreSQL protocol, for `UNNEST`.
+//!
+//! An array in binary (`array_send` in PostgreSQL's src/backend/utils/adt/arrayfuncs.c): number of
+//! dimensions, whether there are NULLs, the element's type, then length and lower bound of each
+//! dimension, all 32 bits; then each element as a 32-bit length (-1 for NULL) and its bytes. UNNEST
+//! flattens every level, so columns with parts go as JSON text that the statement casts.
+
+use tokio_postgres::types::Type;
+
+use super::bound::Bound;
+use super::columns::{Column, Key, Plan};
+use super::crate_type::CrateType;
+use super::names::{CrateTable, quote};
+use crate::postgres::copy_binary::fault::Fault;
+use crate::postgres::copy_binary::numeric;
+
+/// Milliseconds from 1970 to 2000, from where PostgreSQL counts.
+const EPOCH_2000: i64 = 946_684_800_000;
+/// Bytes before the first element.
+const HEADER: usize = 20;
+
+/// One column's array while it grows.
+#[derive(Debug)]
+pub(crate) struct ArrayColumn {
+    bytes: Vec<u8>,
+    elements: i32,
+    nulls: bool,
+}
+
+impl ArrayColumn {
+    /// An empty array in this buffer.
+    pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.resize(HEADER, 0);
+        Self { bytes, elements: 0, nulls: false }
+    }
+
+    /// Appends a value of a column of this type.
+    pub(crate) fn push(&mut self, data_type: &CrateType, bound: &Bound<'_>, row: usize) -> Result<(), Fault> {
+        self.elements += 1;
+        if bound.is_null(row) {
+            self.nulls = true;
+            self.bytes.extend_from_slice(&(-1i32).to_be_bytes());
+            return Ok(());
+        }
+        let out = &mut self.bytes;
+        match data_type {
+            CrateType::Boolean => out.extend_from_slice(&[0, 0, 0, 1, bound.integer(row)? as u8]),
+            CrateType::SmallInt => fixed(&(bound.integer(row)? as i16).to_be_bytes(), out),
+            CrateType::Integer => fixed(&(bound.integer(row)? as i32).to_be_bytes(), out),
+            CrateType::BigInt => fixed(&bound.integer(row)?.to_be_bytes(), out),
+            CrateType::Real => fixed(&(bound.double(row)? as f32).to_bits().to_be_bytes(), out),
+            CrateType::Double => fixed(&bound.double(row)?.to_bits().to_be_bytes(), out),
+            CrateType::Timestamp | CrateType::TimestampTz => {
+                let millis = bound.integer(row)?;
+                let micros = millis.checked_sub(EPOCH_2000).and_then(|millis| millis.checked_mul(1000));
+                let micros = micros.ok_or_else(|| {
+                    Fault::new(0, format!("the timestamp {millis} ms is beyond what this transport carries; choose --transport http"))
+                })?;
+                fixed(&micros.to_be_bytes(), out);
+            }
+            CrateType::Numeric(..) => {
+                let (value, from, to) = bound.decimal(row)?;
+                variable(out, |out| match value {
+                    Ok(value) => {
+                        numeric::write_u128(value < 0, value.unsigned_abs(), from.into(), to.into(), out);
+                        Ok(())
+                    }
+                    Err(value) => {
+                        numeric::write_i256(value, from.into(), to.into(), out);
+                        Ok(())
+                    }
+                })?;
+            }
+            CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => {
+                variable(out, |out| bound.write_plain(row, out))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The array with its header, whose elements are of this type.
+    pub(crate) fn finish(mut self, data_type: &CrateType) -> Vec<u8> {
+        let oid = element_type(data_type).oid();
+        // An empty array has no dimension; there is none, since no block is empty.
+        for (at, value) in [1, i32::from(self.nulls), oid as i32, self.elements, 1].into_iter().enumerate() {
+            self.bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_be_bytes());
+        }
+        self.bytes
+    }
+}
+
+/// An array of texts, for the row keys.
+impl ArrayColumn {
+    pub(crate) fn push_text(&mut self, text: &[u8]) {
+        self.elements += 1;
+        fixed_len(text.len(), &mut self.bytes);
+        self.bytes.extend_from_slice(text);
+    }
+}
+
+fn fixed_len(length: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(length as i32).to_be_bytes());
+}
+
+fn fixed(value: &[u8], out: &mut Vec<u8>) {
+    fixed_len(value.len(), out);
+    out.extend_from_slice(value);
+}
+
+fn variable(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>) -> Result<(), Fault> {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    write(out)?;
+    let length = (out.len() - start - 4) as i32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// The type of an array's elements on the wire.
+pub(crate) fn element_type(data_type: &CrateType) -> Type {
+    match data_type {
+        CrateType::Boolean => Type::BOOL,
+        CrateType::SmallInt => Type::INT2,
+        CrateType::Integer => Type::INT4,
+        CrateType::BigInt => Type::INT8,
+        CrateType::Real => Type::FLOAT4,
+        CrateType::Double => Type::FLOAT8,
+        CrateType::Numeric(..) => Type::NUMERIC,
+        CrateType::Timestamp => Type::TIMESTAMP,
+        CrateType::TimestampTz => Type::TIMESTAMPTZ,
+        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => Type::VARCHAR,
+    }
+}
+
+/// The type of an array parameter.
+pub(crate) fn array_type(data_type: &CrateType) -> Type {
+    match data_type {
+        CrateType::Boolean => Type::BOOL_ARRAY,
+        CrateType::SmallInt => Type::INT2_ARRAY,
+        CrateType::Integer => Type::INT4_ARRAY,
+        CrateType::BigInt => Type::INT8_ARRAY,
+        CrateType::Real => Type::FLOAT4_ARRAY,
+        CrateType::Double => Type::FLOAT8_ARRAY,
+        CrateType::Numeric(..) => Type::NUMERIC_ARRAY,
+        CrateType::Timestamp => Type::TIMESTAMP_ARRAY,
+        CrateType::TimestampTz => Type::TIMESTAMPTZ_ARRAY,
+        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => Type::VARCHAR_ARRAY,
+    }
+}
+
+/// The types of a plan's parameters, the row key first.
+pub(crate) fn parameter_types(plan: &Plan) -> Vec<Type> {
+    let key = matches!(plan.key, Key::Row(_)).then_some(Type::VARCHAR_ARRAY);
+    key.into_iter().chain(plan.columns.iter().map(|column| array_type(&column.crate_type))).collect()
+}
+
+/// The statement that inserts a block of columns.
+pub(crate) fn insert(table: &CrateTable, plan: &Plan, on_conflict: &str) -> String {
+    let key = matches!(plan.key, Key::Row(_));
+    let count = plan.columns.len() + usize::from(key);
+    let names: Vec<String> = (1..=count).map(|i| format!("c{i}")).collect();
+    let parameters: Vec<String> = (1..=count).map(|i| format!("${i}")).collect();
+    let cast = |(name, column): (&String, &Column)| match column.crate_type.is_nested() {
+        true => format!("{name}::{}", column.crate_type.cast()),
+        false => name.clone(),
+    };
+    let mut selected: Vec<String> = names.iter().take(usize::from(key)).cloned().collect();
+    selected.extend(names.iter().skip(usize::from(key)).zip(plan.columns.iter()).map(cast));
+    format!(
+        "INSERT INTO {} ({}) (SELECT {} FROM UNNEST({}) AS {} ({})){on_conflict}",
+        table.quoted(),
+        plan.inserted().join(", "),
+        selected.join(", "),
+        parameters.join(", "),
+        quote("u"),
+        names.join(", ")
+    )
+}

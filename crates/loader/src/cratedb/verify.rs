@@ -1,0 +1,112 @@
+//! The comparison of any table with any source, whoever loaded it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::CrateDb;
+use super::bodies::Bodies;
+use super::client::{Client, Cluster};
+use super::encoder::{CrateEncoder, EncodePlan, file_hash};
+use super::read_back::{ReadBack, paging_key};
+use super::session::existing_plan;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
+use crate::schedule::Schedule;
+use crate::source::Source;
+use crate::target::{BatchEncoder, Refusal};
+use crate::verify::Verification;
+
+/// Compares what is in the table with what is in the source: number of rows, non-null values of each
+/// column, and the content sum. The mode of `crate_db` does not matter.
+///
+/// # Errors
+/// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
+/// no connection.
+pub(crate) fn verify(
+    source: &dyn Source,
+    crate_db: &CrateDb,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<Verification> {
+    let table = crate_db.table()?;
+    let cluster = Cluster::new(&crate_db.server)?;
+    let mut client = Client::new(&cluster, false);
+    // Nothing is written: no key is asked for.
+    let mut reading = crate_db.clone();
+    reading.options.row_key = None;
+    reading.options.at_least_once = true;
+    let (plan, primary) =
+        existing_plan(&reading, source, &mut client, &table, options.retries, control, false)?;
+    let encode = Arc::new(EncodePlan {
+        rows: crate_db.options.request_rows(),
+        bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        columns: false,
+        leave_out: false,
+        files: source.files().iter().map(file_hash).collect(),
+        plan,
+    });
+    let expected = encode_source(source, &encode, options, control)?;
+    let read = ReadBack {
+        cluster: &cluster,
+        table: &table,
+        columns: &encode.plan.columns,
+        key: paging_key(&encode.plan.key, &primary),
+        retries: options.retries,
+    };
+    let target = read.run(control)?;
+    let names = encode.plan.columns.iter().map(|column| column.name.clone());
+    Ok(Verification { columns: names.collect(), source: expected, target, differing: Vec::new() })
+}
+
+/// Encodes the whole source and sums it up as the loader did.
+fn encode_source(
+    source: &dyn Source,
+    encode: &Arc<EncodePlan>,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<Tally> {
+    let schedule = Schedule::new(source.plan(options.unit_rows));
+    let stop = AtomicBool::new(false);
+    let control = control.with_stop(&stop);
+    let work = || -> Result<Tally> {
+        let mut reader = source.reader(options.batch_rows);
+        let mut encoder = CrateEncoder::new(Arc::clone(encode), Bodies::new(encode.bytes));
+        let mut tally = Tally::empty(encode.plan.columns.len());
+        let mut place = None;
+        while let Some(unit) = schedule.next(&mut place) {
+            reader.start(&unit)?;
+            encoder.begin_unit(&unit);
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                encoder.encode(&batch, &mut |_| Ok(())).map_err(|refusal| match refusal {
+                    Refusal::Stopped(error) => error,
+                    Refusal::Value { column, what, .. } => {
+                        Error::new(Kind::Value, what).at(format!("column {column:?}"))
+                    }
+                })?;
+            }
+            tally.add(&encoder.end_unit(&mut |_| Ok(()))?);
+        }
+        Ok(tally)
+    };
+    let mut total = Tally::empty(encode.plan.columns.len());
+    let mut failure: Option<Error> = None;
+    std::thread::scope(|scope| {
+        let work = || work().inspect_err(|_| stop.store(true, Relaxed));
+        let threads: Vec<_> = (0..options.degree.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(Ok(tally)) => total.add(&tally),
+                Ok(Err(error)) => {
+                    if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
+                        failure = Some(error);
+                    }
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    failure.map_or(Ok(total), Err)
+}

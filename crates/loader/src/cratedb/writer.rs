@@ -1,0 +1,503 @@
+//! Sends units, and accounts for every row of them.
+//!
+//! A block goes as a whole. What the server says decides what comes next:
+//!
+//! | answer | then |
+//! |---|---|
+//! | 200 | each row's result is read; a refusal without a reason is asked again alone |
+//! | 400, 413 | the rows are sent in halves, down to the one that is at fault |
+//! | 429, 502-504 | the same again after a pause |
+//! | none, and not all was sent | the same again |
+//! | none, but all was sent | the same again with `ON CONFLICT DO NOTHING` where rows have a key; else the load ends, since some rows may be in |
+//!
+//! Blocks of columns go over the PostgreSQL wire; when the count of inserted rows is not that of the block,
+//! or anything else goes wrong, the block's rows are sent once more over HTTP, which tells the reasons.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde_json::value::RawValue;
+use tokio_postgres::types::Type;
+
+use super::bulk::{self, RowResult};
+use super::canonical;
+use super::checkpoint::{Checkpoints, UnitRecord};
+use super::client::{Attempt, Client, Cluster, Said, is_passing_code};
+use super::columns::{Key, Plan};
+use super::compare::Comparison;
+use super::http::Broken;
+use super::names::CrateTable;
+use super::pg::{self, PgInsert};
+use super::rejects::{Reject, Rejects};
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{SourceFile, Unit, UnitKey};
+use crate::target::{Block, Marks, Parcel, Parcels, UnitWriter};
+
+/// What all writers of a load have in common.
+pub(crate) struct WriterPlan {
+    pub cluster: Arc<Cluster>,
+    pub load_id: String,
+    pub checkpoints: Checkpoints,
+    pub table: CrateTable,
+    pub plan: Plan,
+    /// Everything before the rows of a request, for the first time and for a repetition.
+    pub first: Vec<u8>,
+    pub repeat: Vec<u8>,
+    /// The statements of the PostgreSQL wire and the types of their parameters, where it is used.
+    pub unnest: Option<([String; 2], Vec<Type>)>,
+    /// An earlier run may have sent any row.
+    pub resumed: bool,
+    pub rejects: Option<Rejects>,
+    pub max_rejects: u64,
+    pub retries: u32,
+    pub gzip: bool,
+    pub files: Vec<SourceFile>,
+    /// Rows refused so far, those of earlier runs included.
+    pub rejected: AtomicU64,
+    pub retried: AtomicU64,
+    pub redone: AtomicU64,
+    pub writers: AtomicU64,
+}
+
+/// What stands after the rows of a request.
+const END: &[u8] = b"]}";
+
+/// A connection that sends units.
+pub(crate) struct CrateWriter {
+    plan: Arc<WriterPlan>,
+    client: Client,
+    pg: Option<PgInsert>,
+    /// The PostgreSQL wire was tried so often in vain that it is left alone.
+    pg_failures: u32,
+    first_node: usize,
+    /// Of the unit under way.
+    rejects: Vec<Reject>,
+    lost: Tally,
+}
+
+impl CrateWriter {
+    pub(crate) fn new(plan: Arc<WriterPlan>) -> Self {
+        let client = Client::new(&plan.cluster, plan.gzip);
+        let first_node = plan.writers.fetch_add(1, Relaxed) as usize;
+        let columns = plan.plan.columns.len();
+        Self {
+            client,
+            pg: None,
+            pg_failures: 0,
+            first_node,
+            rejects: Vec::new(),
+            lost: Tally::empty(columns),
+            plan,
+        }
+    }
+
+    /// Sends a block, by column where that is asked for.
+    fn block(&mut self, unit: &Unit, block: &Block, control: &Control<'_>) -> Result<()> {
+        let Some(marks) = &block.marks else {
+            return Err(Error::new(Kind::Source, "a block came without the places of its rows"));
+        };
+        for (row, reason) in &marks.refused {
+            self.reject(unit, *row, reason, None, None)?;
+        }
+        if marks.rows.is_empty() {
+            return Ok(());
+        }
+        let mut repeat = self.plan.resumed;
+        if !marks.columns.is_empty() && self.pg_failures < 3 {
+            match self.send_columns(marks, repeat, control)? {
+                true => return Ok(()),
+                // Some of it may be in.
+                false => repeat = true,
+            }
+            self.plan.redone.fetch_add(1, Relaxed);
+        }
+        self.send(unit, &block.bytes, marks, 0..marks.rows.len(), repeat, control)
+    }
+
+    /// Whether the block went in as a whole.
+    fn send_columns(&mut self, marks: &Marks, repeat: bool, control: &Control<'_>) -> Result<bool> {
+        let Some((statements, types)) = &self.plan.unnest else { return Ok(false) };
+        if self.pg.is_none() {
+            let server = pg::server(&self.plan.cluster.server, self.first_node);
+            let statements = [statements[0].as_str(), statements[1].as_str()];
+            match PgInsert::open(&server, statements, types, control) {
+                Ok(connection) => self.pg = Some(connection),
+                Err(error) if error.kind() == Kind::Cancelled => return Err(error),
+                Err(_) => {
+                    self.pg_failures += 1;
+                    self.first_node += 1;
+                    // Nothing was sent: without a key, too, the rows may go another way.
+                    return match self.plan.plan.key {
+                        Key::None => Err(self.keyless("the PostgreSQL wire cannot be reached any more")),
+                        _ => Ok(false),
+                    };
+                }
+            }
+        }
+        let Some(connection) = &self.pg else { return Ok(false) };
+        let inserted = connection.insert(&marks.columns, repeat, control);
+        let what = match inserted {
+            Ok(rows) if rows == marks.rows.len() as u64 => {
+                self.pg_failures = 0;
+                return Ok(true);
+            }
+            Ok(rows) => format!("{rows} of {} rows of a batch went in", marks.rows.len()),
+            Err(error) if error.kind() == Kind::Cancelled => return Err(error),
+            Err(error) => {
+                if error.kind() == Kind::Connection {
+                    self.pg = None;
+                    self.pg_failures += 1;
+                    self.first_node += 1;
+                }
+                error.what()
+            }
+        };
+        match self.plan.plan.key {
+            Key::None => Err(self.keyless(&what)),
+            _ => Ok(false),
+        }
+    }
+
+    fn keyless(&self, what: &str) -> Error {
+        Error::new(
+            Kind::Value,
+            format!("{what}; which rows of the batch are in the table cannot be told without a key"),
+        )
+        .at(format!("table {}, {}", self.plan.table, self.client.place()))
+        .advise("load with --row-key, or with --transport http, which tells what is wrong with single rows")
+    }
+
+    /// Sends rows of a block until all are in or refused.
+    fn send(
+        &mut self,
+        unit: &Unit,
+        bytes: &[u8],
+        marks: &Marks,
+        rows: Range<usize>,
+        mut repeat: bool,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let Some(last) = rows.end.checked_sub(1).and_then(|last| marks.rows.get(last)) else { return Ok(()) };
+        let start = match rows.start {
+            0 => 0,
+            // After the comma.
+            start => marks.rows.get(start - 1).map_or(0, |mark| mark.end as usize + 1),
+        };
+        let body = &bytes[start..last.end as usize];
+        let mut attempt = 0;
+        loop {
+            let plan = Arc::clone(&self.plan);
+            let head =
+                if repeat || matches!(plan.plan.key, Key::Row(_)) { &plan.repeat } else { &plan.first };
+            let mut results = Ok(Vec::new());
+            let mut read = |body: &[u8]| results = bulk::parse(body, rows.len());
+            let error = match self.client.attempt(&[head, body, END], &mut read, control) {
+                Attempt::Done => {
+                    let results =
+                        results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
+                    return self.account(unit, bytes, marks, rows, repeat, results, control);
+                }
+                Attempt::Said(said) if said.is_passing() => {
+                    // A server that gave up may have begun.
+                    if matches!(said.status, 500 | 502 | 504) {
+                        self.may_repeat(&said.message)?;
+                        repeat = true;
+                    }
+                    self.client.explain(&said)
+                }
+                Attempt::Said(said) if matches!(said.status, 400 | 409 | 413 | 500) => {
+                    if said.status == 500 {
+                        self.may_repeat(&said.message)?;
+                        repeat = true;
+                    }
+                    return self.halve(unit, bytes, marks, rows, repeat, &said, control);
+                }
+                Attempt::Said(said) => return Err(self.client.explain(&said)),
+                Attempt::Broken(broken) => {
+                    if let Broken::Unknown(what) = &broken {
+                        self.may_repeat(what)?;
+                        repeat = true;
+                    }
+                    self.client.lost(broken)?
+                }
+            };
+            if attempt >= plan.retries {
+                return Err(error);
+            }
+            control.sleep(plan.cluster.pause(attempt))?;
+            attempt += 1;
+            plan.retried.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Without a key a batch that may be in must not be sent again.
+    fn may_repeat(&self, what: &str) -> Result<()> {
+        match self.plan.plan.key {
+            Key::None => Err(Error::new(
+                Kind::Server,
+                format!("whether the rows of a batch are in the table is not known: {what}"),
+            )
+            .at(format!("table {}, {}", self.plan.table, self.client.place()))
+            .advise("rows have no key: the same command again sends the rows of unfinished units once more, and some may then be there twice")),
+            _ => Ok(()),
+        }
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one step of the recursion, all of it is the place where it stands"
+    )]
+    fn halve(
+        &mut self,
+        unit: &Unit,
+        bytes: &[u8],
+        marks: &Marks,
+        rows: Range<usize>,
+        repeat: bool,
+        said: &Said,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        if rows.len() == 1 {
+            let mark = rows.start;
+            return self.refuse(
+                unit,
+                bytes,
+                marks,
+                mark,
+                (said.code > 0).then_some(said.code),
+                &said.message,
+            );
+        }
+        let middle = rows.start + rows.len() / 2;
+        self.send(unit, bytes, marks, rows.start..middle, repeat, control)?;
+        self.send(unit, bytes, marks, middle..rows.end, repeat, control)
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one step of the recursion, all of it is the place where it stands"
+    )]
+    fn account(
+        &mut self,
+        unit: &Unit,
+        bytes: &[u8],
+        marks: &Marks,
+        rows: Range<usize>,
+        repeat: bool,
+        results: Vec<RowResult>,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let alone = rows.len() == 1;
+        let first = rows.start;
+        let mut present = Vec::new();
+        for (i, result) in results.into_iter().enumerate() {
+            let row = first + i;
+            match result {
+                RowResult::Inserted => {}
+                RowResult::Present => present.push(row),
+                RowResult::Refused(code, reason) if is_passing_code(code) => {
+                    self.once_more(unit, bytes, marks, row, repeat, (code, &reason), control)?;
+                }
+                RowResult::Refused(code, reason) => {
+                    self.refuse(unit, bytes, marks, row, Some(code), &reason)?
+                }
+                RowResult::Unexplained if alone => {
+                    self.refuse(unit, bytes, marks, row, None, "the server gives no reason")?;
+                }
+                RowResult::Unexplained => self.send(unit, bytes, marks, row..row + 1, repeat, control)?,
+            }
+        }
+        // With a key of the load's own making a row that is there is ours. With the table's own key it may
+        // be another row.
+        if let (Key::Own(key), false) = (&self.plan.plan.key, present.is_empty()) {
+            let plan = Arc::clone(&self.plan);
+            let comparison = Comparison { table: &plan.table, plan: &plan.plan, key, retries: plan.retries };
+            let ours: Vec<(usize, &[u8])> =
+                present.iter().map(|row| (*row, values_of(&plan.plan, bytes, marks, *row))).collect();
+            for row in comparison.others(&mut self.client, &ours, control)? {
+                let reason = "another row with this primary key is in the table";
+                self.refuse(unit, bytes, marks, row, Some(4091), reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that was refused for a reason that passes.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one step of the recursion, all of it is the place where it stands"
+    )]
+    fn once_more(
+        &mut self,
+        unit: &Unit,
+        bytes: &[u8],
+        marks: &Marks,
+        row: usize,
+        repeat: bool,
+        said: (u32, &str),
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let body = row_of(bytes, marks, row);
+        let repeat = repeat || !matches!(self.plan.plan.key, Key::None);
+        for attempt in 0..self.plan.retries {
+            control.sleep(self.plan.cluster.pause(attempt))?;
+            self.plan.retried.fetch_add(1, Relaxed);
+            let plan = Arc::clone(&self.plan);
+            let head = if repeat { &plan.repeat } else { &plan.first };
+            let mut results = Ok(Vec::new());
+            let mut read = |body: &[u8]| results = bulk::parse(body, 1);
+            match self.client.attempt(&[head, body, END], &mut read, control) {
+                Attempt::Done => {
+                    let mut results =
+                        results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
+                    match results.pop() {
+                        Some(RowResult::Refused(code, _)) if is_passing_code(code) => {}
+                        Some(result) => {
+                            return self.account(
+                                unit,
+                                bytes,
+                                marks,
+                                row..row + 1,
+                                repeat,
+                                vec![result],
+                                control,
+                            );
+                        }
+                        None => {}
+                    }
+                }
+                Attempt::Broken(Broken::Cancelled(error)) => return Err(error),
+                Attempt::Broken(Broken::Unknown(what)) => self.may_repeat(&what)?,
+                Attempt::Broken(Broken::NotSent(_)) | Attempt::Said(_) => {}
+            }
+        }
+        let (code, reason) = said;
+        Err(Error::new(Kind::Server, format!("the server says: {reason} [{code}]"))
+            .at(self.client.place())
+            .advise("wait until the cluster has recovered and run the same command again"))
+    }
+
+    /// A row that the server refuses, for good.
+    fn refuse(
+        &mut self,
+        unit: &Unit,
+        bytes: &[u8],
+        marks: &Marks,
+        row: usize,
+        code: Option<u32>,
+        reason: &str,
+    ) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let values = values_of(&plan.plan, bytes, marks, row);
+        self.lost.add(&canonical::sent_row(values, plan.plan.columns.len()));
+        let text = format!("[{}]", String::from_utf8_lossy(values));
+        let number = marks.rows.get(row).map_or(0, |mark| mark.row);
+        self.reject(unit, number, reason, code, RawValue::from_string(text).ok())
+    }
+
+    /// A row that does not go in: written aside, or the end of the load.
+    fn reject(
+        &mut self,
+        unit: &Unit,
+        row: u32,
+        reason: &str,
+        code: Option<u32>,
+        values: Option<Box<RawValue>>,
+    ) -> Result<()> {
+        let file =
+            self.plan.files.get(unit.key.file as usize).map(|file| file.name.clone()).unwrap_or_default();
+        let (row_group, row) = (unit.key.row_group, unit.key.first_row + u64::from(row));
+        let place = format!("{file}, row group {row_group}, row {row}");
+        if self.plan.rejects.is_none() {
+            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+            return Err(Error::new(Kind::Value, format!("the server refuses a row: {reason}{code}"))
+                .at(place)
+                .advise("rows count from 0 in their row group; --rejects FILE puts such rows aside and loads the others"));
+        }
+        self.rejects.push(Reject { file, row_group, row, reason: reason.to_owned(), code, values });
+        let rejected = self.plan.rejected.load(Relaxed) + self.rejects.len() as u64;
+        if rejected > self.plan.max_rejects {
+            self.flush_rejects()?;
+            return Err(Error::new(
+                Kind::Value,
+                format!("{rejected} rows were refused, the last one: {reason}"),
+            )
+            .at(place)
+            .advise("look into the file of refused rows, or raise --max-rejects"));
+        }
+        Ok(())
+    }
+
+    fn flush_rejects(&mut self) -> Result<()> {
+        match &self.plan.rejects {
+            Some(rejects) => rejects.write(&self.rejects),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A row's JSON array.
+fn row_of<'a>(bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
+    let start = match row {
+        0 => 0,
+        row => marks.rows.get(row - 1).map_or(0, |mark| mark.end as usize + 1),
+    };
+    let end = marks.rows.get(row).map_or(start, |mark| mark.end as usize);
+    &bytes[start..end]
+}
+
+/// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.
+fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
+    let row = row_of(bytes, marks, row);
+    let inner = row.get(1..row.len().saturating_sub(1)).unwrap_or_default();
+    match plan.key {
+        Key::Row(_) => memchr::memmem::find(inner, b"\",").map_or(inner, |at| &inner[at + 2..]),
+        _ => inner,
+    }
+}
+
+impl UnitWriter for CrateWriter {
+    fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
+        let plan = Arc::clone(&self.plan);
+        let units = plan.checkpoints.units(&mut self.client, &plan.load_id, control)?;
+        Ok(units.get(&key).map(|record| record.tally.clone()))
+    }
+
+    fn write(&mut self, unit: &Unit, parcels: &mut Parcels, control: &Control<'_>) -> Result<Option<Tally>> {
+        self.rejects.clear();
+        self.lost = Tally::empty(self.plan.plan.columns.len());
+        let tally = loop {
+            match parcels.blocking_recv() {
+                Some(Parcel::Rows(block)) => self.block(unit, &block, control)?,
+                Some(Parcel::End(tally)) => break tally,
+                Some(Parcel::Failed(error)) => return Err(error),
+                Some(Parcel::Unit(_)) => {
+                    return Err(Error::new(Kind::Source, "a unit began before the last one ended"));
+                }
+                None => return Ok(None),
+            }
+        };
+        let tally = tally.minus(&self.lost);
+        let rejected = self.rejects.len() as u64;
+        if tally.rows + rejected != unit.rows {
+            return Err(Error::new(
+                Kind::Mismatch,
+                format!(
+                    "a unit of {} rows was read as {} and {rejected} refused ones",
+                    unit.rows, tally.rows
+                ),
+            ));
+        }
+        self.flush_rejects()?;
+        let plan = Arc::clone(&self.plan);
+        let record = UnitRecord { tally, rejected };
+        plan.checkpoints.commit(&mut self.client, &plan.load_id, unit, &record, control)?;
+        plan.rejected.fetch_add(rejected, Relaxed);
+        plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
+        self.rejects.clear();
+        Ok(Some(record.tally))
+    }
+}

@@ -1,0 +1,173 @@
+//! A cluster to load into, files to load, and a look at what is there.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use sawmill_cratedb_standin::StandIn;
+use sawmill_loader::{
+    Control, CrateDb, CrateOptions, Error, LoadOptions, LoadReport, Mode, ParquetFiles, Transport,
+    Verification, load,
+};
+use sawmill_profile::Profile;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The stand-in, or a real cluster.
+pub struct Cluster {
+    pub standin: Option<StandIn>,
+    url: String,
+    address: String,
+    prefix: String,
+}
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl Cluster {
+    /// A real cluster where one is named, else the stand-in.
+    pub fn any() -> Self {
+        let Ok(named) = std::env::var("SAWMILL_CRATEDB_URL") else { return Self::standin() };
+        let address = named.split_once("://").map_or(named.as_str(), |(_, rest)| rest);
+        let address = address.split(['/', '?']).next().unwrap().to_owned();
+        let pg = std::env::var("SAWMILL_CRATEDB_PG_URL").unwrap_or_default();
+        let pg_port = pg
+            .rsplit(':')
+            .next()
+            .and_then(|rest| rest.split('/').next()?.parse::<u16>().ok())
+            .unwrap_or(5432);
+        let url = format!("crate://{address}/doc?pg_port={pg_port}");
+        let host = address.rsplit('@').next().unwrap().to_owned();
+        let host = if host.contains(':') { host } else { format!("{host}:4200") };
+        Self { standin: None, url, address: host, prefix: format!("sawmill_test_{}", std::process::id()) }
+    }
+
+    /// The stand-in.
+    pub fn standin() -> Self {
+        let standin = StandIn::start(1);
+        let (url, address) = (standin.url(), format!("127.0.0.1:{}", standin.port(0)));
+        Self { standin: Some(standin), url, address, prefix: "t".to_owned() }
+    }
+
+    /// A table's name that no other test uses.
+    pub fn table(&self) -> String {
+        format!("{}_{}", self.prefix, NUMBER.fetch_add(1, Relaxed))
+    }
+
+    pub fn target(&self, table: &str, options: CrateOptions) -> CrateDb {
+        // Loads of other tests must not see this one's checkpoints dropped.
+        let target = CrateDb::new(self.url.parse().unwrap(), table.parse().unwrap()).options(options);
+        target.checkpoint_schema(format!("{}_checkpoints", self.prefix))
+    }
+
+    /// Runs a statement and returns its rows.
+    pub fn sql(&self, statement: &str) -> Vec<Vec<Value>> {
+        let body = serde_json::json!({ "stmt": statement }).to_string();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let head = format!(
+            "POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value =
+            serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {statement}: {body}"));
+        assert!(body.get("error").is_none(), "{statement}: {body}");
+        serde_json::from_value(body["rows"].clone()).unwrap_or_default()
+    }
+
+    pub fn count(&self, table: &str) -> u64 {
+        self.sql(&format!("REFRESH TABLE \"doc\".\"{table}\""));
+        self.sql(&format!("SELECT count(*) FROM \"doc\".\"{table}\""))[0][0].as_u64().unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.standin.is_some() || std::thread::panicking() {
+            return;
+        }
+        let named = format!(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN ('doc', '{}_checkpoints')",
+            self.prefix
+        );
+        for row in self.sql(&named) {
+            let (schema, name) = (row[0].as_str().unwrap(), row[1].as_str().unwrap());
+            if schema == "doc" && name.starts_with(&self.prefix) && name.matches('_').count() < 2 {
+                self.sql(&format!("DROP TABLE IF EXISTS \"{schema}\".\"{name}\""));
+            }
+        }
+    }
+}
+
+/// A key from the row's place, over HTTP.
+pub fn keyed(transport: Transport) -> CrateOptions {
+    CrateOptions {
+        row_key: Some("sawmill_row_key".into()),
+        transport,
+        replicas: Some("0".into()),
+        ..CrateOptions::default()
+    }
+}
+
+/// Small units and batches, so that much happens.
+pub fn small() -> LoadOptions {
+    LoadOptions { unit_rows: 500, batch_rows: 100, retries: 3, ..LoadOptions::default() }
+}
+
+pub fn run(source: &ParquetFiles, target: &CrateDb, options: &LoadOptions) -> Result<LoadReport, Error> {
+    let cancel = AtomicBool::new(false);
+    let profile = Profile::new();
+    let phase = profile.phase("load");
+    load(source, target, options, &Control::new(&cancel, &phase))
+}
+
+pub fn verify(source: &ParquetFiles, target: &CrateDb) -> Verification {
+    let cancel = AtomicBool::new(false);
+    let profile = Profile::new();
+    let phase = profile.phase("verify");
+    target.verify(source, &small(), &Control::new(&cancel, &phase)).unwrap()
+}
+
+/// Writes a batch with so many rows a row group.
+pub fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// A file of these columns, opened.
+pub fn source_of(columns: Vec<(&str, ArrayRef)>, group_rows: usize) -> (TempDir, ParquetFiles) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.parquet");
+    let columns = columns.into_iter().map(|(name, array)| (name, array, true));
+    write(&path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap(), group_rows);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    (directory, source)
+}
+
+/// `id bigint, name text`: ids from 0 on, every third name NULL.
+pub fn people(rows: i64) -> (TempDir, ParquetFiles) {
+    let names = (0..rows).map(|id| (id % 3 != 0).then(|| format!("name {id} \"ü\"")));
+    source_of(
+        vec![
+            ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+            ("name", Arc::new(StringArray::from_iter(names))),
+        ],
+        1000,
+    )
+}
+
+/// Mode append.
+pub fn append(target: CrateDb) -> CrateDb {
+    target.mode(Mode::Append)
+}

@@ -1,0 +1,113 @@
+//! What makes a repeated row harmless, and what happens without it.
+
+use std::sync::Arc;
+
+use arrow_array::{Int64Array, StringArray};
+use sawmill_cratedb_standin::Fault;
+use sawmill_loader::{CrateOptions, LoadOptions, Mode, Standing, Transport};
+
+use crate::cluster::{Cluster, append, people, run, small, source_of};
+
+fn own() -> CrateOptions {
+    CrateOptions {
+        primary_key: vec!["id".into()],
+        transport: Transport::Http,
+        batch_rows: 100,
+        replicas: Some("0".into()),
+        ..CrateOptions::default()
+    }
+}
+
+#[test]
+fn a_primary_key_of_the_table_does_what_a_row_key_does() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (_kept, source) = people(2_000);
+    standin.faults().plan([
+        Some(Fault::DropAfter),
+        Some(Fault::DropInTheMiddle),
+        None,
+        Some(Fault::DropBefore),
+    ]);
+    let report = run(&source, &cluster.target("t", own()), &LoadOptions { verify: true, ..small() }).unwrap();
+    assert_eq!(report.rows, 2_000);
+    assert_eq!(cluster.count("t"), 2_000);
+}
+
+#[test]
+fn two_rows_with_one_key_are_no_repetition() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    let ids = Int64Array::from_iter_values((0..300).map(|id| if id == 250 { 7 } else { id }));
+    let texts = StringArray::from_iter_values((0..300).map(|id| format!("row {id}")));
+    let (kept, source) = source_of(vec![("id", Arc::new(ids)), ("text", Arc::new(texts))], 1000);
+    let error =
+        run(&source, &cluster.target(&table, own()), &LoadOptions { degree: 1, ..small() }).unwrap_err();
+    assert!(error.place().contains("row 250") && error.what().contains("4091"), "{error}");
+    // The rest of that load, whose first batches are in: the row is still another one.
+    let rejects = kept.path().join("rejects.ndjson");
+    let options = CrateOptions { rejects: Some(rejects.clone()), ..own() };
+    let report = run(&source, &cluster.target(&table, options), &small()).unwrap();
+    assert_eq!((report.standing, report.rows, report.rows_rejected), (Standing::Resumed, 299, 1));
+    assert_eq!(cluster.count(&table), 299);
+    let text = std::fs::read_to_string(rejects).unwrap();
+    assert!(text.contains("\"row\":250"), "{text}");
+}
+
+#[test]
+fn without_a_key_a_batch_whose_outcome_is_unknown_is_not_sent_again() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let options = CrateOptions {
+        at_least_once: true,
+        batch_rows: 100,
+        transport: Transport::Http,
+        ..CrateOptions::default()
+    };
+    let (_kept, source) = people(1_000);
+    let target = cluster.target("t", options);
+    standin.faults().plan([None, Some(Fault::DropAfter)]);
+    let error = run(&source, &target, &LoadOptions { degree: 1, ..small() }).unwrap_err();
+    assert!(error.what().contains("not known"), "{error}");
+    let rows = standin.engine().rows_in("doc", "t__sawmill_loading").unwrap();
+    assert_eq!(rows, 200, "the batch was sent once");
+    // The same command again is what the consent is for.
+    let report = run(&source, &target, &small()).unwrap();
+    assert_eq!((report.standing, report.rows), (Standing::Resumed, 1_000));
+    assert_eq!(cluster.count("t"), 1_200);
+}
+
+#[test]
+fn without_a_key_what_did_not_reach_the_server_is_sent_again() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let options = CrateOptions {
+        at_least_once: true,
+        batch_rows: 100,
+        transport: Transport::Http,
+        ..CrateOptions::default()
+    };
+    let (_kept, source) = people(1_000);
+    standin.faults().plan([Some(Fault::Unavailable), None, Some(Fault::Busy)]);
+    run(&source, &cluster.target("t", options), &LoadOptions { verify: true, ..small() }).unwrap();
+    assert_eq!(cluster.count("t"), 1_000);
+}
+
+#[test]
+fn an_append_uses_the_key_that_the_table_has() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!("CREATE TABLE doc.\"{table}\" (\"id\" BIGINT PRIMARY KEY, \"name\" TEXT) WITH (number_of_replicas = '0')"));
+    let (_kept, source) = people(500);
+    // No option says so: the table's key is enough.
+    let target = append(
+        cluster.target(&table, CrateOptions { transport: Transport::Http, ..CrateOptions::default() }),
+    );
+    run(&source, &target, &small()).unwrap();
+    assert_eq!(cluster.count(&table), 500);
+    let keyed = cluster
+        .target(&table, CrateOptions { row_key: Some("k".into()), ..CrateOptions::default() })
+        .mode(Mode::Append);
+    let error = run(&source, &keyed, &small()).unwrap_err();
+    assert!(error.to_string().contains("no primary key with the column \"k\""), "{error}");
+}

@@ -1,0 +1,11 @@
+//! Loads into CrateDB: into a strict stand-in, or into a real cluster where `SAWMILL_CRATEDB_URL` (its HTTP
+//! address) and `SAWMILL_CRATEDB_PG_URL` (its PostgreSQL wire) name one. Faults need the stand-in.
+
+mod cluster;
+mod faults;
+mod keys;
+mod modes;
+mod rows;
+mod tls;
+mod types;
+mod unnest_postgres;

@@ -1,0 +1,154 @@
+//! What happens to the table.
+
+use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
+
+use crate::cluster::{Cluster, append, keyed, people, run, small, verify};
+
+#[test]
+fn a_file_arrives_over_either_transport_and_is_verified() {
+    for transport in [Transport::Http, Transport::Pg, Transport::Auto] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        let (_kept, source) = people(2_500);
+        let target = cluster.target(&table, CrateOptions { batch_rows: 300, ..keyed(transport) });
+        let options = LoadOptions { verify: true, ..small() };
+        let report = run(&source, &target, &options).unwrap();
+        assert_eq!((report.rows, report.rows_loaded, report.standing), (2_500, 2_500, Standing::New));
+        assert!(report.verified.unwrap().matches());
+        assert_eq!(cluster.count(&table), 2_500);
+        assert!(verify(&source, &target).matches());
+        if let Some(standin) = &cluster.standin {
+            assert_eq!(standin.unnests() > 0, transport != Transport::Http);
+            assert_eq!(standin.bulks() > 0, transport == Transport::Http);
+        }
+        let again = run(&source, &target, &options).unwrap();
+        assert_eq!((again.standing, again.rows_loaded), (Standing::Complete, 0));
+    }
+}
+
+#[test]
+fn a_table_that_exists_is_refused_appended_to_or_replaced() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    let (_a, first) = people(700);
+    let (_b, second) = people(300);
+    let target = cluster.target(&table, keyed(Transport::Http));
+    run(&first, &target, &small()).unwrap();
+    let error = run(&second, &target, &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists);
+    let report = run(&second, &append(target.clone()), &LoadOptions { verify: true, ..small() }).unwrap();
+    assert!(report.verified.unwrap().matches());
+    assert_eq!(cluster.count(&table), 1_000);
+    // The same append again does nothing.
+    let again = run(&second, &append(target.clone()), &small()).unwrap();
+    assert_eq!(again.standing, Standing::Complete);
+    let replace = target.mode(Mode::Replace);
+    run(&second, &replace, &small()).unwrap();
+    assert_eq!(cluster.count(&table), 300);
+    assert!(verify(&second, &replace).matches());
+    let difference = verify(&first, &replace);
+    assert_eq!((difference.source.rows, difference.target.rows), (700, 300));
+}
+
+#[test]
+fn columns_are_chosen_renamed_and_matched_by_position() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!("CREATE TABLE doc.\"{table}\" (\"label\" TEXT, \"number\" BIGINT, \"more\" TEXT) WITH (number_of_replicas = '0')"));
+    let (_kept, source) = people(400);
+    let source = source.select(&["name".into(), "id".into()], &[]).unwrap();
+    let options = CrateOptions { at_least_once: true, transport: Transport::Http, ..CrateOptions::default() };
+    let target = append(cluster.target(&table, options)).by_position(true);
+    run(&source, &target, &small()).unwrap();
+    assert_eq!(cluster.count(&table), 400);
+    assert!(verify(&source, &target).matches());
+    // By name: the names have to be those of the table.
+    let by_name = target.by_position(false);
+    let error = run(&source, &by_name, &small()).unwrap_err();
+    assert!(error.to_string().contains("\"name\" is not in the table"), "{error}");
+    let renamed =
+        source.select(&[], &[("name".into(), "label".into()), ("id".into(), "number".into())]).unwrap();
+    run(&renamed, &by_name, &small()).unwrap();
+    assert_eq!(cluster.count(&table), 800);
+}
+
+#[test]
+fn partitions_shards_and_storage_are_as_asked_for() {
+    use arrow_array::{Int64Array, StringArray, TimestampMillisecondArray};
+    use std::sync::Arc;
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    let month = 31 * 86_400_000i64;
+    let (_kept, source) = crate::cluster::source_of(
+        vec![
+            ("id", Arc::new(Int64Array::from_iter_values(0..90))),
+            ("at", Arc::new(TimestampMillisecondArray::from_iter_values((0..90).map(|i| i % 3 * month)))),
+            ("text", Arc::new(StringArray::from_iter_values((0..90).map(|i| "x".repeat(i * 1000))))),
+        ],
+        1000,
+    );
+    let options = CrateOptions {
+        partition_by: Some("date_trunc('month', at)".into()),
+        shards: Some(2),
+        replicas: Some("0".into()),
+        primary_key: vec!["id".into()],
+        long_text: sawmill_loader::LongText::Noindex,
+        no_columnstore: true,
+        no_index: vec!["at".into()],
+        transport: Transport::Http,
+        ..CrateOptions::default()
+    };
+    let target = cluster.target(&table, options);
+    let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
+    assert!(report.verified.unwrap().matches());
+    let ddl = cluster.sql(&format!("SHOW CREATE TABLE doc.\"{table}\""));
+    assert!(ddl[0][0].as_str().unwrap().contains("at_month"), "{ddl:?}");
+}
+
+#[test]
+fn what_crate_cannot_take_is_refused_before_a_row_is_sent_with_a_way_out() {
+    let (_kept, source) = people(10);
+    // No server is needed to know this.
+    let target = |options| {
+        sawmill_loader::CrateDb::new("crate://127.0.0.1:1".parse().unwrap(), "t".parse().unwrap())
+            .options(options)
+    };
+    let error = run(&source, &target(CrateOptions::default()), &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Config);
+    assert!(
+        error.to_string().contains("at least once") && error.to_string().contains("--at-least-once"),
+        "{error}"
+    );
+    for (name, proposal) in [("a.b", "a_b"), ("x[1]", "x_1"), ("_id", "id")] {
+        let renamed = source_named(name);
+        let error = run(&renamed.1, &target(keyed(Transport::Http)), &small()).unwrap_err();
+        assert!(error.to_string().contains(&format!("--rename '{name}={proposal}'")), "{error}");
+    }
+}
+
+fn source_named(name: &str) -> (tempfile::TempDir, ParquetFiles) {
+    let (kept, source) = people(10);
+    (kept, source.select(&[], &[("name".into(), name.into())]).unwrap())
+}
+
+#[test]
+fn a_load_can_be_forgotten() {
+    use sawmill_loader::Control;
+    use std::sync::atomic::AtomicBool;
+    let cluster = Cluster::standin();
+    let (_kept, source) = people(700);
+    let target = cluster.target("t", CrateOptions { batch_rows: 100, ..keyed(Transport::Http) });
+    cluster.standin.as_ref().unwrap().faults().plan([
+        None,
+        None,
+        Some(sawmill_cratedb_standin::Fault::Disappear),
+    ]);
+    run(&source, &target, &LoadOptions { retries: 0, degree: 1, ..small() }).unwrap_err();
+    cluster.standin.as_ref().unwrap().restart(0);
+    let (cancel, profile) = (AtomicBool::new(false), sawmill_profile::Profile::new());
+    let phase = profile.phase("forget");
+    let forgotten = target.forget(false, &Control::new(&cancel, &phase)).unwrap();
+    assert!(forgotten.staging_dropped && !forgotten.table_dropped, "{forgotten:?}");
+    assert_eq!(forgotten.loads, 1);
+    assert_eq!(cluster.standin.as_ref().unwrap().engine().table_names(), Vec::<String>::new());
+}
