@@ -3,6 +3,7 @@
 pub(crate) mod dataset_args;
 mod explain;
 pub(crate) mod file_args;
+mod formats;
 mod infer;
 pub(crate) mod layout_args;
 mod schema;
@@ -12,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use sawmill_generator::{
     ContentSum, Dataset, Existing, FileOptions, Job, Layout, Output, Part, WrittenFile, write,
 };
@@ -23,6 +24,7 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::dataset_args::DatasetArgs;
 use crate::r#gen::file_args::FileArgs;
+use crate::r#gen::formats::{Format, FormatJob};
 use crate::r#gen::layout_args::LayoutArgs;
 use crate::phases;
 
@@ -41,6 +43,7 @@ Examples:
   sawmill gen contacts --rows 100M --out /dev/null   # as fast as rows can be made
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
   sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/big   # on the second of 8 machines
+  sawmill gen orders --rows 1000 --format ndjson --out -   # as JSON, one record a line
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
 The same dataset, seed, rows, files and options give the same bytes, whatever the threads, writers and
@@ -82,6 +85,9 @@ pub(crate) struct GenArgs {
     /// Print the dataset's spec instead of generating it.
     #[arg(long)]
     print: bool,
+    /// What the files hold; the options of Parquet files belong to parquet alone.
+    #[arg(long, value_enum, default_value = "parquet")]
+    format: Format,
     #[command(flatten)]
     files: FileArgs,
 }
@@ -149,6 +155,9 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         return console.result(&spec, || spec.clone());
     }
     let output = output(&args.out)?;
+    if args.format != Format::Parquet {
+        return run_format(args, console, cancel);
+    }
     if !matches!(output, Output::Directory(_)) && args.layout.existing() == Existing::Resume {
         let advice = "a single file is made again; give a directory, or leave --resume out";
         return Err(Error::usage("there is nothing to resume", args.out.display().to_string(), advice));
@@ -173,6 +182,50 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         phase: phase.clone(),
     };
     console.result(&result, || said() + "\n")
+}
+
+/// Generates another format than Parquet.
+fn run_format(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let refuse = |what: &str, advice: &str| {
+        let format = args.format.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+        Err(Error::usage(format!("{what} with --format {format}"), args.out.display().to_string(), advice))
+    };
+    if args.layout.partition_by.is_some() {
+        return refuse("--partition-by", "folders are made for Parquet files alone");
+    }
+    if args.layout.existing() == Existing::Resume {
+        return refuse("--resume", "--overwrite makes all files again");
+    }
+    if let Some(option) = args.files.given() {
+        return refuse(option, "it is an option of Parquet files: leave it out");
+    }
+    let (dataset, layout, _) = args.plan()?;
+    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
+    let job = FormatJob {
+        dataset: &dataset,
+        layout: &layout,
+        format: args.format,
+        out: &args.out,
+        seed: args.seed,
+        threads: threads.map_or(1, NonZeroUsize::get),
+        part: args.layout.part,
+        existing: args.layout.existing(),
+    };
+    let (files, phase) = formats::generate(&job, &Profile::new(), console, cancel)?;
+    if args.out == Path::new("-") {
+        console.step(&summary(&files, None, &phase, &args.out));
+        return Ok(());
+    }
+    let rows = files.iter().map(|file| file.rows).sum();
+    let result = GenResult {
+        dataset: dataset.name(),
+        rows,
+        seed: args.seed,
+        sum: None,
+        files: &files,
+        phase: phase.clone(),
+    };
+    console.result(&result, || summary(&files, None, &phase, &args.out) + "\n")
 }
 
 /// Where files go, as a user says it.

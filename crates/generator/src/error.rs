@@ -67,7 +67,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn cancelled() -> Self {
+    /// The error of a job that its caller cancelled.
+    pub fn cancelled() -> Self {
         Error {
             kind: ErrorKind::Cancelled,
             what: "interrupted".to_owned(),

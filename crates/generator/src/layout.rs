@@ -52,7 +52,7 @@ impl Part {
     }
 
     /// Its files among `files`.
-    pub(crate) fn files(self, files: u32) -> Range<u32> {
+    pub fn files(self, files: u32) -> Range<u32> {
         let bound = |k: u32| (u64::from(files) * u64::from(k) / u64::from(self.of)) as u32;
         bound(self.index - 1)..bound(self.index)
     }
@@ -157,7 +157,7 @@ impl Layout {
     }
 
     /// The rows of file `file`.
-    pub(crate) fn file_rows(&self, file: u32) -> Range<u64> {
+    pub fn file_rows(&self, file: u32) -> Range<u64> {
         if let Some(each) = self.rows_per_file {
             let bound = |f: u32| each.saturating_mul(f.into()).min(self.rows);
             return bound(file)..bound(file + 1);

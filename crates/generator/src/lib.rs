@@ -71,6 +71,7 @@ mod output;
 mod page_header;
 mod page_maker;
 mod page_rows;
+mod pages;
 mod partition;
 mod pattern;
 mod person_name;
@@ -111,6 +112,7 @@ pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP
 pub use manifest::{Manifest, ManifestFile};
 pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};
 pub use output::Output;
+pub use pages::{Page, PageSink, RowGroup, RowGroups};
 pub use partition::MOST_PARTITIONS;
 pub use row_size::{ROW_GROUP_BYTES, RowSize};
 pub use shred::BLOCK_ROWS;

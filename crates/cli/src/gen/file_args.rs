@@ -69,6 +69,22 @@ pub(crate) enum YesNo {
 }
 
 impl FileArgs {
+    /// An option that differs from what it is unasked.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.compression != Compression::default(), "--compression"),
+            (!self.encoding.is_empty(), "--encoding"),
+            (matches!(self.data_page_version, DataPageVersion::Two), "--data-page-version"),
+            (self.page_size.is_some(), "--page-size"),
+            (!matches!(self.statistics, Statistics::Page), "--statistics"),
+            (self.page_index == YesNo::No, "--page-index"),
+            (self.arrow_schema == YesNo::Yes, "--arrow-schema"),
+            (!self.bloom.is_empty(), "--bloom"),
+            (!self.key_value.is_empty(), "--key-value"),
+        ];
+        given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+    }
+
     /// The options for files of `dataset` without the column that is in the names of folders.
     pub(crate) fn options(&self, dataset: &Dataset, partition_by: Option<&str>) -> FileOptions {
         let mut options = FileOptions::default();
