@@ -1,5 +1,5 @@
 //! The plain ArrowWriter pipeline of the contacts dataset as a program, to be measured as a whole:
-//! `cargo run --release -p sawmill-benches --example contacts_arrow_writer -- ROWS PARTS FOLDER`.
+//! `cargo run --release -p sawmill-benches --features peers --example contacts_arrow_writer -- ROWS PARTS FOLDER`.
 
 #[path = "../contacts_pipeline.rs"]
 mod contacts_pipeline;

@@ -154,7 +154,7 @@ const DECODED_ROWS: usize = 4096;
 impl EffortArgs {
     /// Rows of a batch, where they were given.
     fn batch_rows(&self) -> Option<usize> {
-        self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, 1 << 20))
+        self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
     /// The same for what is a table's own: a request to CrateDB holds several decoded batches.
@@ -176,6 +176,12 @@ impl EffortArgs {
         if !UNIT_ROWS.contains(&self.unit_rows) {
             let what = format!("units of {} rows", self.unit_rows);
             return Err(Error::usage(what, "--unit-rows", format!("give 1 to {}", UNIT_ROWS.end())));
+        }
+        /// Rows that are decoded into memory at once.
+        const BATCH_ROWS: std::ops::RangeInclusive<usize> = 1..=1 << 20;
+        if let Some(rows) = self.batch_rows().filter(|rows| !BATCH_ROWS.contains(rows)) {
+            let advice = format!("give 1 to {}", BATCH_ROWS.end());
+            return Err(Error::usage(format!("batches of {rows} rows"), "--batch-rows", advice));
         }
         let degree = self.degree.map_or_else(default_degree, NonZeroUsize::get);
         let default = LoadOptions::default();

@@ -19,7 +19,6 @@ use crate::demo;
 use crate::error::Error;
 use crate::inputs;
 use crate::load::load_files;
-use crate::phases;
 use crate::target::{self, EffortArgs};
 
 /// Measure loading Parquet files into a table.
@@ -58,9 +57,6 @@ pub(crate) struct LoadBench {
     /// The columns of the primary key; the first column of the files by default.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
-    /// Rows of a decoded batch.
-    #[arg(long, value_parser = phases::count)]
-    batch_rows: Option<u64>,
     #[command(flatten)]
     effort: EffortArgs,
     /// Compare what is in the table with what is in the files, as part of each run.
@@ -108,16 +104,7 @@ impl LoadBench {
     }
 
     fn options(&self) -> Result<LoadOptions, Error> {
-        const BATCH_ROWS: std::ops::RangeInclusive<u64> = 1..=1 << 20;
-        let mut options = LoadOptions { verify: self.verify, ..self.effort.options()? };
-        if let Some(rows) = self.batch_rows {
-            if !BATCH_ROWS.contains(&rows) {
-                let advice = format!("give 1 to {}", BATCH_ROWS.end());
-                return Err(Error::usage(format!("batches of {rows} rows"), "--batch-rows", advice));
-            }
-            options.batch_rows = rows as usize;
-        }
-        Ok(options)
+        Ok(LoadOptions { verify: self.verify, ..self.effort.options()? })
     }
 }
 

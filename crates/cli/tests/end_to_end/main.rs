@@ -8,6 +8,7 @@ mod demo;
 mod flamegraph;
 mod footer;
 mod r#gen;
+mod gen_datasets;
 mod gen_layouts;
 mod harness;
 mod load;
