@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use crate::instruction_sets::widest;
 use crate::rng::{Stream, scale32};
 
 /// A word, padded so that copying it is a copy of fixed size.
@@ -44,11 +45,16 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
 
 /// Fills `codes` with names, every first and every last word alike often.
 pub(crate) fn draw(stream: Stream, codes: &mut [u32]) {
-    let (first, last) = (LISTS.first.len() as u32, LISTS.last.len() as u32);
+    fill(stream, LISTS.first.len() as u32, LISTS.last.len() as u32, codes);
+}
+
+widest! {
+fn fill(stream: Stream, first: u32, last: u32, codes: &mut [u32]) {
     for (i, code) in codes.iter_mut().enumerate() {
         let draw = stream.draw(i as u64);
         *code = scale32(draw as u32, first).0 << 16 | scale32((draw >> 32) as u32, last).0;
     }
+}
 }
 
 /// Appends the name of `code`.
@@ -65,9 +71,18 @@ pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
     let lists = &*LISTS;
     let before = out.len();
     out.resize(before + codes.len() * (4 + 2 * WORD), 0);
-    let mut at = before;
+    let at = before + write(&lists.first, &lists.last, codes, &mut out[before..]);
+    out.truncate(at);
+    at - before - 4 * codes.len()
+}
+
+widest! {
+/// Writes the names of `codes` behind one another, and returns the bytes that they take. `out` has room
+/// for names of the greatest length.
+fn write(first: &[Word], last: &[Word], codes: &[u32], out: &mut [u8]) -> usize {
+    let mut at = 0;
     for &code in codes {
-        let (first, last) = (&lists.first[(code >> 16) as usize], &lists.last[(code & 0xFFFF) as usize]);
+        let (first, last) = (&first[(code >> 16) as usize], &last[(code & 0xFFFF) as usize]);
         let (first_len, last_len) = (usize::from(first.len), usize::from(last.len));
         // Both words are copied at full width; what follows overwrites the padding.
         let record = &mut out[at..at + 4 + 2 * WORD];
@@ -76,8 +91,8 @@ pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
         record[4 + first_len..4 + first_len + WORD].copy_from_slice(&last.bytes);
         at += 4 + first_len + last_len;
     }
-    out.truncate(at);
-    at - before - 4 * codes.len()
+    at
+}
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Templates of unique strings: `"+91-{id:010}"`.
 
+use crate::instruction_sets::widest;
+
 /// A string with a number in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
@@ -94,13 +96,13 @@ impl Template {
                 let mut padded = [0; COPY];
                 padded[..length].copy_from_slice(&record);
                 let digits = length.saturating_sub(self.suffix.len() + 4);
-                for &id in &ids[next..next + run] {
-                    if run > 1 {
-                        padded[digits..digits + 4].copy_from_slice(&DIGITS[(id % LOW) as usize]);
-                    }
+                if run > 1 {
+                    let records = &mut out[at..at + run * length + COPY];
+                    stamp(&ids[next..next + run], &padded, digits, length, records);
+                } else {
                     out[at..at + COPY].copy_from_slice(&padded);
-                    at += length;
                 }
+                at += run * length;
             } else {
                 for &id in &ids[next..next + run] {
                     if run > 1 {
@@ -116,6 +118,21 @@ impl Template {
         out.truncate(at);
         out.len() - before - 4 * ids.len()
     }
+}
+
+widest! {
+/// Writes one record for each id: a copy of `padded`, of which `length` bytes count, with the last four
+/// digits of the id at `digits`. The digits go into the copy, not into what is copied: a load of all of
+/// it right behind a store into its middle would wait for that store.
+fn stamp(ids: &[u64], padded: &[u8; COPY], digits: usize, length: usize, out: &mut [u8]) {
+    let mut at = 0;
+    for &id in ids {
+        let record = &mut out[at..at + COPY];
+        record.copy_from_slice(padded);
+        record[digits..digits + 4].copy_from_slice(&DIGITS[(id % 10_000) as usize]);
+        at += length;
+    }
+}
 }
 
 /// The numbers 0 to 9999 as four digits.
