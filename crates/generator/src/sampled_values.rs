@@ -226,6 +226,13 @@ impl SampledValues {
                 "{{ lognormal = {{ median = {median}, sigma = {sigma}, min = {low}, max = {high} }} }}"
             );
         }
+        // Skewed with zeros among them, of which there is no logarithm.
+        if m.low >= 0.0 && skewness > 1.0 {
+            return format!(
+                "{{ exponential = {{ mean = {}, min = {low}, max = {high} }} }}",
+                number(m.mean())
+            );
+        }
         if (kurtosis - 1.8).abs() < (kurtosis - 3.0).abs() {
             return format!("{{ uniform = {{ min = {low}, max = {high} }} }}");
         }
