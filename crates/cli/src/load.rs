@@ -1,7 +1,7 @@
 //! `sawmill load`: Parquet files into a table.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
@@ -138,7 +138,8 @@ pub(crate) fn load_files(
     let rows = source.files().iter().map(|file| file.rows).sum();
     let phase = profile.phase("load");
     let control = Control::new(cancel, &phase);
-    let report = console.with_bar("load", rows, &phase, || load(source, target, options, &control))?;
+    let report = console
+        .with_bar("load", rows, &AtomicU64::new(0), &phase, || load(source, target, options, &control))?;
     Ok((report, phase.finish()))
 }
 
