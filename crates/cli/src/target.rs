@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{
-    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, ParquetFiles, Postgres, Server, TableName,
-    Target, Verification, forget, verify,
+    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Postgres, Server, Source, TableName, Target,
+    Verification, forget, verify,
 };
 
 use crate::crate_options::CrateArgs;
@@ -55,7 +55,7 @@ impl Destination {
         }
     }
 
-    pub(crate) fn ddl(&self, source: &ParquetFiles) -> Result<String, Error> {
+    pub(crate) fn ddl(&self, source: &dyn Source) -> Result<String, Error> {
         Ok(match self {
             Self::Postgres(postgres) => postgres.ddl(source)?,
             Self::CrateDb(crate_db) => crate_db.ddl(source)?,
@@ -71,7 +71,7 @@ impl Destination {
 
     pub(crate) fn verify(
         &self,
-        source: &ParquetFiles,
+        source: &dyn Source,
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Verification, Error> {
