@@ -86,9 +86,9 @@ fn fill_column(bound: &Bound<'_>, rows: Range<usize>, cells: &mut [Cell], column
                 cell[LENGTH] = 6 - u8::from(values.value(row));
             }
         }
-        Values::Int(ints) => integers(ints, rows.clone(), into, |value, cell| integer(value, cell)),
+        Values::Int(ints) => integers(ints, rows.clone(), into, integer),
         Values::Millis(ints, Scale::Times(1), _) => {
-            integers(ints, rows.clone(), into, |value, cell| integer(value, cell));
+            integers(ints, rows.clone(), into, integer);
         }
         Values::Millis(ints, Scale::Times(n), _) => {
             integers(ints, rows.clone(), into, |value, cell| match value.checked_mul(*n) {

@@ -22,22 +22,22 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 #[inline]
 fn eight(number: u64) -> u64 {
     debug_assert!(number < EIGHT);
-    let fours = number / 10_000 | (number % 10_000) << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     // x / 100 = x * 10486 >> 20 for x < 10,000, and x / 10 = x * 103 >> 10 for x < 100.
-    let high = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
-    let twos = high | (fours - high * 100) << 16;
-    let high = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
-    high | (twos - high * 10) << 8
+    let high = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = high | ((fours - high * 100) << 16);
+    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    high | ((twos - high * 10) << 8)
 }
 
 /// The digits of a number below 10,000 in the same way, behind four zeros.
 #[inline]
 fn four(number: u64) -> u64 {
     debug_assert!(number < 10_000);
-    let high = number * 10_486 >> 20;
-    let twos = high | (number - high * 100) << 16;
-    let high = (twos * 103 >> 10) & 0x000f_000f;
-    (high | (twos - high * 10) << 8) << 32
+    let high = (number * 10_486) >> 20;
+    let twos = high | ((number - high * 100) << 16);
+    let high = ((twos * 103) >> 10) & 0x000f_000f;
+    (high | ((twos - high * 10) << 8)) << 32
 }
 
 /// Writes the digits of a number below 10^8 at `at`; returns where they end. Eight bytes are touched.

@@ -84,13 +84,13 @@ impl CrateDb {
             }
             (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
         };
-        let transport = match (self.options.transport, self.server.tls.is_some()) {
-            (Transport::Http, _) | (Transport::Auto, true) => "http: bulk_args".to_owned(),
-            (Transport::Pg, _) => format!("pg: UNNEST at port {}", self.server.pg_port),
-            (Transport::Auto, false) if key == Key::None && self.options.rejects.is_some() => {
+        let transport = match self.options.transport {
+            Transport::Http => "http: bulk_args".to_owned(),
+            Transport::Pg => format!("pg: UNNEST at port {}", self.server.pg_port),
+            Transport::Auto if key == Key::None && self.options.rejects.is_some() => {
                 "http: bulk_args, since without a key only it tells which rows were refused".to_owned()
             }
-            (Transport::Auto, false) => {
+            Transport::Auto => {
                 format!(
                     "pg: UNNEST where CrateDB answers at port {}, else http: bulk_args",
                     self.server.pg_port

@@ -79,6 +79,15 @@ impl<'a> CrateSession<'a> {
         checkpoints.create(&mut client, control)?;
         let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
         let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
+        // A transport that is not there is told before anything is made, unless there is nothing to do.
+        let mut notes = Vec::new();
+        let chosen = choose_transport(crate_db, &cluster, &plan.key, control, &mut notes);
+        let complete = |record: &LoadRecord| record.state == State::Complete;
+        if let Err(error) = &chosen
+            && !checkpoints.find(&mut client, &id, control)?.as_ref().is_some_and(complete)
+        {
+            return Err(error.clone());
+        }
         let mut preparing = Preparing {
             crate_db,
             source,
@@ -102,11 +111,10 @@ impl<'a> CrateSession<'a> {
             || record.state == State::Placing
                 && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
         let written = if gathers && !placed { table.staging() } else { table.clone() };
-        let mut notes = Vec::new();
-        let by_column = match standing {
-            Standing::Complete => false,
-            _ => choose_transport(crate_db, &plan.key, control, &mut notes)?,
-        };
+        if standing == Standing::Complete {
+            notes.clear();
+        }
+        let by_column = standing != Standing::Complete && chosen?;
         let encode = EncodePlan {
             rows: crate_db.options.request_rows(),
             bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
@@ -254,6 +262,7 @@ impl Source for Renamed<'_> {
 /// Whether blocks go by column over the PostgreSQL wire.
 fn choose_transport(
     crate_db: &CrateDb,
+    cluster: &Cluster,
     key: &Key,
     control: &Control<'_>,
     notes: &mut Vec<String>,
@@ -262,21 +271,11 @@ fn choose_transport(
     if wanted == Transport::Http {
         return Ok(false);
     }
-    if crate_db.server.tls.is_some() {
-        return match wanted {
-            Transport::Pg => {
-                Err(Error::new(Kind::Config, "the PostgreSQL wire is not encrypted by this loader")
-                    .at(crate_db.server.to_string())
-                    .advise("use --transport http with TLS"))
-            }
-            _ => Ok(false),
-        };
-    }
     // Without a key only HTTP tells which rows of a batch were refused.
     if wanted == Transport::Auto && *key == Key::None && crate_db.options.rejects.is_some() {
         return Ok(false);
     }
-    match pg::open(&pg::server(&crate_db.server, 0), control) {
+    match pg::open(&pg::server(&crate_db.server, cluster.tls.as_ref(), 0), control) {
         Ok(_) => {
             notes.push("transport pg: UNNEST over the PostgreSQL wire".to_owned());
             Ok(true)

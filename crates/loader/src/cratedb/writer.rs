@@ -121,7 +121,8 @@ impl CrateWriter {
     fn send_columns(&mut self, marks: &Marks, repeat: bool, control: &Control<'_>) -> Result<bool> {
         let Some((statements, types)) = &self.plan.unnest else { return Ok(false) };
         if self.pg.is_none() {
-            let server = pg::server(&self.plan.cluster.server, self.first_node);
+            let cluster = &self.plan.cluster;
+            let server = pg::server(&cluster.server, cluster.tls.as_ref(), self.first_node);
             let statements = [statements[0].as_str(), statements[1].as_str()];
             match PgInsert::open(&server, statements, types, control) {
                 Ok(connection) => self.pg = Some(connection),
