@@ -38,6 +38,8 @@ struct Connection<'a> {
 
 /// Serves one connection until it ends.
 pub(crate) fn serve(stream: TcpStream, shared: &Shared, node: usize) {
+    // Small messages follow each other. Without the option they only come later.
+    let _ = stream.set_nodelay(true);
     let (Ok(plain), mut encrypted) = (stream.try_clone(), false) else { return };
     let mut plain: Box<dyn Stream> = Box::new(plain);
     // What comes first asks for TLS, or begins the protocol.
@@ -195,6 +197,7 @@ impl Connection<'_> {
             Some(Fault::DropInTheMiddle) => count / 2,
             _ => usize::MAX,
         };
+        self.shared.work.rows(count);
         // A failing row ends the statement and leaves those before it, or vanishes.
         let mut inserted = 0;
         let mut first_error = None;
