@@ -194,6 +194,7 @@ impl CrateDb {
         let encode = EncodePlan {
             rows: self.options.request_rows(),
             bytes: batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES),
+            longest_row: encoder::longest_row(0),
             columns: by_column,
             leave_out: false,
             files: source.files().iter().map(file_hash).collect(),

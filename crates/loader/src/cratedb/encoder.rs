@@ -30,6 +30,8 @@ pub(crate) struct EncodePlan {
     pub rows: usize,
     /// Bytes of a block's rows; a larger row has a block of its own.
     pub bytes: usize,
+    /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
+    pub longest_row: usize,
     /// Columns are written, too.
     pub columns: bool,
     /// Rows that cannot be represented are left out and reported with their block.
@@ -59,9 +61,14 @@ pub(crate) struct CrateEncoder {
     tally: Tally,
 }
 
-/// A row that has no place in any request: with the statement around it, it would be over the 104,857,600
-/// bytes of `http.max_content_length`.
-pub(crate) const LARGEST_ROW: usize = 100 * 1024 * 1024 - 64 * 1024;
+/// `http.max_content_length` of a server that nobody configured.
+const LARGEST_REQUEST: usize = 104_857_600;
+
+/// Bytes that a row's values may have with a statement of this length around them: a longer one has no place
+/// in any request. Room for brackets and the row key is left.
+pub(crate) fn longest_row(statement: usize) -> usize {
+    LARGEST_REQUEST.saturating_sub(statement + 256)
+}
 
 impl CrateEncoder {
     pub(crate) fn new(encode: Arc<EncodePlan>, bodies: Arc<Bodies>) -> Self {
@@ -115,8 +122,9 @@ impl CrateEncoder {
             *first = b'[';
         }
         let values = body.get(start + 1..).unwrap_or_default();
-        if values.len() > LARGEST_ROW {
-            let what = format!("the row takes {} bytes of JSON, a request {LARGEST_ROW}", values.len());
+        let most = self.encode.longest_row;
+        if values.len() > most {
+            let what = format!("the row takes {} bytes of JSON, a request holds {most}", values.len());
             return Err((0, Fault::new(0, what)));
         }
         self.tally.content_sum.add(values);

@@ -9,7 +9,7 @@ use super::catalogue;
 use super::checkpoint::{Checkpoints, LoadRecord, State};
 use super::client::{Client, Cluster};
 use super::columns::{self, Key, LONGEST_TEXT, Plan};
-use super::encoder::{CrateEncoder, EncodePlan, file_hash};
+use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::names::CrateTable;
 use super::options::{LongText, Transport};
 use super::prepare::{Preparing, choose_key};
@@ -115,9 +115,11 @@ impl<'a> CrateSession<'a> {
             notes.clear();
         }
         let by_column = standing != Standing::Complete && chosen?;
+        let (first, repeat) = (head(&written, &plan, ""), head(&written, &plan, REPEAT));
         let encode = EncodePlan {
             rows: crate_db.options.request_rows(),
             bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+            longest_row: longest_row(repeat.len()),
             columns: by_column,
             leave_out: crate_db.options.rejects.is_some(),
             files: source.files().iter().map(file_hash).collect(),
@@ -129,8 +131,8 @@ impl<'a> CrateSession<'a> {
             load_id: id,
             checkpoints,
             table: written.clone(),
-            first: head(&written, &plan, ""),
-            repeat: head(&written, &plan, REPEAT),
+            first,
+            repeat,
             unnest: by_column.then(|| {
                 let statements = ["", REPEAT].map(|clause| {
                     // Rows of the load's own key are the same whoever sends them.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::CrateDb;
 use super::bodies::Bodies;
 use super::client::{Client, Cluster};
-use super::encoder::{CrateEncoder, EncodePlan, file_hash};
+use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::read_back::{ReadBack, paging_key};
 use super::session::existing_plan;
 use crate::content_sum::Tally;
@@ -42,6 +42,7 @@ pub(crate) fn verify(
     let encode = Arc::new(EncodePlan {
         rows: crate_db.options.request_rows(),
         bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        longest_row: longest_row(0),
         columns: false,
         leave_out: false,
         files: source.files().iter().map(file_hash).collect(),
