@@ -15,6 +15,7 @@ use super::options::{LongText, Transport};
 use super::prepare::{Preparing, choose_key};
 use super::read_back::{ReadBack, paging_key};
 use super::rejects::Rejects;
+use super::verify::encode_source;
 use super::writer::{CrateWriter, WriterPlan};
 use super::{CrateDb, Mode, pg, unnest};
 use crate::content_sum::Tally;
@@ -29,6 +30,7 @@ use crate::verify::Verification;
 /// An open load.
 pub(crate) struct CrateSession<'a> {
     crate_db: &'a CrateDb,
+    source: &'a dyn Source,
     options: &'a LoadOptions,
     cluster: Arc<Cluster>,
     table: CrateTable,
@@ -155,6 +157,7 @@ impl<'a> CrateSession<'a> {
         };
         Ok(Self {
             crate_db,
+            source,
             options,
             bodies: Bodies::new(encode.bytes),
             cluster,
@@ -331,7 +334,15 @@ impl Session for CrateSession<'_> {
             (None, _) => {}
         }
         let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
-        let verification = Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+        let mut verification =
+            Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+        // Which columns differ can be told of a table that holds nothing else, and when all rows went in.
+        if !verification.matches() && self.record.before.is_none() && self.rejected() == 0 {
+            let unit_rows = self.record.unit_rows;
+            let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
+            let target = self.read_back(&self.written).sums(true, control)?;
+            verification.differing = source.differing(&target, &self.encode.plan.columns);
+        }
         verification.into_result(&format!("table {}, {}", self.table, self.cluster.server))
     }
 

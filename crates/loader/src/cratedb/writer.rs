@@ -451,7 +451,7 @@ fn row_of<'a>(bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
 }
 
 /// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.
-fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
+pub(super) fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
     let row = row_of(bytes, marks, row);
     let inner = row.get(1..row.len().saturating_sub(1)).unwrap_or_default();
     match plan.key {

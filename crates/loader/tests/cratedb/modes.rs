@@ -1,8 +1,12 @@
 //! What happens to the table.
 
+use std::sync::Arc;
+
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, StringArray};
 use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
 
-use crate::cluster::{Cluster, append, keyed, people, run, small, verify};
+use crate::cluster::{Cluster, append, keyed, people, run, small, source_of, verify};
 
 #[test]
 fn a_file_arrives_over_either_transport_and_is_verified() {
@@ -48,6 +52,39 @@ fn a_table_that_exists_is_refused_appended_to_or_replaced() {
     assert!(verify(&second, &replace).matches());
     let difference = verify(&first, &replace);
     assert_eq!((difference.source.rows, difference.target.rows), (700, 300));
+}
+
+#[test]
+fn a_verification_names_the_columns_whose_values_differ() {
+    let cluster = Cluster::any();
+    let columns = |names: [&str; 3], amounts: [f64; 3]| -> Vec<(&str, ArrayRef)> {
+        let tags = ListArray::from_iter_primitive::<Int64Type, _, _>([
+            Some([Some(1), None]),
+            None,
+            Some([None, Some(2)]),
+        ]);
+        vec![
+            ("id", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+            ("name", Arc::new(StringArray::from(names.to_vec()))),
+            ("amount", Arc::new(Float64Array::from(amounts.to_vec()))),
+            ("tags", Arc::new(tags)),
+        ]
+    };
+    let (names, amounts) = (["a \"b\"", "b", "null"], [1.5, 2.25, f64::NAN]);
+    let (_kept, source) = source_of(columns(names, amounts), 2);
+    for transport in [Transport::Http, Transport::Pg] {
+        let target = cluster.target(&cluster.table(), keyed(transport));
+        run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
+        assert_eq!(verify(&source, &target).differing, [""; 0]);
+        let (_a, other) = source_of(columns(names, [1.5, 2.25, 0.0]), 2);
+        assert_eq!(verify(&other, &target).differing, ["amount"]);
+        let (_b, other) = source_of(columns(["a \"b\"", "c", "null"], [1.5, 2.0, f64::NAN]), 2);
+        assert_eq!(verify(&other, &target).differing, ["name", "amount"]);
+        // Each column holds the same values, the rows do not.
+        let (_c, other) = source_of(columns(["b", "a \"b\"", "null"], amounts), 2);
+        let swapped = verify(&other, &target);
+        assert!(!swapped.matches() && swapped.differing.is_empty());
+    }
 }
 
 #[test]
