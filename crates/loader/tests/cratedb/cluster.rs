@@ -130,10 +130,15 @@ pub fn run(source: &ParquetFiles, target: &CrateDb, options: &LoadOptions) -> Re
 }
 
 pub fn verify(source: &ParquetFiles, target: &CrateDb) -> Verification {
+    with_control(|control| target.verify(source, &small(), control)).unwrap()
+}
+
+/// Calls with a flag that nobody raises.
+pub fn with_control<T>(call: impl FnOnce(&Control<'_>) -> T) -> T {
     let cancel = AtomicBool::new(false);
     let profile = Profile::new();
-    let phase = profile.phase("verify");
-    target.verify(source, &small(), &Control::new(&cancel, &phase)).unwrap()
+    let phase = profile.phase("test");
+    call(&Control::new(&cancel, &phase))
 }
 
 /// Writes a batch with so many rows a row group.

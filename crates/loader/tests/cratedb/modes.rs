@@ -6,7 +6,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, StringArray};
 use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
 
-use crate::cluster::{Cluster, append, keyed, people, run, small, source_of, verify};
+use crate::cluster::{Cluster, append, keyed, people, run, small, source_of, verify, with_control};
 
 #[test]
 fn a_file_arrives_over_either_transport_and_is_verified() {
@@ -52,6 +52,25 @@ fn a_table_that_exists_is_refused_appended_to_or_replaced() {
     assert!(verify(&second, &replace).matches());
     let difference = verify(&first, &replace);
     assert_eq!((difference.source.rows, difference.target.rows), (700, 300));
+}
+
+#[test]
+fn the_plan_of_an_append_shows_the_types_and_the_key_of_the_table() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"id\" NUMERIC(30,2) PRIMARY KEY, \"name\" TEXT) WITH (number_of_replicas = '0')"
+    ));
+    let (_kept, source) = people(10);
+    let target = append(cluster.target(&table, CrateOptions::default()));
+    let plan = with_control(|control| target.explain(&source, &small(), control)).unwrap();
+    assert_eq!(plan.delivery, "exactly once, by the primary key id");
+    let types: Vec<&str> = plan.columns.iter().map(|column| column.crate_type.as_str()).collect();
+    assert_eq!(types, ["NUMERIC(30,2)", "TEXT"]);
+    assert_eq!(plan.columns[0].sent_as, "binary _numeric");
+    let missing = append(cluster.target(&cluster.table(), CrateOptions::default()));
+    let error = with_control(|control| missing.explain(&source, &small(), control)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Schema);
 }
 
 #[test]
