@@ -108,11 +108,11 @@ fn a_request_is_never_longer_than_allowed_and_one_that_is_refused_for_it_is_halv
 
 #[test]
 fn bodies_are_compressed_where_asked_for() {
-    let cluster = Cluster::standin();
+    let cluster = Cluster::any();
     let (_kept, source) = people(1_000);
     let gzip = CrateOptions { gzip: true, ..options(Transport::Http) };
-    run(&source, &cluster.target("t", gzip), &LoadOptions { verify: true, ..small() }).unwrap();
-    assert!(cluster.standin.as_ref().unwrap().compressed() >= 10);
+    run(&source, &cluster.target(&cluster.table(), gzip), &LoadOptions { verify: true, ..small() }).unwrap();
+    assert!(cluster.standin.as_ref().is_none_or(|standin| standin.compressed() >= 10));
 }
 
 #[test]
