@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, StringArray};
+use arrow_array::{
+    ArrayRef, Decimal128Array, Float64Array, Int64Array, ListArray, StringArray, StructArray,
+    TimestampMillisecondArray,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Fields};
 use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
 
 use crate::cluster::{Cluster, append, keyed, people, run, small, source_of, verify, with_control};
@@ -159,6 +164,66 @@ fn partitions_shards_and_storage_are_as_asked_for() {
     assert!(report.verified.unwrap().matches());
     let ddl = cluster.sql(&format!("SHOW CREATE TABLE doc.\"{table}\""));
     assert!(ddl[0][0].as_str().unwrap().contains("at_month"), "{ddl:?}");
+}
+
+#[test]
+fn a_decimal_of_an_existing_table_has_the_scale_of_the_column_and_not_of_a_field() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"o\" OBJECT(STRICT) AS (\"amount\" NUMERIC(10,1)), \"id\" BIGINT PRIMARY KEY, \
+         \"amount\" NUMERIC(20,4)) WITH (number_of_replicas = '0')"
+    ));
+    let amounts = Decimal128Array::from(vec![12_345, -1]).with_precision_and_scale(12, 3).unwrap();
+    let ids = Int64Array::from(vec![1, 2]);
+    let (_kept, source) = source_of(vec![("id", Arc::new(ids)), ("amount", Arc::new(amounts))], 10);
+    for transport in [Transport::Http, Transport::Pg] {
+        let options = CrateOptions { transport, ..CrateOptions::default() };
+        let target = append(cluster.target(&table, options));
+        run(&source, &target, &small()).unwrap();
+        assert!(verify(&source, &target).matches());
+    }
+}
+
+#[test]
+fn a_row_without_a_partition_has_no_key_and_is_put_aside() {
+    let cluster = Cluster::any();
+    let moments = (0..90).map(|i| (i != 40).then_some(i * 86_400_000));
+    let ids = Int64Array::from_iter_values(0..90);
+    let (kept, source) = source_of(
+        vec![("id", Arc::new(ids)), ("at", Arc::new(TimestampMillisecondArray::from_iter(moments)))],
+        1000,
+    );
+    for transport in [Transport::Http, Transport::Pg] {
+        let options = CrateOptions {
+            partition_by: Some("date_trunc('month', at)".into()),
+            rejects: Some(kept.path().join("rejects.ndjson")),
+            ..keyed(transport)
+        };
+        let target = cluster.target(&cluster.table(), options);
+        let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
+        assert_eq!((report.rows, report.rows_rejected), (89, 1));
+        let rejected = std::fs::read_to_string(kept.path().join("rejects.ndjson")).unwrap();
+        assert!(rejected.contains("\"row\":40,") && rejected.to_lowercase().contains("null"), "{rejected}");
+    }
+}
+
+#[test]
+fn empty_objects_stay_apart_from_null() {
+    let cluster = Cluster::any();
+    let fields = Fields::from(vec![Field::new("a", DataType::Int64, true)]);
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, None]));
+    let valid = NullBuffer::from(vec![true, true, false]);
+    let objects = StructArray::new(fields, vec![values], Some(valid));
+    let (_kept, source) =
+        source_of(vec![("id", Arc::new(Int64Array::from(vec![0, 1, 2]))), ("o", Arc::new(objects))], 10);
+    for transport in [Transport::Http, Transport::Pg] {
+        let table = cluster.table();
+        let target = cluster.target(&table, keyed(transport));
+        run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
+        let rows = cluster.sql(&format!("SELECT \"o\" FROM \"doc\".\"{table}\" ORDER BY \"id\""));
+        assert_eq!(serde_json::json!(rows), serde_json::json!([[{"a": 1}], [{}], [null]]));
+    }
 }
 
 #[test]
