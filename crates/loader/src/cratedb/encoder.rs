@@ -14,6 +14,7 @@ use super::bound::Bound;
 use super::cells::{Cell, Cells, filled, run_of};
 use super::columns::{Key, Plan};
 use super::crate_type::CrateType;
+use super::digits::put_number;
 use super::json::{write_hex, write_int};
 use super::unnest::ArrayColumn;
 use crate::content_sum::Tally;
@@ -146,20 +147,21 @@ impl CrateEncoder {
         }
         let (keys, columns) = self.arrays.split_at_mut(key);
         if let Some(keys) = keys.first_mut() {
-            let mut text = Vec::new();
             for row in rows {
-                text.clear();
-                text.extend_from_slice(&self.key);
-                write_int(self.first_row + u64::from(*row), &mut text);
-                keys.push_text(&text);
+                let mut digits = [0; 32];
+                let end = put_number(&mut digits, 0, self.first_row + u64::from(*row));
+                keys.push_text(&self.key, &digits[..end]);
             }
         }
         for (i, ((array, column), planned)) in
             columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate()
         {
-            for row in rows {
-                let in_batch = (*row - base) as usize;
-                array.push(&planned.crate_type, column, in_batch).map_err(|fault| (in_batch, i, fault))?;
+            // Rows between two that were left out.
+            for run in rows.chunk_by(|row, next| row + 1 == *next) {
+                let start = run.first().map_or(0, |row| (row - base) as usize);
+                array
+                    .extend(&planned.crate_type, column, start..start + run.len())
+                    .map_err(|(row, fault)| (row, i, fault))?;
             }
         }
         Ok(())
