@@ -34,6 +34,7 @@ mod prepare;
 mod read_back;
 mod rejects;
 mod session;
+mod text_cells;
 mod tls;
 mod unnest;
 mod verify;
