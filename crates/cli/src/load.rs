@@ -110,7 +110,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return console.result(&ddl, || ddl.clone() + ";\n");
     }
     if args.explain {
-        return explain(&target, source, &options, console);
+        return explain(&target, source, &options, console, cancel);
     }
     console.detail(|| {
         format!(
@@ -149,10 +149,12 @@ fn explain(
     source: &dyn Source,
     options: &LoadOptions,
     console: Console,
+    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     match target {
         Destination::CrateDb(crate_db) => {
-            let plan = crate_db.explain(source, options)?;
+            let phase = Profile::new().phase("explain");
+            let plan = crate_db.explain(source, options, &Control::new(cancel, &phase))?;
             console.result(&plan, || explained(&plan))
         }
         Destination::Postgres(postgres) => {

@@ -22,6 +22,7 @@ pub(crate) mod server_error;
 mod session;
 mod socket;
 mod table_name;
+pub(crate) mod tls;
 mod tuples;
 mod verify;
 mod writer;

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ClientConfig;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -16,6 +18,8 @@ pub struct Server {
     pub(crate) config: Config,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) timeout: Duration,
+    /// Connections are encrypted, and servers that cannot do that are refused.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
 /// One way to reach the server.
@@ -117,7 +121,7 @@ impl Server {
             }
         }
         let timeout = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10));
-        Ok(Self { config, endpoints, timeout })
+        Ok(Self { config, endpoints, timeout, tls: None })
     }
 
     /// The first address, for errors that concern no endpoint in particular.
