@@ -59,6 +59,7 @@ mod options;
 mod page_index;
 mod page_index_read;
 mod page_index_tables;
+mod page_index_usual;
 mod portable;
 mod row;
 mod row_group;
