@@ -83,27 +83,25 @@ pub struct GeospatialStatistics {
     pub geospatial_types: Option<Vec<i32>>,
 }
 
+/// Decodes statistics.
+#[inline]
 pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
-    let mut found = Statistics::default();
-    fill(cursor, &mut found)?;
-    Ok(found)
+    match usual(cursor.bytes, cursor.at) {
+        Some((found, len)) => {
+            cursor.at += len;
+            Ok(found)
+        }
+        None => any(cursor),
+    }
 }
 
 /// The bytes that statistics mostly fit into.
 const WINDOW: usize = 256;
 
-/// Decodes statistics into `found`, which is empty: passing them on as a value is copying them.
-#[inline]
-pub(crate) fn fill<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
-    let window = cursor.bytes.get(cursor.at..).and_then(|rest| rest.first_chunk());
-    if let Some(window) = window
-        && let Some(len) = fill_usual(window, found)
-    {
-        cursor.at += len;
-        return Ok(());
-    }
-    *found = Statistics::default();
-    fill_any(cursor, found)
+/// The statistics at `at` and their length, if writers make them so.
+#[inline(always)]
+pub(crate) fn usual(bytes: &[u8], at: usize) -> Option<(Statistics<'_>, usize)> {
+    usual_in(bytes.get(at..)?.first_chunk()?)
 }
 
 /// Headers of fields: a binary, an i64, flags behind the field before them.
@@ -117,9 +115,13 @@ const FIRST_NULL_COUNT: u8 = 0x36;
 /// Decodes statistics as writers make them: all within a window, fields in the order of their numbers,
 /// bounds in pairs whose lengths have one byte. None for others.
 #[inline(always)]
-fn fill_usual<'a>(window: &'a [u8; WINDOW], found: &mut Statistics<'a>) -> Option<usize> {
+fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
+    // Kept in registers until all is known: to write it twice costs as much as to decode it.
+    let (mut max, mut min, mut max_value, mut min_value) = (None, None, None, None);
+    let (mut null_count, mut distinct_count) = (None, None);
+    let (mut is_max_value_exact, mut is_min_value_exact) = (None, None);
     // The bound whose header stands at a place, and the place behind it.
-    let bound = |at: usize| -> Option<(&'a [u8], usize)> {
+    let bound = |at: usize| {
         let start = at + 2;
         // A length of two bytes starts with one that reaches beyond the window, or nearly.
         let end = start + usize::from(*window.get(at + 1).filter(|&&len| len < 0x80)?);
@@ -129,32 +131,43 @@ fn fill_usual<'a>(window: &'a [u8; WINDOW], found: &mut Statistics<'a>) -> Optio
     let mut at = 0;
     let old = is(at, NEXT_BINARY);
     if old {
-        (found.max, found.min, at) = pair(bound, is, at)?;
+        (max, min, at) = pair(bound, is, at)?;
     }
     // From the field before to the upper bound.
     let mut to_bounds = if old { 3 } else { 5 };
     if is(at, if old { NEXT_I64 } else { FIRST_NULL_COUNT }) {
         let (value, next) = count(window, at + 1)?;
-        (found.null_count, at, to_bounds) = (Some(value), next, 2);
+        (null_count, at, to_bounds) = (Some(value), next, 2);
         if is(at, NEXT_I64) {
             let (value, next) = count(window, at + 1)?;
-            (found.distinct_count, at, to_bounds) = (Some(value), next, 1);
+            (distinct_count, at, to_bounds) = (Some(value), next, 1);
         }
     }
     if is(at, to_bounds << 4 | BINARY) {
-        (found.max_value, found.min_value, at) = pair(bound, is, at)?;
+        (max_value, min_value, at) = pair(bound, is, at)?;
         let flag = |at: usize| match *window.get(at)? {
             NEXT_TRUE => Some(true),
             NEXT_FALSE => Some(false),
             _ => None,
         };
         if let Some(exact) = flag(at) {
-            found.is_max_value_exact = Some(exact);
-            found.is_min_value_exact = Some(flag(at + 1)?);
+            is_max_value_exact = Some(exact);
+            is_min_value_exact = Some(flag(at + 1)?);
             at += 2;
         }
     }
-    is(at, STOP).then_some(at + 1)
+    let found = Statistics {
+        max,
+        min,
+        null_count,
+        distinct_count,
+        max_value,
+        min_value,
+        is_max_value_exact,
+        is_min_value_exact,
+        nan_count: None,
+    };
+    is(at, STOP).then_some((found, at + 1))
 }
 
 /// Two bounds, one right behind the other, and the place behind them.
@@ -191,12 +204,15 @@ fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
     }
 }
 
-fn fill_any<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
+/// Decodes any statistics.
+#[inline(never)]
+pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
+    let mut found = Statistics::default();
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(()),
+            (_, STOP) => return Ok(found),
             (1, BINARY) => found.max = Some(cursor.binary()?),
             (2, BINARY) => found.min = Some(cursor.binary()?),
             (3, I64) => found.null_count = Some(cursor.integer()?),
