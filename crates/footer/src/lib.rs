@@ -30,6 +30,7 @@ mod decode;
 mod details;
 mod dump;
 mod element;
+mod element_kinds;
 mod encryption;
 mod engine;
 mod enums;
