@@ -68,9 +68,10 @@ fn word(bytes: &[u8], at: usize) -> Option<u128> {
 }
 
 impl Kinds {
-    /// The element at the cursor, if it is of a known kind; its name goes to `names`.
+    /// The element at the cursor, if it is of a known kind; its name, which is UTF-8,
+    /// goes to `names`.
     #[inline]
-    pub fn next(&mut self, cursor: &mut Cursor<'_>, names: &mut String) -> Option<Node> {
+    pub fn next(&mut self, cursor: &mut Cursor<'_>, names: &mut Vec<u8>) -> Option<Node> {
         let bytes = cursor.bytes;
         let head = word(bytes, cursor.at)?;
         for (place, kind) in self.kinds.iter().enumerate() {
@@ -84,10 +85,13 @@ impl Kinds {
             if !kind.behind.fits(word(bytes, end)?) {
                 continue;
             }
-            let name = std::str::from_utf8(bytes.get(start..end)?).ok()?;
+            let name = bytes.get(start..end)?;
+            if !name.is_ascii() && std::str::from_utf8(name).is_err() {
+                return None;
+            }
             // Names are part of the footer, whose length has 32 bits.
             let node = Node { name_start: names.len() as u32, name_len: len.into(), ..kind.node };
-            names.push_str(name);
+            names.extend_from_slice(name);
             cursor.at = end + kind.behind.len;
             if place > 0 {
                 self.kinds.swap(0, place);

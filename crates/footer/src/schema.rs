@@ -86,14 +86,15 @@ impl Schema {
             logical_types: Vec::new(),
             leaves: Vec::new(),
         };
+        let mut names = Vec::new();
         for at in 0..count {
             // The root is of no kind: of it less is asked than of others.
-            let known = if at > 0 { kinds.next(cursor, &mut schema.names) } else { None };
+            let known = if at > 0 { kinds.next(cursor, &mut names) } else { None };
             let node = match known {
                 Some(node) => node,
                 None => {
                     let start = cursor.at;
-                    let (node, name) = schema.read_element(cursor)?;
+                    let (node, name) = schema.read_element(cursor, &mut names)?;
                     if at > 0 {
                         kinds.learn(cursor.bytes, start..cursor.at, name, node);
                     }
@@ -102,12 +103,14 @@ impl Schema {
             };
             schema.nodes.push(node);
         }
+        // Each name is UTF-8, and so are all of them, one behind the other.
+        schema.names = String::from_utf8(names).map_err(|_| Fault::new(start, FaultKind::Utf8))?;
         schema.link(start)?;
         Ok(schema)
     }
 
     /// Decodes the element at the cursor and says where its name stands, with the name's length.
-    fn read_element(&mut self, cursor: &mut Cursor<'_>) -> Step<(Node, Range<usize>)> {
+    fn read_element(&mut self, cursor: &mut Cursor<'_>, names: &mut Vec<u8>) -> Step<(Node, Range<usize>)> {
         let start = cursor.at;
         let mut name_at = start..start;
         let mut node = Node::empty();
@@ -133,9 +136,9 @@ impl Schema {
                     let name = cursor.text()?;
                     name_at = at..cursor.at;
                     // Names are part of the footer, whose length has 32 bits.
-                    node.name_start = self.names.len() as u32;
+                    node.name_start = names.len() as u32;
                     node.name_len = name.len() as u32;
-                    self.names.push_str(name);
+                    names.extend_from_slice(name.as_bytes());
                     NAME
                 }
                 (4, found) => {
