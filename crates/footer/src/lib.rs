@@ -23,6 +23,7 @@ mod avx512;
 mod bmi2;
 mod boundary;
 mod buffer;
+mod carried;
 mod check;
 mod chunk;
 mod columns;
@@ -56,6 +57,7 @@ mod logical;
 mod many;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod mapped;
+mod opener;
 mod options;
 mod page_index;
 mod page_index_read;
