@@ -7,10 +7,11 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::columns::{self, ColumnSelector};
 use crate::element::Element;
 use crate::element_kinds::Kinds;
 use crate::enums::Repetition;
-use crate::error::{Fault, FaultKind};
+use crate::error::{Error, Fault, FaultKind};
 use crate::logical::{self, LogicalType};
 use crate::thrift::{BINARY, Cursor, I32, STOP, STRUCT, Step};
 
@@ -299,6 +300,15 @@ impl Schema {
             + self.names.capacity()
             + self.logical_types.capacity() * size_of::<LogicalType>()
             + self.leaves.capacity() * size_of::<u32>()
+    }
+
+    /// The columns that `selectors` select, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// A selector selects none.
+    pub fn select(&self, selectors: &[ColumnSelector]) -> Result<Vec<usize>, Error> {
+        Ok(columns::leaves(selectors, self)?.into_iter().map(|leaf| leaf as usize).collect())
     }
 
     /// The element at a path of names joined by dots, without the root's: `address.city`.

@@ -131,7 +131,8 @@ fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
     let mut at = 0;
     let old = is(at, NEXT_BINARY);
     if old {
-        (max, min, at) = pair(bound, is, at)?;
+        let ([upper, lower], next) = pair(bound, is, at)?;
+        (max, min, at) = (Some(upper), Some(lower), next);
     }
     // From the field before to the upper bound.
     let mut to_bounds = if old { 3 } else { 5 };
@@ -144,7 +145,8 @@ fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
         }
     }
     if is(at, to_bounds << 4 | BINARY) {
-        (max_value, min_value, at) = pair(bound, is, at)?;
+        let ([upper, lower], next) = pair(bound, is, at)?;
+        (max_value, min_value, at) = (Some(upper), Some(lower), next);
         let flag = |at: usize| match *window.get(at)? {
             NEXT_TRUE => Some(true),
             NEXT_FALSE => Some(false),
@@ -176,13 +178,13 @@ fn pair<'a>(
     bound: impl Fn(usize) -> Option<(&'a [u8], usize)>,
     is: impl Fn(usize, u8) -> bool,
     at: usize,
-) -> Option<(Option<&'a [u8]>, Option<&'a [u8]>, usize)> {
+) -> Option<([&'a [u8]; 2], usize)> {
     let (upper, at) = bound(at)?;
     if !is(at, NEXT_BINARY) {
         return None;
     }
     let (lower, at) = bound(at)?;
-    Some((Some(upper), Some(lower), at))
+    Some(([upper, lower], at))
 }
 
 /// The i64 at a place and the place behind it.
