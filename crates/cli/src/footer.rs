@@ -19,6 +19,7 @@ mod document;
 mod dumped;
 mod each;
 mod in_order;
+mod indexed;
 mod key_value;
 mod open_file;
 mod page_index;
@@ -38,10 +39,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use sawmill_footer::Options;
+use sawmill_footer::{FooterIndex, Options};
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::footer::text::escaped;
 use crate::inputs;
 pub(crate) use run::Run;
 pub(crate) use summary::{FooterSummary, decode, summarise, table_of};
@@ -83,6 +85,8 @@ Examples:
   sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
   sawmill footer wide.parquet --bench
+  sawmill footer wide.parquet --save-index wide.index
+  sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
   sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
@@ -138,8 +142,19 @@ pub(crate) struct FooterArgs {
     #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
     row_group: Option<Range<usize>>,
     /// Bytes to read from a file's end at first; a longer footer costs a second read.
-    #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_TAIL_HINT, help_heading = "Selection")]
+    #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_TAIL_HINT, help_heading = "Opening")]
     tail_hint: usize,
+    /// Map footers instead of reading them: for footers of hundreds of megabytes in the page cache.
+    /// Nobody may change or shorten the files meanwhile.
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    #[arg(long, help_heading = "Opening", conflicts_with = "by_index")]
+    mapped: bool,
+    /// Keep an index of the file's footer in INDEX: eight bytes a column chunk and the schema.
+    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = ["column", "row_group", "by_index"])]
+    save_index: Option<PathBuf>,
+    /// Show column chunks by a kept index: the footer is not decoded, each chunk is one small read.
+    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS, conflicts_with_all = ["ndjson", "csv"])]
+    by_index: Option<PathBuf>,
 }
 
 const VIEWS: [&str; 10] = [
@@ -191,8 +206,9 @@ impl View {
 impl FooterArgs {
     /// The files and what is to be decoded of them, for who shows nothing of it.
     pub(crate) fn without_views(&self) -> Result<(Vec<PathBuf>, Options), Error> {
-        if !self.views().is_empty() || self.ndjson || self.csv {
-            let advice = "leave the views out";
+        let indexed = self.save_index.is_some() || self.by_index.is_some();
+        if !self.views().is_empty() || self.ndjson || self.csv || indexed {
+            let advice = "leave the views and indexes out";
             return Err(Error::usage("nothing of the files is shown", "a view", advice));
         }
         Ok((inputs::parquet_files(&self.files)?, selection::options(self)))
@@ -225,12 +241,31 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         return Err(Error::usage("two formats for one output", "", advice));
     }
     let files = inputs::parquet_files(&args.files)?;
-    let options = selection::options(args);
+    if (args.save_index.is_some() || args.by_index.is_some()) && files.len() != 1 {
+        let what = format!("expected one file, as an index is of one footer, found {}", files.len());
+        return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));
+    }
+    if let Some(path) = &args.save_index
+        && path.exists()
+        && let Err(error) = FooterIndex::load(path)
+    {
+        let what = "expected no file in the index's place but an older index, found another one";
+        return Err(Error::usage(what, escaped(&error.place()), "give the index another name"));
+    }
+    if let (Some(index), [file]) = (&args.by_index, files.as_slice()) {
+        return indexed::run(args, file, index, console, cancel);
+    }
+    let how = run::How {
+        options: selection::options(args),
+        #[cfg(all(unix, target_pointer_width = "64"))]
+        mapped: args.mapped,
+        save_index: args.save_index.clone(),
+    };
     let format = match (console.json, args.ndjson, args.csv) {
         (true, ..) => run::Format::Json,
         (_, true, _) => run::Format::Ndjson,
         (_, _, true) => run::Format::Csv,
         _ => run::Format::Text,
     };
-    Run::new(&files, options, args.views(), format, console, cancel).run()
+    Run::new(&files, how, args.views(), format, console, cancel).run()
 }

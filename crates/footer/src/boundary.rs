@@ -32,7 +32,7 @@ impl Opening {
     pub fn find(&self, bytes: &[u8], expected: usize, reach: usize, from: usize) -> Option<usize> {
         // Mostly the place is near: look there first, then further out.
         let mut tried = 0;
-        let mut radius = 512.min(reach);
+        let mut radius = 128.min(reach);
         loop {
             let low = expected.saturating_sub(radius).max(from);
             let high = expected.saturating_add(radius);
@@ -62,10 +62,23 @@ impl Opening {
             let found = bytes.get(start..start + self.bytes.len())?;
             (found == self.bytes).then_some(start + 1)
         };
+        // The anchor is a byte like any other, but seldom stands before the byte that follows it here.
+        let next = self.bytes.get(self.anchor + 1).copied();
+        let region_end = starts.start + offset + region.len();
+        let behind = bytes.get(starts.start + offset + 1..region_end + 1);
         let mut best = None;
         for (block, chunk) in region.chunks(64).enumerate() {
             // Without a branch in it, the loop becomes a few vector comparisons.
-            if !chunk.iter().fold(false, |any, &byte| any | (byte == LONG_LIST)) {
+            let found =
+                match (next, behind.and_then(|behind| behind.get(block * 64..block * 64 + chunk.len()))) {
+                    (Some(next), Some(behind)) => {
+                        chunk.iter().zip(behind).fold(false, |any, (&byte, &follows)| {
+                            any | ((byte == LONG_LIST) & (follows == next))
+                        })
+                    }
+                    _ => true,
+                };
+            if !found {
                 continue;
             }
             for (at, &byte) in chunk.iter().enumerate() {

@@ -10,8 +10,16 @@ use std::sync::Arc;
 /// ([`FooterBytes::from_owner`]), none of which is copied; a borrowed slice is.
 #[derive(Clone)]
 pub struct FooterBytes {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    owner: Owner,
     range: Range<usize>,
+}
+
+/// Who owns the bytes. The usual owner is told apart: to ask any other is a call through a table, which
+/// is a part of the time that a chunk's statistics take.
+#[derive(Clone)]
+enum Owner {
+    Vec(Arc<Vec<u8>>),
+    Any(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
 
 impl FooterBytes {
@@ -19,7 +27,7 @@ impl FooterBytes {
     /// answered with errors or an empty slice, never with a panic).
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let range = 0..owner.as_ref().len();
-        Self { owner: Arc::new(owner), range }
+        Self { owner: Owner::Any(Arc::new(owner)), range }
     }
 
     /// The part of the bytes at `range`, without a copy; none where it reaches beyond the end.
@@ -28,13 +36,17 @@ impl FooterBytes {
             return None;
         }
         let start = self.range.start;
-        Some(Self { owner: Arc::clone(&self.owner), range: start + range.start..start + range.end })
+        Some(Self { owner: self.owner.clone(), range: start + range.start..start + range.end })
     }
 
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        (*self.owner).as_ref().get(self.range.clone()).unwrap_or_default()
+        let all = match &self.owner {
+            Owner::Vec(bytes) => bytes.as_slice(),
+            Owner::Any(owner) => (**owner).as_ref(),
+        };
+        all.get(self.range.clone()).unwrap_or_default()
     }
 
     /// The number of bytes.
@@ -56,7 +68,7 @@ impl AsRef<[u8]> for FooterBytes {
 
 impl From<Vec<u8>> for FooterBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::from_owner(bytes)
+        Self::from(Arc::new(bytes))
     }
 }
 
@@ -68,29 +80,21 @@ impl From<Arc<[u8]>> for FooterBytes {
 
 impl From<Arc<Vec<u8>>> for FooterBytes {
     fn from(bytes: Arc<Vec<u8>>) -> Self {
-        Self { range: 0..bytes.len(), owner: Arc::new(SharedVec(bytes)) }
+        Self { range: 0..bytes.len(), owner: Owner::Vec(bytes) }
     }
 }
 
 /// A borrowed slice is copied.
 impl From<&[u8]> for FooterBytes {
     fn from(bytes: &[u8]) -> Self {
-        Self::from_owner(bytes.to_vec())
+        Self::from(bytes.to_vec())
     }
 }
 
 /// A borrowed vector is copied.
 impl From<&Vec<u8>> for FooterBytes {
     fn from(bytes: &Vec<u8>) -> Self {
-        Self::from_owner(bytes.clone())
-    }
-}
-
-struct SharedVec(Arc<Vec<u8>>);
-
-impl AsRef<[u8]> for SharedVec {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
+        Self::from(bytes.clone())
     }
 }
 

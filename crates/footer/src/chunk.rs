@@ -8,6 +8,7 @@ use crate::details::{self, ChunkDetails, Want};
 use crate::element::Element;
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::Error;
+use crate::portable::prefetch;
 use crate::row_group::RowGroup;
 use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN};
 use crate::statistics::{self, SizeStatistics, Statistics};
@@ -203,14 +204,12 @@ impl<'a> ColumnChunk<'a> {
             },
             place => cursor.at += usize::from(place),
         }
-        // Filled where it is returned: copying it costs as much as decoding it.
-        let mut result = Ok(Some(Statistics::default()));
-        if let Ok(Some(found)) = &mut result
-            && let Err(fault) = statistics::fill(&mut cursor, found)
-        {
-            result = Err(footer.chunk_error(fault, self));
+        // Whoever asks for this chunk's mostly asks for those of its neighbours next.
+        prefetch(bytes, cursor.at);
+        if let Some((found, _)) = statistics::usual(bytes, cursor.at) {
+            return Ok(Some(found));
         }
-        result
+        statistics::any(&mut cursor).map(Some).map_err(|fault| footer.chunk_error(fault, self))
     }
 
     /// The number of nulls, if the chunk has statistics that say it.

@@ -4,7 +4,9 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use crate::carried::Carried;
 use crate::details::{self, Want};
+use crate::engine::Engine;
 use crate::enums::ColumnOrder;
 use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
@@ -72,9 +74,13 @@ impl From<Error> for Stop {
 }
 
 /// Decodes `FileMetaData`, of which `bytes` may hold more than the struct (a signature, say).
-pub(crate) fn file_meta_data(bytes: &[u8], options: &Options) -> Result<Decoded, Error> {
+pub(crate) fn file_meta_data(
+    bytes: &[u8],
+    options: &Options,
+    carried: &mut Carried,
+) -> Result<Decoded, Error> {
     fits_32_bits(bytes)?;
-    walk(bytes, options).map_err(|stop| match stop {
+    walk(bytes, options, carried).map_err(|stop| match stop {
         Stop::Fault(fault) => explain(bytes, fault),
         Stop::Error(error) => error,
     })
@@ -98,7 +104,7 @@ pub(crate) fn explain(bytes: &[u8], fault: Fault) -> Error {
         .with_advice("the footer is cut off or damaged: write the file again, or take a copy of it")
 }
 
-fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
+fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decoded, Stop> {
     let cursor = &mut Cursor::new(bytes, 0);
     let (mut version, mut num_rows) = (None, None);
     let mut schema = options.schema.clone();
@@ -112,7 +118,7 @@ fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
             (_, STOP) => break,
             (1, I32) => version = Some(cursor.i32()?),
             (2, LIST) if options.schema.is_some() => cursor.skip(LIST)?,
-            (2, LIST) => schema = Some(Arc::new(Schema::read(cursor)?)),
+            (2, LIST) => schema = Some(carried.schema(cursor)?),
             (3, I64) => num_rows = Some(cursor.size()?),
             (4, LIST) => {
                 groups_at = Some(cursor.at);
@@ -120,7 +126,7 @@ fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
                     Some(schema) => {
                         // With all else known, there may be no need to go through to the end.
                         let known = version.zip(num_rows);
-                        let found = row_groups(cursor, schema, options, known.is_some())?;
+                        let found = row_groups(cursor, schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
                             let schema = Arc::clone(schema);
                             return Ok(found.decoded(version, num_rows, schema, OnceLock::new()));
@@ -146,7 +152,7 @@ fn walk(bytes: &[u8], options: &Options) -> Result<Decoded, Stop> {
     let groups_at = groups_at.ok_or(missing("row_groups"))?;
     let found = match decoded {
         Some(decoded) => decoded,
-        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false)?,
+        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
     };
     Ok(found.decoded(version, num_rows, schema, OnceLock::from(Some(tail))))
 }
@@ -162,6 +168,7 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             stop_early: false,
             matching: method != Method::Scalar,
             threads: 1,
+            carries: false,
         };
         skip_groups(cursor, &wanted, method)?;
         let mut tail = Tail::default();
@@ -190,7 +197,7 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
     impl kernel::Choose for Skip<'_, '_> {
         type Output = Step<()>;
         fn with<K: Kernel>(self, kernel: K) -> Step<()> {
-            groups::decode::<K, Packed>(kernel, self.0, self.1).map(drop)
+            groups::decode::<K, Packed>(kernel, self.0, self.1, None).map(drop)
         }
     }
     method.choose(Skip(cursor, wanted))
@@ -256,12 +263,13 @@ fn row_groups(
     schema: &Schema,
     options: &Options,
     may_stop: bool,
+    carried: &mut Carried,
 ) -> Result<Found, Stop> {
-    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
+    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Engine>);
     impl kernel::Choose for Decode<'_, '_> {
         type Output = Step<Groups<Packed>>;
         fn with<K: Kernel>(self, kernel: K) -> Step<Groups<Packed>> {
-            groups::decode(kernel, self.0, self.1)
+            groups::decode(kernel, self.0, self.1, self.2)
         }
     }
     let groups_at = cursor.at;
@@ -274,10 +282,12 @@ fn row_groups(
         stop_early: may_stop && range.is_some(),
         matching: options.method != Method::Scalar,
         threads: options.threads,
+        carries: carried.carries(),
     };
-    let groups = options.method.choose(Decode(cursor, &wanted))?;
-    let Groups { fields, rows: packed, traits, wide, in_file, finished } = groups;
-    let (mut row_groups, mut rows) = (fields, Rows { packed, traits, wide });
+    let engine = carried.engine(wanted.columns);
+    let groups = options.method.choose(Decode(cursor, &wanted, engine))?;
+    let Groups { fields, rows: packed, engine, wide, in_file, finished } = groups;
+    let (mut row_groups, mut rows) = (fields, Rows { packed, traits: carried.keep(engine), wide });
     if options.looks_inside() {
         keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;
     }
@@ -393,7 +403,8 @@ fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
         cursor.skip(LIST)?;
         return Ok(None);
     }
-    let mut orders = Vec::new();
+    // Room for as many as there can be is the bytes left: made as they come beyond what is usual.
+    let mut orders = Vec::with_capacity(count.min(1024));
     for _ in 0..count {
         orders.push(column_order(cursor)?);
     }

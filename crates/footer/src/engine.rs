@@ -84,6 +84,18 @@ impl Engine {
         }
     }
 
+    /// Forgets what is known of the columns of one footer before another one, of `columns` columns.
+    pub fn start_anew(&mut self, columns: usize) {
+        self.seen.clear();
+        self.seen.resize(columns, Seen { last: UNKNOWN, other: UNKNOWN });
+        self.wide.clear();
+    }
+
+    /// Whether its shapes are few, and of use.
+    pub fn is_of_use(&self) -> bool {
+        self.matching && self.shapes.len() < MAX_SHAPES
+    }
+
     /// Walks the chunks of as many row groups as there are lanes. `slots` says for every column its
     /// place among the decoded ones; none if all are decoded.
     pub fn chunks<K: Kernel, T: Row, const LANES: usize>(

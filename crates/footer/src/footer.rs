@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::buffer::FooterBytes;
+use crate::carried::Carried;
 use crate::chunk::ColumnChunk;
 use crate::decode::{self, Decoded, Tail};
 use crate::encryption::EncryptionAlgorithm;
@@ -95,7 +96,18 @@ impl Footer {
         name: Option<&str>,
         file_len: Option<u64>,
     ) -> Result<Self, Error> {
-        let decoded = decode::file_meta_data(bytes.as_slice(), options);
+        Self::decode_after(bytes, options, name, file_len, &mut Carried::default())
+    }
+
+    /// As [`Footer::decode_in_file`], with what the footers before have left.
+    pub(crate) fn decode_after(
+        bytes: FooterBytes,
+        options: &Options,
+        name: Option<&str>,
+        file_len: Option<u64>,
+        carried: &mut Carried,
+    ) -> Result<Self, Error> {
+        let decoded = decode::file_meta_data(bytes.as_slice(), options, carried);
         let footer = Self {
             name: name.map(Arc::from),
             file_len,

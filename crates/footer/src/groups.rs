@@ -8,7 +8,7 @@ use crate::error::{Fault, FaultKind};
 use crate::huge;
 use crate::kernel::Kernel;
 use crate::row::Row;
-use crate::rows::{Chunk, TraitTable};
+use crate::rows::Chunk;
 use crate::scan::{RowGroupFields, RowGroupWalk};
 use crate::thrift::{Cursor, STRUCT, Step};
 
@@ -38,6 +38,8 @@ pub(crate) struct Wanted<'a> {
     pub matching: bool,
     /// The threads that the wanted row groups may be shared out among.
     pub threads: usize,
+    /// Whether shapes of few chunks are worth learning, as more footers like this one follow.
+    pub carries: bool,
 }
 
 /// The decoded row groups.
@@ -46,7 +48,8 @@ pub(crate) struct Groups<T> {
     pub fields: Vec<GroupFields>,
     /// Of every decoded chunk, row group by row group.
     pub rows: Vec<T>,
-    pub traits: TraitTable,
+    /// What was learned along the way, the chunks' traits among it.
+    pub engine: Engine,
     /// Chunks too wide for a row, by row, in ascending order.
     pub wide: Vec<(u32, Chunk)>,
     pub in_file: usize,
@@ -63,11 +66,13 @@ pub(crate) struct GroupFields {
     pub fields: RowGroupFields,
 }
 
-/// Decodes the list of row groups at the cursor.
+/// Decodes the list of row groups at the cursor, with what the engine of a footer before, if there is
+/// one, has learned.
 pub(crate) fn decode<K: Kernel, T: Row>(
     kernel: K,
     cursor: &mut Cursor<'_>,
     wanted: &Wanted<'_>,
+    engine: Option<Engine>,
 ) -> Step<Groups<T>> {
     let start = cursor.at;
     let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
@@ -91,11 +96,11 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         slots: slots.as_deref(),
         width,
         in_file,
-        // To learn a shape takes as long as walking some chunks.
-        engine: Engine::new(
-            wanted.columns,
-            wanted.matching && in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES,
-        ),
+        engine: engine.unwrap_or_else(|| {
+            // To learn a shape takes as long as walking some chunks.
+            let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
+            Engine::new(wanted.columns, wanted.matching && worth)
+        }),
         opening: None,
         size: 0,
     };
@@ -108,9 +113,10 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     if finished {
         walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
-    let Engine { traits, mut wide, .. } = walk.engine;
+    let mut engine = walk.engine;
+    let mut wide = std::mem::take(&mut engine.wide);
     wide.sort_unstable_by_key(|(row, _)| *row);
-    Ok(Groups { fields, rows, traits, wide, in_file, finished })
+    Ok(Groups { fields, rows, engine, wide, in_file, finished })
 }
 
 #[derive(Clone)]

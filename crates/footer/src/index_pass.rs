@@ -37,7 +37,7 @@ impl Choose for Pass<'_, '_> {
     type Output = Step<Groups<Locator>>;
 
     fn with<K: Kernel>(self, kernel: K) -> Self::Output {
-        groups::decode(kernel, self.0, self.1)
+        groups::decode(kernel, self.0, self.1, None)
     }
 }
 
@@ -79,6 +79,7 @@ fn walk(bytes: &[u8], method: Method, threads: usize) -> Step<Places> {
         stop_early: true,
         matching: method != Method::Scalar,
         threads,
+        carries: false,
     };
     let found = method.choose(Pass(cursor, &wanted))?;
     Ok(Places { columns, row_groups: found.in_file, locators: found.rows, schema })

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::details::{self, ChunkDetails, Want};
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::{Error, Fault};
-use crate::rows::{Chunk, HAS_DICTIONARY, STATISTICS_NONE, STATISTICS_UNKNOWN};
+use crate::rows::{Chunk, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN};
 use crate::scan;
 use crate::statistics::{self, Statistics};
 use crate::thrift::Cursor;
@@ -50,6 +50,12 @@ impl<'a> IndexedChunk<'a> {
     /// The column's index.
     pub fn column(&self) -> usize {
         self.column
+    }
+
+    /// Whether the footer holds the chunk's metadata. It does not if the column is encrypted with a key
+    /// of its own; then all numbers are 0.
+    pub fn has_metadata(&self) -> bool {
+        self.chunk.traits.flags & NO_METADATA == 0
     }
 
     /// The physical type.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crate::error::Error;
 use crate::footer::Footer;
+use crate::opener::Opener;
 use crate::options::Options;
 
 impl Footer {
@@ -21,10 +22,11 @@ impl Footer {
         let each = options.clone().threads(1);
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
+            let mut opener = Opener::new(&each);
             while !ended.load(Relaxed) {
                 let place = next.fetch_add(1, Relaxed);
                 let Some(path) = paths.get(place) else { break };
-                if take(place, Self::open_with(path, &each)).is_break() {
+                if take(place, opener.open(path.as_ref())).is_break() {
                     ended.store(true, Relaxed);
                 }
             }

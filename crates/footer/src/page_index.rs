@@ -46,7 +46,7 @@ pub struct ColumnIndex {
 pub struct PageIndexes {
     pub(crate) columns: usize,
     pub(crate) offset: Vec<Words<4>>,
-    pub(crate) column: Vec<Words<12>>,
+    pub(crate) column: Vec<Words<8>>,
     pub(crate) tables: Arc<Tables>,
 }
 
@@ -66,7 +66,7 @@ impl PageIndexes {
     /// Bytes held on the heap, those of the bounds among them.
     pub fn heap_bytes(&self) -> usize {
         self.offset.capacity() * size_of::<Words<4>>()
-            + self.column.capacity() * size_of::<Words<12>>()
+            + self.column.capacity() * size_of::<Words<8>>()
             + self.tables.heap_bytes()
     }
 }
@@ -142,12 +142,12 @@ impl ColumnIndex {
 
     /// A page's lower bound as the file has it (empty for pages of nulls).
     pub fn min_value(&self, page: usize) -> Option<&[u8]> {
-        self.tables.bound(&self.entry, self.entry.min_values, page)
+        self.tables.bound(&self.entry, self.entry.min_values(), page)
     }
 
     /// A page's upper bound as the file has it (empty for pages of nulls).
     pub fn max_value(&self, page: usize) -> Option<&[u8]> {
-        self.tables.bound(&self.entry, self.entry.max_values, page)
+        self.tables.bound(&self.entry, self.entry.max_values(), page)
     }
 
     /// How the bounds of pages follow one another.
@@ -157,22 +157,22 @@ impl ColumnIndex {
 
     /// The number of nulls in each page.
     pub fn null_counts(&self) -> Option<&[i64]> {
-        self.tables.numbers(self.entry.null_counts)
+        self.tables.numbers(self.entry.null_counts())
     }
 
     /// The number of NaNs in each page.
     pub fn nan_counts(&self) -> Option<&[i64]> {
-        self.tables.numbers(self.entry.nan_counts)
+        self.tables.numbers(self.entry.nan_counts())
     }
 
     /// How often each repetition level occurs, page after page.
     pub fn repetition_level_histograms(&self) -> Option<&[i64]> {
-        self.tables.numbers(self.entry.repetition_level_histograms)
+        self.tables.numbers(self.entry.repetition_level_histograms())
     }
 
     /// How often each definition level occurs, page after page.
     pub fn definition_level_histograms(&self) -> Option<&[i64]> {
-        self.tables.numbers(self.entry.definition_level_histograms)
+        self.tables.numbers(self.entry.definition_level_histograms())
     }
 }
 

@@ -47,7 +47,7 @@ impl Footer {
     ///
     /// Bytes cannot be read, or an index is malformed; the error names the column chunk.
     pub fn read_page_indexes<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<PageIndexes, Error> {
-        self.read_wanted(reader, |_, _| true)
+        self.read_wanted(reader, true, |_, _| true)
     }
 
     /// Reads the page indexes that `policy` wants of the decoded column chunks.
@@ -61,7 +61,7 @@ impl Footer {
         policy: &PageIndexPolicy,
     ) -> Result<PageIndexes, Error> {
         match policy {
-            PageIndexPolicy::None => self.read_wanted(reader, |_, _| false),
+            PageIndexPolicy::None => self.read_wanted(reader, false, |_, _| false),
             PageIndexPolicy::All => self.read_page_indexes(reader),
             PageIndexPolicy::Chunks(selectors, row_groups) => {
                 let leaves =
@@ -71,7 +71,7 @@ impl Footer {
                         self.leaf_of(at).is_some_and(|leaf| leaves.binary_search(&(leaf as u32)).is_ok())
                     })
                     .collect();
-                self.read_wanted(reader, |group, column| {
+                self.read_wanted(reader, false, |group, column| {
                     row_groups.contains(&group) && positions.get(column) == Some(&true)
                 })
             }
@@ -81,18 +81,25 @@ impl Footer {
     fn read_wanted<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
+        all: bool,
         wanted: impl Fn(usize, usize) -> bool,
     ) -> Result<PageIndexes, Error> {
         let columns = self.num_columns();
         let count = columns * self.num_row_groups();
-        let (offset, column) = (vec![[0; 4]; count], vec![[0; 12]; count]);
+        let (offset, column) = (vec![[0; 4]; count], vec![[0; 8]; count]);
         let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
         huge::advise(&mut found.offset);
         huge::advise(&mut found.column);
         let mut tables = Tables::default();
-        let (mut of_columns, mut of_offsets) = (Vec::new(), Vec::new());
+        // All tables are made before any is touched: so they share huge pages.
+        let room = if all { count } else { 0 };
+        tables.reserve(room);
+        let mut of_columns: Vec<Wanted> = Vec::with_capacity(room);
+        let mut of_offsets: Vec<Wanted> = Vec::with_capacity(room);
+        huge::advise(of_columns.spare_capacity_mut());
+        huge::advise(of_offsets.spare_capacity_mut());
         let wanted = |position: usize, column| {
-            wanted(self.row_group(position).map_or(position, |group| group.index()), column)
+            all || wanted(self.row_group(position).map_or(position, |group| group.index()), column)
         };
         locations::each(self, wanted, |row, Location { offset_index, column_index }| {
             let add = |list: &mut Vec<Wanted>, index: Option<(u64, u32)>| {
@@ -102,7 +109,6 @@ impl Footer {
             add(&mut of_columns, column_index);
             add(&mut of_offsets, offset_index);
         })?;
-        tables.reserve(of_offsets.len());
         for list in [&mut of_columns, &mut of_offsets] {
             // Writers put them in the order of their chunks.
             if !list.is_sorted_by_key(|wanted| wanted.start) {
@@ -166,6 +172,7 @@ impl Footer {
             return Err(self.in_chunk(Error::new(what), last));
         }
         let mut bytes = vec![0; (end - start) as usize];
+        huge::advise(&mut bytes);
         match reader.read_exact_at(start, &mut bytes) {
             Ok(()) => Ok(bytes.into()),
             Err(error) => Err(self.in_chunk(Error::io("reading a page index", &error), first)),

@@ -16,7 +16,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// The part of a table from `start` to its end; a fault at `at` if that needs more than 32 bits.
-    fn since<T>(table: &[T], start: usize, at: usize) -> Step<Self> {
+    pub fn since<T>(table: &[T], start: usize, at: usize) -> Step<Self> {
         let span = || {
             // The end, too, must be told by 32 bits, and a start counted from 1.
             u32::try_from(table.len() + 1).ok()?;
@@ -34,7 +34,7 @@ impl Span {
 /// The part of an `OffsetIndex` in the tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OffsetEntry {
-    pages: Span,
+    pub pages: Span,
     pub sizes: Option<Span>,
 }
 
@@ -52,6 +52,7 @@ fn span([start, len]: [u32; 2]) -> Option<Span> {
 }
 
 impl OffsetEntry {
+    #[inline]
     pub fn pack(&self) -> Words<4> {
         let ([a, b], [c, d]) = (words(Some(self.pages)), words(self.sizes));
         [a, b, c, d]
@@ -62,78 +63,119 @@ impl OffsetEntry {
     }
 }
 
+/// Flags of a column entry's third word, whose other bits say which of the kept bytes the index is in.
+const NULL_COUNTS: u32 = 1 << 31;
+const NAN_COUNTS: u32 = 1 << 30;
+const FLAGS: u32 = NULL_COUNTS | NAN_COUNTS;
+
 impl ColumnEntry {
-    pub fn pack(&self) -> Words<12> {
-        let [pages_at, pages] = words(Some(self.null_pages));
-        let first = |span: Option<Span>| words(span)[0];
-        let [repetition, repetitions] = words(self.repetition_level_histograms);
-        let [definition, definitions] = words(self.definition_level_histograms);
+    /// Bounds and numbers stand in the tables as [`ColumnEntry`] has it.
+    #[inline]
+    pub fn pack(&self) -> Words<8> {
+        let length = |len: Option<u32>| len.map_or(0, |len| len + 1);
         [
-            pages_at,
-            pages,
-            self.bytes,
-            self.min_values.start,
-            self.max_values.start,
+            self.null_pages.start + 1,
+            self.null_pages.len,
+            self.bytes
+                | if self.null_counts { NULL_COUNTS } else { 0 }
+                | if self.nan_counts { NAN_COUNTS } else { 0 },
+            self.bounds,
+            self.numbers,
+            length(self.repetitions),
+            length(self.definitions),
             self.boundary_order.cast_unsigned(),
-            first(self.null_counts),
-            first(self.nan_counts),
-            repetition,
-            repetitions,
-            definition,
-            definitions,
         ]
     }
 
-    /// Bounds and counts are as many as pages, which decoding has seen to.
-    pub fn unpack(words: Words<12>) -> Option<Self> {
-        let [at, len, bytes, min, max, order, nulls, nans, repetition, repetitions, definition, definitions] =
-            words;
+    pub fn unpack(words: Words<8>) -> Option<Self> {
+        let [at, len, bytes, bounds, numbers, repetitions, definitions, order] = words;
         Some(Self {
-            bytes,
+            bytes: bytes & !FLAGS,
             null_pages: span([at, len])?,
-            min_values: Span { start: min, len },
-            max_values: Span { start: max, len },
+            bounds,
+            numbers,
+            null_counts: bytes & NULL_COUNTS != 0,
+            nan_counts: bytes & NAN_COUNTS != 0,
+            repetitions: repetitions.checked_sub(1),
+            definitions: definitions.checked_sub(1),
             boundary_order: order.cast_signed(),
-            null_counts: span([nulls, len]),
-            nan_counts: span([nans, len]),
-            repetition_level_histograms: span([repetition, repetitions]),
-            definition_level_histograms: span([definition, definitions]),
         })
+    }
+
+    pub fn min_values(&self) -> Span {
+        Span { start: self.bounds, len: self.null_pages.len }
+    }
+
+    pub fn max_values(&self) -> Span {
+        Span { start: self.bounds + self.null_pages.len, len: self.null_pages.len }
+    }
+
+    /// The numbers from the `before`-th of the index on.
+    fn numbers(&self, before: u32, len: u32) -> Span {
+        Span { start: self.numbers + before, len }
+    }
+
+    pub fn null_counts(&self) -> Option<Span> {
+        self.null_counts.then(|| self.numbers(0, self.null_pages.len))
+    }
+
+    pub fn repetition_level_histograms(&self) -> Option<Span> {
+        Some(self.numbers(self.num_null_counts(), self.repetitions?))
+    }
+
+    pub fn definition_level_histograms(&self) -> Option<Span> {
+        Some(self.numbers(self.num_null_counts() + self.repetitions.unwrap_or(0), self.definitions?))
+    }
+
+    pub fn nan_counts(&self) -> Option<Span> {
+        let before = self.num_null_counts() + self.repetitions.unwrap_or(0) + self.definitions.unwrap_or(0);
+        self.nan_counts.then(|| self.numbers(before, self.null_pages.len))
+    }
+
+    fn num_null_counts(&self) -> u32 {
+        if self.null_counts { self.null_pages.len } else { 0 }
     }
 }
 
-/// The part of a `ColumnIndex` in the tables.
+/// The part of a `ColumnIndex` in the tables: upper bounds right behind lower ones, counts of nulls,
+/// histograms of repetition and of definition levels and counts of NaNs one behind the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ColumnEntry {
     /// Which of the kept bytes the index stands in.
-    bytes: u32,
+    pub bytes: u32,
     /// A byte a page, in the kept bytes.
     pub null_pages: Span,
-    pub min_values: Span,
-    pub max_values: Span,
+    /// Where the lower bounds start.
+    pub bounds: u32,
+    /// Where the numbers start.
+    pub numbers: u32,
+    /// Whether there are counts of nulls, one a page.
+    pub null_counts: bool,
+    /// Whether there are counts of NaNs, one a page.
+    pub nan_counts: bool,
+    /// The length of the histograms of repetition levels.
+    pub repetitions: Option<u32>,
+    /// The length of the histograms of definition levels.
+    pub definitions: Option<u32>,
     pub boundary_order: i32,
-    pub null_counts: Option<Span>,
-    pub nan_counts: Option<Span>,
-    pub repetition_level_histograms: Option<Span>,
-    pub definition_level_histograms: Option<Span>,
 }
 
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     bytes: Vec<FooterBytes>,
-    pages: Vec<PageLocation>,
+    pub pages: Vec<PageLocation>,
     /// Bounds, by their places in the kept bytes.
-    bounds: Vec<Span>,
-    numbers: Vec<i64>,
+    pub bounds: Vec<Span>,
+    pub numbers: Vec<i64>,
 }
 
 impl Tables {
-    /// Makes room for indexes of `chunks` chunks of one page.
+    /// Makes room for the indexes of `chunks` chunks of one page.
     pub fn reserve(&mut self, chunks: usize) {
         self.pages.reserve(chunks);
         self.bounds.reserve(2 * chunks);
-        self.numbers.reserve(2 * chunks);
+        self.numbers.reserve(chunks);
         huge::advise(self.pages.spare_capacity_mut());
         huge::advise(self.bounds.spare_capacity_mut());
         huge::advise(self.numbers.spare_capacity_mut());
@@ -142,6 +184,12 @@ impl Tables {
     /// Keeps the bytes that column indexes were decoded from since the last call.
     pub fn keep(&mut self, bytes: FooterBytes) {
         self.bytes.push(bytes);
+    }
+
+    /// The place that the bytes to be kept next will have.
+    pub fn next_bytes(&self) -> u32 {
+        // They are no more than chunks, of which a footer of 32 bits has room for fewer than 2^30.
+        self.bytes.len() as u32 & !FLAGS
     }
 
     pub fn pages(&self, entry: &OffsetEntry) -> &[PageLocation] {
@@ -172,7 +220,16 @@ impl Tables {
     }
 
     /// Decodes the offset index at `start`.
+    #[inline]
     pub fn offset_index(&mut self, bytes: &[u8], start: usize) -> Step<OffsetEntry> {
+        match self.usual_offset_index(bytes, start) {
+            Some(entry) => Ok(entry),
+            None => self.any_offset_index(bytes, start),
+        }
+    }
+
+    #[inline(never)]
+    pub fn any_offset_index(&mut self, bytes: &[u8], start: usize) -> Step<OffsetEntry> {
         let cursor = &mut Cursor::new(bytes, start);
         let (mut pages, mut sizes, mut last) = (None, None, 0);
         loop {
@@ -196,7 +253,16 @@ impl Tables {
     }
 
     /// Decodes the column index at `start` of the bytes that are to be kept next.
+    #[inline]
     pub fn column_index(&mut self, bytes: &[u8], start: usize) -> Step<ColumnEntry> {
+        match self.usual_column_index(bytes, start) {
+            Some(entry) => Ok(entry),
+            None => self.any_column_index(bytes, start),
+        }
+    }
+
+    #[inline(never)]
+    pub fn any_column_index(&mut self, bytes: &[u8], start: usize) -> Step<ColumnEntry> {
         let cursor = &mut Cursor::new(bytes, start);
         let (mut null_pages, mut min_values, mut max_values, mut boundary_order) = (None, None, None, None);
         let (mut null_counts, mut nan_counts) = (None, None);
@@ -217,23 +283,16 @@ impl Tables {
                 (_, wire) => cursor.skip(wire)?,
             }
         }
-        let entry = ColumnEntry {
-            bytes: self.bytes.len() as u32,
-            null_pages: null_pages.ok_or(missing(start, "null_pages"))?,
-            min_values: min_values.ok_or(missing(start, "min_values"))?,
-            max_values: max_values.ok_or(missing(start, "max_values"))?,
-            boundary_order: boundary_order.ok_or(missing(start, "boundary_order"))?,
-            null_counts,
-            nan_counts,
-            repetition_level_histograms: repetition,
-            definition_level_histograms: definition,
-        };
-        let pages = entry.null_pages.len;
+        let null_pages = null_pages.ok_or(missing(start, "null_pages"))?;
+        let min_values = min_values.ok_or(missing(start, "min_values"))?;
+        let max_values = max_values.ok_or(missing(start, "max_values"))?;
+        let boundary_order = boundary_order.ok_or(missing(start, "boundary_order"))?;
+        let pages = null_pages.len;
         let lengths = [
-            ("entries in min_values, as in null_pages", Some(entry.min_values)),
-            ("entries in max_values, as in null_pages", Some(entry.max_values)),
-            ("entries in null_counts, as in null_pages", entry.null_counts),
-            ("entries in nan_counts, as in null_pages", entry.nan_counts),
+            ("entries in min_values, as in null_pages", Some(min_values)),
+            ("entries in max_values, as in null_pages", Some(max_values)),
+            ("entries in null_counts, as in null_pages", null_counts),
+            ("entries in nan_counts, as in null_pages", nan_counts),
         ];
         for (what, found) in lengths {
             if let Some(found) = found
@@ -243,7 +302,17 @@ impl Tables {
                 return Err(Fault::new(start, kind));
             }
         }
-        Ok(entry)
+        Ok(ColumnEntry {
+            bytes: self.next_bytes(),
+            null_pages,
+            bounds: in_a_row(&mut self.bounds, &[Some(min_values), Some(max_values)], start)?,
+            numbers: in_a_row(&mut self.numbers, &[null_counts, repetition, definition, nan_counts], start)?,
+            null_counts: null_counts.is_some(),
+            nan_counts: nan_counts.is_some(),
+            repetitions: repetition.map(|found| found.len),
+            definitions: definition.map(|found| found.len),
+            boundary_order,
+        })
     }
 
     fn bounds(&mut self, cursor: &mut Cursor<'_>) -> Step<Span> {
@@ -267,6 +336,27 @@ impl Tables {
         }
         Span::since(&self.numbers, first, at)
     }
+}
+
+/// Where the parts of a table stand one behind the other, which they mostly do: a copy of them at its end
+/// if they do not.
+fn in_a_row<T: Copy>(table: &mut Vec<T>, parts: &[Option<Span>], at: usize) -> Step<u32> {
+    let parts = || parts.iter().flatten().filter(|part| part.len > 0);
+    let mut row = parts().map(|part| (part.start, part.start + part.len));
+    let Some((first, mut end)) = row.next() else { return Ok(0) };
+    let together = row.all(|(start, next)| {
+        let here = start == end;
+        end = next;
+        here
+    });
+    if together {
+        return Ok(first);
+    }
+    let first = table.len();
+    for part in parts() {
+        table.extend_from_within(part.start as usize..(part.start + part.len) as usize);
+    }
+    Span::since(table, first, at).map(|span| span.start)
 }
 
 fn page_location(cursor: &mut Cursor<'_>) -> Step<PageLocation> {

@@ -107,18 +107,31 @@ pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TraitTable {
     list: Vec<Traits>,
+    /// Of all in the list, once they are too many to be looked through.
     places: HashMap<Traits, u16>,
 }
+
+/// Traits that are looked through sooner than hashed.
+const LOOKED_THROUGH: usize = 8;
 
 impl TraitTable {
     /// The place of `traits`; none if the table is full.
     pub fn place(&mut self, traits: Traits) -> Option<u16> {
-        if let Some(&place) = self.places.get(&traits) {
-            return Some(place);
+        let known = match self.list.len() {
+            ..=LOOKED_THROUGH => self.list.iter().position(|&known| known == traits).map(|at| at as u16),
+            _ => self.places.get(&traits).copied(),
+        };
+        if known.is_some() {
+            return known;
         }
         let place = u16::try_from(self.list.len()).ok()?;
         self.list.push(traits);
-        self.places.insert(traits, place);
+        match self.list.len() {
+            ..=LOOKED_THROUGH => {}
+            // As many as this were looked through before.
+            len if len == LOOKED_THROUGH + 1 => self.places.extend(self.list.iter().copied().zip(0..)),
+            _ => drop(self.places.insert(traits, place)),
+        }
         Some(place)
     }
 

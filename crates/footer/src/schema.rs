@@ -5,15 +5,18 @@
 //! their levels.
 
 use std::fmt;
+use std::ops::Range;
 
+use crate::columns::{self, ColumnSelector};
 use crate::element::Element;
+use crate::element_kinds::Kinds;
 use crate::enums::Repetition;
-use crate::error::{Fault, FaultKind};
+use crate::error::{Error, Fault, FaultKind};
 use crate::logical::{self, LogicalType};
 use crate::thrift::{BINARY, Cursor, I32, STOP, STRUCT, Step};
 
-/// A file's schema.
-#[derive(Clone, PartialEq, Eq)]
+/// A file's schema. Two are equal if all their elements are.
+#[derive(Clone)]
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) names: String,
@@ -22,7 +25,7 @@ pub struct Schema {
     pub(crate) leaves: Vec<u32>,
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) name_start: u32,
     pub(crate) name_len: u32,
@@ -66,6 +69,11 @@ const USUAL_ELEMENT: usize = 12;
 impl Schema {
     /// Decodes the list of elements at the cursor.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Step<Self> {
+        Self::read_by(cursor, &mut Kinds::default())
+    }
+
+    /// As [`Schema::read`], by these kinds of elements and more that are met.
+    pub(crate) fn read_by(cursor: &mut Cursor<'_>, kinds: &mut Kinds) -> Step<Self> {
         let start = cursor.at;
         let count = cursor.list_of(STRUCT, "a list of schema elements")?;
         let fits = cursor.left() / SMALLEST_ELEMENT;
@@ -79,16 +87,33 @@ impl Schema {
             logical_types: Vec::new(),
             leaves: Vec::new(),
         };
-        for _ in 0..count {
-            let node = schema.read_element(cursor)?;
+        let mut names = Vec::new();
+        for at in 0..count {
+            // The root is of no kind: of it less is asked than of others.
+            let known = if at > 0 { kinds.next(cursor, &mut names) } else { None };
+            let node = match known {
+                Some(node) => node,
+                None => {
+                    let start = cursor.at;
+                    let (node, name) = schema.read_element(cursor, &mut names)?;
+                    if at > 0 {
+                        kinds.learn(cursor.bytes, start..cursor.at, name, node);
+                    }
+                    node
+                }
+            };
             schema.nodes.push(node);
         }
+        // Each name is UTF-8, and so are all of them, one behind the other.
+        schema.names = String::from_utf8(names).map_err(|_| Fault::new(start, FaultKind::Utf8))?;
         schema.link(start)?;
         Ok(schema)
     }
 
-    fn read_element(&mut self, cursor: &mut Cursor<'_>) -> Step<Node> {
+    /// Decodes the element at the cursor and says where its name stands, with the name's length.
+    fn read_element(&mut self, cursor: &mut Cursor<'_>, names: &mut Vec<u8>) -> Step<(Node, Range<usize>)> {
         let start = cursor.at;
+        let mut name_at = start..start;
         let mut node = Node::empty();
         let mut last = 0;
         loop {
@@ -108,11 +133,13 @@ impl Schema {
                     REPETITION
                 }
                 (4, BINARY) => {
+                    let at = cursor.at;
                     let name = cursor.text()?;
+                    name_at = at..cursor.at;
                     // Names are part of the footer, whose length has 32 bits.
-                    node.name_start = self.names.len() as u32;
+                    node.name_start = names.len() as u32;
                     node.name_len = name.len() as u32;
-                    self.names.push_str(name);
+                    names.extend_from_slice(name.as_bytes());
                     NAME
                 }
                 (4, found) => {
@@ -168,7 +195,7 @@ impl Schema {
         if node.present & REPETITION == 0 && !self.nodes.is_empty() {
             return Err(Fault::new(start, FaultKind::Missing { field: "repetition_type" }));
         }
-        Ok(node)
+        Ok((node, name_at))
     }
 
     /// Finds parents, subtree ends, leaves and levels; `start` is where the list stands.
@@ -275,6 +302,15 @@ impl Schema {
             + self.leaves.capacity() * size_of::<u32>()
     }
 
+    /// The columns that `selectors` select, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// A selector selects none.
+    pub fn select(&self, selectors: &[ColumnSelector]) -> Result<Vec<usize>, Error> {
+        Ok(columns::leaves(selectors, self)?.into_iter().map(|leaf| leaf as usize).collect())
+    }
+
     /// The element at a path of names joined by dots, without the root's: `address.city`.
     ///
     /// Names may hold dots themselves: at every level the child whose name is a prefix of what is
@@ -296,6 +332,23 @@ impl Schema {
         None
     }
 }
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        // Where names and logical types are kept depends on how they were decoded.
+        let same = |(a, b): (Element<'_>, Element<'_>)| {
+            let [own, others] = [a, b].map(|element| Node {
+                name_start: 0,
+                logical_type: 0,
+                ..element.schema.nodes[element.index]
+            });
+            own == others && a.name() == b.name() && a.logical_type() == b.logical_type()
+        };
+        self.nodes.len() == other.nodes.len() && self.elements().zip(other.elements()).all(same)
+    }
+}
+
+impl Eq for Schema {}
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -149,15 +149,7 @@ impl Footer {
 /// Opens a regular file and says its length. A FIFO is opened without waiting for its writer, found to
 /// be one, and refused.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
-    let mut how = File::options();
-    how.read(true);
-    #[cfg(unix)]
-    {
-        // Linux on all processors that it shares this number on; elsewhere, as most systems have it.
-        const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, O_NONBLOCK);
-    }
-    let file = how.open(path).map_err(|error| Error::io("opening", &error).in_path(path))?;
+    let file = open_to_read(path).map_err(|error| Error::io("opening", &error).in_path(path))?;
     let found = file.metadata().map_err(|error| Error::io("reading", &error).in_path(path))?;
     if found.is_dir() {
         return Err(Error::new("expected a Parquet file, found a directory")
@@ -170,6 +162,19 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
             .with_advice("a footer stands at the end of a file: copy the data to one"));
     }
     Ok((file, found.len()))
+}
+
+/// Opens whatever there is, without waiting for the writer of a FIFO.
+pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+    let mut how = File::options();
+    how.read(true);
+    #[cfg(unix)]
+    {
+        // Linux on all processors that it shares this number on; elsewhere, as most systems have it.
+        const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, O_NONBLOCK);
+    }
+    how.open(path)
 }
 
 fn read_metadata<R: RangeReader + ?Sized>(

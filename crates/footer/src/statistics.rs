@@ -83,102 +83,138 @@ pub struct GeospatialStatistics {
     pub geospatial_types: Option<Vec<i32>>,
 }
 
+/// Decodes statistics.
+#[inline]
 pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
-    let mut found = Statistics::default();
-    fill(cursor, &mut found)?;
-    Ok(found)
+    match usual(cursor.bytes, cursor.at) {
+        Some((found, len)) => {
+            cursor.at += len;
+            Ok(found)
+        }
+        None => any(cursor),
+    }
 }
 
 /// The bytes that statistics mostly fit into.
 const WINDOW: usize = 256;
 
-/// Decodes statistics into `found`, which is empty: passing them on as a value is copying them.
-#[inline]
-pub(crate) fn fill<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
-    let window = cursor.bytes.get(cursor.at..).and_then(|rest| rest.first_chunk());
-    if let Some(window) = window
-        && let Some(len) = fill_usual(window, found)
-    {
-        cursor.at += len;
-        return Ok(());
-    }
-    *found = Statistics::default();
-    fill_any(cursor, found)
-}
-
-/// Decodes statistics as writers make them: all within a window, known fields, lengths of one byte. As
-/// the window's length is known, nothing else needs to be checked. None for others.
+/// The statistics at `at` and their length, if writers make them so.
 #[inline(always)]
-fn fill_usual<'a>(window: &'a [u8; WINDOW], found: &mut Statistics<'a>) -> Option<usize> {
+pub(crate) fn usual(bytes: &[u8], at: usize) -> Option<(Statistics<'_>, usize)> {
+    usual_in(bytes.get(at..)?.first_chunk()?)
+}
+
+/// Headers of fields: a binary, an i64, flags behind the field before them.
+const NEXT_BINARY: u8 = 0x18;
+const NEXT_I64: u8 = 0x16;
+const NEXT_TRUE: u8 = 0x11;
+const NEXT_FALSE: u8 = 0x12;
+/// The number of nulls where no old bounds stand before it.
+const FIRST_NULL_COUNT: u8 = 0x36;
+
+/// Decodes statistics as writers make them: all within a window, fields in the order of their numbers,
+/// bounds in pairs whose lengths have one byte. None for others.
+#[inline(always)]
+fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
+    // Kept in registers until all is known: to write it twice costs as much as to decode it.
+    let (mut max, mut min, mut max_value, mut min_value) = (None, None, None, None);
+    let (mut null_count, mut distinct_count) = (None, None);
+    let (mut is_max_value_exact, mut is_min_value_exact) = (None, None);
+    // The bound whose header stands at a place, and the place behind it.
+    let bound = |at: usize| {
+        let start = at + 2;
+        // A length of two bytes starts with one that reaches beyond the window, or nearly.
+        let end = start + usize::from(*window.get(at + 1).filter(|&&len| len < 0x80)?);
+        Some((window.get(start..end)?, end))
+    };
+    let is = |at: usize, header: u8| window.get(at) == Some(&header);
     let mut at = 0;
-    let mut id = 0;
+    let old = is(at, NEXT_BINARY);
+    if old {
+        let ([upper, lower], next) = pair(bound, is, at)?;
+        (max, min, at) = (Some(upper), Some(lower), next);
+    }
+    // From the field before to the upper bound.
+    let mut to_bounds = if old { 3 } else { 5 };
+    if is(at, if old { NEXT_I64 } else { FIRST_NULL_COUNT }) {
+        let (value, next) = count(window, at + 1)?;
+        (null_count, at, to_bounds) = (Some(value), next, 2);
+        if is(at, NEXT_I64) {
+            let (value, next) = count(window, at + 1)?;
+            (distinct_count, at, to_bounds) = (Some(value), next, 1);
+        }
+    }
+    if is(at, to_bounds << 4 | BINARY) {
+        let ([upper, lower], next) = pair(bound, is, at)?;
+        (max_value, min_value, at) = (Some(upper), Some(lower), next);
+        let flag = |at: usize| match *window.get(at)? {
+            NEXT_TRUE => Some(true),
+            NEXT_FALSE => Some(false),
+            _ => None,
+        };
+        if let Some(exact) = flag(at) {
+            is_max_value_exact = Some(exact);
+            is_min_value_exact = Some(flag(at + 1)?);
+            at += 2;
+        }
+    }
+    let found = Statistics {
+        max,
+        min,
+        null_count,
+        distinct_count,
+        max_value,
+        min_value,
+        is_max_value_exact,
+        is_min_value_exact,
+        nan_count: None,
+    };
+    is(at, STOP).then_some((found, at + 1))
+}
+
+/// Two bounds, one right behind the other, and the place behind them.
+#[inline(always)]
+fn pair<'a>(
+    bound: impl Fn(usize) -> Option<(&'a [u8], usize)>,
+    is: impl Fn(usize, u8) -> bool,
+    at: usize,
+) -> Option<([&'a [u8]; 2], usize)> {
+    let (upper, at) = bound(at)?;
+    if !is(at, NEXT_BINARY) {
+        return None;
+    }
+    let (lower, at) = bound(at)?;
+    Some(([upper, lower], at))
+}
+
+/// The i64 at a place and the place behind it.
+#[inline(always)]
+fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
+    let (mut raw, mut shift, mut at) = (0, 0, at);
     loop {
-        let header = *window.get(at)?;
-        if header == STOP {
-            return Some(at + 1);
-        }
-        if header < 0x10 {
-            return None;
-        }
-        id += header >> 4;
+        let byte = *window.get(at)?;
         at += 1;
-        match header & 0x0f {
-            BINARY => {
-                let len = usize::from(*window.get(at)?);
-                // A length of two bytes starts with one that reaches beyond the window, or nearly.
-                let value = window.get(at + 1..at + 1 + len).filter(|_| len < 0x80)?;
-                match id {
-                    1 => found.max = Some(value),
-                    2 => found.min = Some(value),
-                    5 => found.max_value = Some(value),
-                    6 => found.min_value = Some(value),
-                    _ => return None,
-                }
-                at += 1 + len;
-            }
-            I64 => {
-                let (mut raw, mut shift) = (0, 0);
-                loop {
-                    let byte = *window.get(at)?;
-                    at += 1;
-                    raw |= u64::from(byte & 0x7f) << shift;
-                    if byte < 0x80 {
-                        break;
-                    }
-                    shift += 7;
-                    // Of more bytes only the general way knows whether there may be so many.
-                    if shift > 56 {
-                        return None;
-                    }
-                }
-                let value = (raw >> 1) as i64 ^ -((raw & 1) as i64);
-                match id {
-                    3 => found.null_count = Some(value),
-                    4 => found.distinct_count = Some(value),
-                    9 => found.nan_count = Some(value),
-                    _ => return None,
-                }
-            }
-            wire @ (TRUE | FALSE) => match id {
-                7 => found.is_max_value_exact = Some(wire == TRUE),
-                8 => found.is_min_value_exact = Some(wire == TRUE),
-                _ => return None,
-            },
-            _ => return None,
+        raw |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(((raw >> 1) as i64 ^ -((raw & 1) as i64), at));
         }
-        // Ids of sixteen fields and more belong to no statistics.
-        if id > 15 {
+        shift += 7;
+        // Of more bytes only the general way knows whether there may be so many.
+        if shift > 49 {
             return None;
         }
     }
 }
 
-fn fill_any<'a>(cursor: &mut Cursor<'a>, found: &mut Statistics<'a>) -> Step<()> {
+/// Decodes any statistics.
+#[inline(never)]
+pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
+    let mut found = Statistics::default();
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(()),
+            (_, STOP) => return Ok(found),
             (1, BINARY) => found.max = Some(cursor.binary()?),
             (2, BINARY) => found.min = Some(cursor.binary()?),
             (3, I64) => found.null_count = Some(cursor.integer()?),

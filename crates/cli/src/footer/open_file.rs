@@ -35,6 +35,19 @@ pub(crate) struct Column {
     pub reader: Reader,
 }
 
+impl Column {
+    pub(crate) fn of(leaf: sawmill_footer::Element<'_>) -> Self {
+        // A leaf is an element with a physical type.
+        let physical = leaf.physical_type().unwrap_or(sawmill_footer::PhysicalType::Unknown(-1));
+        Column {
+            path: leaf.path(),
+            physical_type: crate::footer::schema::physical_type(leaf),
+            logical_type: meaning(leaf).map(|logical| logical.to_string()),
+            reader: Reader::new(leaf, physical),
+        }
+    }
+}
+
 impl OpenFile {
     pub(crate) fn new(path: &Path, footer: Footer) -> Self {
         OpenFile {
@@ -53,17 +66,7 @@ impl OpenFile {
         self.columns.get_or_init(|| {
             let leaves = (0..self.footer.num_columns())
                 .filter_map(|position| self.footer.schema().leaf(self.footer.leaf_of(position)?));
-            let column = |leaf: sawmill_footer::Element<'_>| {
-                // A leaf is an element with a physical type.
-                let physical = leaf.physical_type().unwrap_or(sawmill_footer::PhysicalType::Unknown(-1));
-                Column {
-                    path: leaf.path(),
-                    physical_type: crate::footer::schema::physical_type(leaf),
-                    logical_type: meaning(leaf).map(|logical| logical.to_string()),
-                    reader: Reader::new(leaf, physical),
-                }
-            };
-            leaves.map(column).collect()
+            leaves.map(Column::of).collect()
         })
     }
 

@@ -36,7 +36,7 @@ const AHEAD: usize = 1024;
 /// A run of the command.
 pub(crate) struct Run<'r> {
     files: &'r [PathBuf],
-    options: Options,
+    how: How,
     pub views: Vec<View>,
     format: Format,
     console: Console,
@@ -47,6 +47,17 @@ pub(crate) struct Run<'r> {
     broken: Vec<usize>,
     /// Why the run ended early.
     pub ended: Option<Error>,
+}
+
+/// How files are opened.
+#[derive(Clone, Debug)]
+pub(crate) struct How {
+    pub options: Options,
+    /// Whether footers are mapped from the files instead of read.
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    pub mapped: bool,
+    /// Where the only file's index goes.
+    pub save_index: Option<PathBuf>,
 }
 
 /// A decoded file on its way from the thread that decoded it.
@@ -60,7 +71,7 @@ struct Decoded {
 impl<'r> Run<'r> {
     pub(crate) fn new(
         files: &'r [PathBuf],
-        options: Options,
+        how: How,
         views: Vec<View>,
         format: Format,
         console: Console,
@@ -68,7 +79,7 @@ impl<'r> Run<'r> {
     ) -> Self {
         Run {
             files,
-            options,
+            how,
             views,
             format,
             console,
@@ -127,12 +138,25 @@ impl<'r> Run<'r> {
         mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
-        let (files, options, cancel) = (self.files, self.options.clone(), self.cancel);
+        let (files, cancel) = (self.files, self.cancel);
+        let How { options, save_index, .. } = self.how.clone();
+        let save_index = save_index.as_deref();
+        #[cfg(all(unix, target_pointer_width = "64"))]
+        let mapped = self.how.mapped;
         let make = |index: usize| -> Result<Option<Decoded>, sawmill_footer::Error> {
             if cancel.load(Relaxed) {
                 return Ok(None);
             }
+            #[cfg(all(unix, target_pointer_width = "64"))]
+            let (summary, footer) = match mapped {
+                true => summary::decode_mapped(&files[index], &options),
+                false => decode(&files[index], &options),
+            }?;
+            #[cfg(not(all(unix, target_pointer_width = "64")))]
             let (summary, footer) = decode(&files[index], &options)?;
+            if let Some(path) = save_index {
+                footer.save_index(path)?;
+            }
             let facts = dataset.then(|| facts(&summary, &footer, several));
             Ok(Some(Decoded { summary, facts, footer: footers.then_some(footer) }))
         };
@@ -294,7 +318,7 @@ fn show(
 }
 
 /// Why the output ended: because the user said so, or because it could not be written.
-fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
+pub(crate) fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
     match cancel.load(Relaxed) {
         true => interrupted(),
         false => Error::output(error),
@@ -302,6 +326,6 @@ fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
 }
 
 /// The user said so.
-fn interrupted() -> Error {
+pub(crate) fn interrupted() -> Error {
     Error::new(Exit::Interrupted, "interrupted", "", "")
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sawmill_footer::Options;
+use sawmill_footer::{ColumnSelector, Options};
 
 use crate::footer::FooterArgs;
 
@@ -29,16 +29,22 @@ pub(crate) fn row_groups(text: &str) -> Result<Range<usize>, String> {
 /// What is to be decoded.
 pub(crate) fn options(args: &FooterArgs) -> Options {
     let mut options = Options::new().tail_hint(args.tail_hint);
-    for column in &args.column {
-        options = match column.contains(['*', '?']) {
-            true => options.column_globs([column]),
-            false => options.column_paths([column]),
-        };
+    if !args.column.is_empty() {
+        options = options.select(columns(args));
     }
     match &args.row_group {
         Some(range) => options.row_groups(range.clone()),
         None => options,
     }
+}
+
+/// The wanted columns; none for all.
+pub(crate) fn columns(args: &FooterArgs) -> Vec<ColumnSelector> {
+    let selector = |column: &String| match column.contains(['*', '?']) {
+        true => ColumnSelector::Glob(column.clone()),
+        false => ColumnSelector::Path(column.clone()),
+    };
+    args.column.iter().map(selector).collect()
 }
 
 #[cfg(test)]

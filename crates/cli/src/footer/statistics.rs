@@ -10,7 +10,7 @@ use crate::footer::open_file::OpenFile;
 use crate::footer::row_groups;
 use crate::footer::summary::count;
 use crate::footer::text::{Left, Right, Table};
-use crate::footer::values::{CLIP, Value};
+use crate::footer::values::{CLIP, Reader, Value};
 
 /// Bounds and counts of a chunk.
 #[derive(Serialize)]
@@ -29,11 +29,11 @@ pub(crate) struct Bounds<'a> {
 
 /// The typed bounds of a chunk; none where it has no statistics.
 pub(crate) fn bounds_of<'a>(file: &OpenFile, chunk: &ColumnChunk<'a>) -> Option<Bounds<'a>> {
-    file.statistics(chunk).map(|found| typed(file, chunk, found))
+    file.statistics(chunk).map(|found| typed(&file.columns()[chunk.position()].reader, found))
 }
 
-fn typed<'a>(file: &OpenFile, chunk: &ColumnChunk<'a>, found: Statistics<'a>) -> Bounds<'a> {
-    let reader = &file.columns()[chunk.position()].reader;
+/// Bounds with their values as `reader` reads them.
+pub(crate) fn typed<'a>(reader: &Reader, found: Statistics<'a>) -> Bounds<'a> {
     let deprecated = found.min_value.is_none()
         && found.max_value.is_none()
         && (found.min.is_some() || found.max.is_some());
@@ -90,7 +90,7 @@ fn chunk_statistics<'a>(file: &'a OpenFile, chunk: &ColumnChunk<'a>) -> ChunkSta
         row_group: chunk.row_group().index(),
         column: chunk.leaf(),
         path: &file.columns()[chunk.position()].path,
-        statistics: details.statistics.map(|found| typed(file, chunk, found)),
+        statistics: details.statistics.map(|found| typed(&file.columns()[chunk.position()].reader, found)),
         unencoded_byte_array_data_bytes: sizes.unencoded_byte_array_data_bytes,
         repetition_level_histogram: sizes.repetition_level_histogram,
         definition_level_histogram: sizes.definition_level_histogram,

@@ -51,8 +51,25 @@ pub(crate) fn decode(
     file: &Path,
     options: &Options,
 ) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
+    summarised(file, || Footer::open_with(file, options))
+}
+
+/// As [`decode`], with the footer mapped from the file.
+#[cfg(all(unix, target_pointer_width = "64"))]
+pub(crate) fn decode_mapped(
+    file: &Path,
+    options: &Options,
+) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
+    // SAFETY: who asks for `--mapped` vouches for the files, as its help says.
+    summarised(file, || unsafe { Footer::open_mapped(file, options) })
+}
+
+fn summarised(
+    file: &Path,
+    open: impl FnOnce() -> Result<Footer, sawmill_footer::Error>,
+) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
     let started = Instant::now();
-    let footer = Footer::open_with(file, options)?;
+    let footer = open()?;
     let decode_seconds = started.elapsed().as_secs_f64();
     let (mut compressed, mut uncompressed) = (0i64, 0i64);
     let mut codecs = BTreeSet::new();

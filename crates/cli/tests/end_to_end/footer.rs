@@ -1,5 +1,6 @@
 //! `sawmill footer`: each view on files of the generator and of the `parquet` crate's writer.
 
+mod indexes;
 mod odd;
 mod programs;
 mod views;

@@ -9,6 +9,7 @@ mod handmade;
 mod indexes;
 #[cfg(feature = "parquet")]
 mod interop;
+mod many;
 mod methods;
 mod page_indexes;
 mod policies;

@@ -1,0 +1,83 @@
+//! Many files, of which one leaves its schema and its shapes for the next: each must still be decoded as
+//! if it were alone.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter};
+
+/// A file that is only a footer.
+fn file(metadata: &[u8]) -> Vec<u8> {
+    let mut file = b"PAR1".to_vec();
+    file.extend_from_slice(metadata);
+    file.extend_from_slice(&(metadata.len() as u32).to_le_bytes());
+    file.extend_from_slice(b"PAR1");
+    file
+}
+
+/// Everything that a footer says, or why there is none.
+fn said(footer: &Result<Footer, sawmill_footer::Error>) -> String {
+    let footer = match footer {
+        Ok(footer) => footer,
+        Err(error) => return error.to_string(),
+    };
+    let mut text =
+        format!("{footer:?} {:?} {:?} {:?}", footer.schema(), footer.created_by(), footer.file_len());
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        text += &format!("{chunk:?} {} {:?}", chunk.footer_offset(), chunk.details());
+    }
+    text
+}
+
+#[test]
+fn files_opened_one_after_the_other_are_as_if_opened_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut add = |bytes: &[u8]| {
+        let path = directory.path().join(format!("{:03}.parquet", paths.len()));
+        std::fs::write(&path, bytes).unwrap();
+        paths.push(path);
+    };
+    let kinds = [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed];
+    for seed in 0..12 {
+        for (place, kind) in kinds.into_iter().enumerate() {
+            // Few columns and many, alike for some files and then others.
+            let columns = [3, 3, 17, 40][(seed as usize / 3 + place) % 4];
+            let row_groups = 1 + seed as usize % 5;
+            let metadata = SyntheticFooter { columns, row_groups, kind, seed: seed / 2 }.bytes();
+            add(&file(&metadata));
+            let mut broken = metadata.clone();
+            let at = metadata.len() * (seed as usize + 1) / 14;
+            broken[at] ^= 0x55;
+            add(&file(&broken));
+        }
+        add(&file(&[])[..4 + seed as usize % 9]);
+        add(b"");
+    }
+    paths.push(directory.path().to_owned());
+    paths.push(directory.path().join("nowhere.parquet"));
+    for options in [
+        Options::new(),
+        Options::new().tail_hint(1),
+        Options::new().row_groups(1..3),
+        Options::new().method(Method::Portable).threads(3),
+        Options::new().method(Method::Scalar),
+    ] {
+        let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open_with(path, &options))).collect();
+        let together = Mutex::new(vec![String::new(); paths.len()]);
+        let kept = Mutex::new(Vec::new());
+        Footer::open_many(&paths, &options, |place, footer| {
+            together.lock().unwrap()[place] = said(&footer);
+            // Some are kept, whose bytes must stay theirs.
+            if place % 3 == 0 {
+                kept.lock().unwrap().push((place, footer));
+            }
+            ControlFlow::Continue(())
+        });
+        for (place, footer) in kept.into_inner().unwrap() {
+            assert_eq!(said(&footer), alone[place]);
+        }
+        assert_eq!(together.into_inner().unwrap(), alone);
+    }
+}
