@@ -27,6 +27,7 @@
 //! ```
 
 mod buffers;
+mod certificates;
 mod column_choice;
 mod content_sum;
 mod control;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use sawmill_profile::WireCounters;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{CancelToken, Client, NoTls, Row};
 
@@ -49,7 +50,11 @@ impl Connection {
             };
             let no_way = |error: std::io::Error| unreachable(error, place.clone());
             let tls = server.tls.as_ref().map(|config| Tls::to(endpoint, config)).transpose();
-            let tls = tls.map_err(no_way)?;
+            let tls = tls.map_err(no_way)?.flatten();
+            let mut config = server.config.clone();
+            if tls.is_none() {
+                config.ssl_mode(SslMode::Disable);
+            }
             let connecting = async {
                 let wire = control.phase().wire().clone();
                 let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
@@ -57,12 +62,11 @@ impl Connection {
                 Ok(match tls.clone() {
                     None => {
                         let (client, connection) =
-                            server.config.connect_raw(socket, NoTls).await.map_err(refused)?;
+                            config.connect_raw(socket, NoTls).await.map_err(refused)?;
                         (client, runtime.spawn(connection))
                     }
                     Some(tls) => {
-                        let (client, connection) =
-                            server.config.connect_raw(socket, tls).await.map_err(refused)?;
+                        let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
                         (client, runtime.spawn(connection))
                     }
                 })

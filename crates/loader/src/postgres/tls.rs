@@ -1,6 +1,7 @@
 //! TLS below the PostgreSQL protocol: the server is asked for it before anything else is said
 //! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL>), and a server that has
-//! none is not talked to. Name and certificate of the server are always checked.
+//! none is not talked to where TLS is required. What is checked of the server's certificate is the
+//! configuration's to say.
 
 use std::future::Future;
 use std::io;
@@ -25,13 +26,12 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// TLS to this endpoint, whose host the certificate has to name.
-    pub(crate) fn to(endpoint: &Endpoint, config: &Arc<ClientConfig>) -> io::Result<Self> {
-        let name = match endpoint {
-            Endpoint::Tcp { host, .. } => ServerName::try_from(host.clone()).map_err(io::Error::other)?,
-            Endpoint::Unix(_) => return Err(io::Error::other("a Unix socket has no TLS")),
-        };
-        Ok(Self { config: Arc::clone(config), name })
+    /// TLS to this endpoint, whose host is the name to be held against the certificate; none to a Unix
+    /// socket, as libpq has it.
+    pub(crate) fn to(endpoint: &Endpoint, config: &Arc<ClientConfig>) -> io::Result<Option<Self>> {
+        let Endpoint::Tcp { host, .. } = endpoint else { return Ok(None) };
+        let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+        Ok(Some(Self { config: Arc::clone(config), name }))
     }
 }
 
