@@ -119,7 +119,7 @@ impl<'w> Turns<'w> {
                 way.name
             ));
         }
-        if let (Some(path), false) = (std::env::var_os(JSON), testing) {
+        if let Some(path) = std::env::var_os(JSON) {
             let line = format!("{{\"title\":{:?},\"ways\":[{}]}}\n", self.title, ways.join(","));
             let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
             file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of the figures");

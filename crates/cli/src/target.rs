@@ -209,6 +209,8 @@ pub(crate) enum ModeArg {
     Create,
     /// The table exists; columns are matched by name.
     Append,
+    /// The table exists, and is emptied first. Not of CrateDB.
+    Truncate,
     /// A new table takes the place of the one that exists, when it is complete.
     Replace,
 }
@@ -218,6 +220,7 @@ impl From<ModeArg> for Mode {
         match mode {
             ModeArg::Create => Mode::Create,
             ModeArg::Append => Mode::Append,
+            ModeArg::Truncate => Mode::Truncate,
             ModeArg::Replace => Mode::Replace,
         }
     }

@@ -54,6 +54,9 @@ pub enum Mode {
     Create,
     /// The table exists; columns are matched by name. Rows are seen as their units are committed.
     Append,
+    /// The table exists and keeps its definition; what it holds is removed when the load begins. Columns are
+    /// matched by name. Rows are seen as their units are committed. PostgreSQL alone.
+    Truncate,
     /// A new table is filled out of sight and then put in the place of the one that exists, if any, in one
     /// step.
     Replace,
@@ -64,8 +67,15 @@ impl Mode {
         match self {
             Self::Create => "create",
             Self::Append => "append",
+            Self::Truncate => "truncate",
             Self::Replace => "replace",
         }
+    }
+
+    /// Whether rows gather in a new table that takes its name in the end; otherwise they go into the one
+    /// that is there.
+    pub(crate) fn gathers(self) -> bool {
+        matches!(self, Self::Create | Self::Replace)
     }
 }
 

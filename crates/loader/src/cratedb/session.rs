@@ -55,6 +55,11 @@ impl<'a> CrateSession<'a> {
         control: &Control<'_>,
     ) -> Result<Self> {
         let table = crate_db.table()?;
+        if crate_db.mode == Mode::Truncate {
+            let advice =
+                "load in mode replace, which fills a new table and puts it in the place of the old one";
+            return Err(Error::new(Kind::Config, "mode truncate is for PostgreSQL").advise(advice));
+        }
         let gathers = crate_db.mode != Mode::Append;
         // What the source cannot give is told without a server.
         let natural = match gathers {
