@@ -61,7 +61,7 @@ pub(crate) struct LoadArgs {
     /// Print the CREATE TABLE statement and stop.
     #[arg(long)]
     ddl: bool,
-    /// Print what would be done, and stop.
+    /// Print what would be done, and stop. Only for an append to CrateDB is the server asked, for its table.
     #[arg(long)]
     explain: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use super::columns::{Key, Plan};
 use super::crate_type::CrateType;
 use super::digits::put_number;
 use super::json::{write_hex, write_int};
-use super::unnest::ArrayColumn;
+use super::unnest::{ArrayColumn, beside_json};
 use crate::content_sum::Tally;
 use crate::error::Result;
 use crate::postgres::copy_binary::fault::Fault;
@@ -29,7 +29,7 @@ pub(crate) struct EncodePlan {
     pub plan: Plan,
     /// Rows of a block.
     pub rows: usize,
-    /// Bytes of a block's rows; a larger row has a block of its own.
+    /// Bytes of a block's rows, and of its columns where there are any; a larger row has a block of its own.
     pub bytes: usize,
     /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
     pub longest_row: usize,
@@ -54,6 +54,8 @@ pub(crate) struct CrateEncoder {
     marks: Marks,
     arrays: Vec<ArrayColumn>,
     cells: Cells,
+    /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
+    beside: usize,
     /// Beginning of the row keys of the unit.
     key: Vec<u8>,
     /// The unit's first row in its row group, and the next row in the unit.
@@ -74,7 +76,11 @@ pub(crate) fn longest_row(statement: usize) -> usize {
 impl CrateEncoder {
     pub(crate) fn new(encode: Arc<EncodePlan>, bodies: Arc<Bodies>) -> Self {
         let columns = encode.plan.columns.len();
+        let widths = encode.plan.columns.iter().map(|column| beside_json(&column.crate_type));
+        // The row key is a text.
+        let beside = if encode.columns { widths.sum::<usize>() + 4 } else { 0 };
         Self {
+            beside,
             body: bodies.take(),
             marks: Marks::default(),
             arrays: Vec::new(),
@@ -250,7 +256,8 @@ impl BatchEncoder for CrateEncoder {
                 continue;
             }
             self.tally.rows += 1;
-            if self.body.len() > encode.bytes && !self.marks.rows.is_empty() {
+            let held = self.marks.rows.len();
+            if self.body.len() + (held + 1) * self.beside > encode.bytes && held > 0 {
                 // It does not fit any more: it begins the next body, without the comma.
                 let carried = self.body[start + 1..].to_vec();
                 self.body.truncate(start);
@@ -262,7 +269,8 @@ impl BatchEncoder for CrateEncoder {
             self.marks.rows.push(Mark { end: self.body.len() as u32, row: self.next });
             pending.push(self.next);
             self.next += 1;
-            if self.marks.rows.len() >= encode.rows || self.body.len() >= encode.bytes {
+            let held = self.marks.rows.len();
+            if held >= encode.rows || self.body.len() + held * self.beside >= encode.bytes {
                 self.columns_of(&bound, base, &mut pending)
                     .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
                 self.flush(emit).map_err(Refusal::Stopped)?;

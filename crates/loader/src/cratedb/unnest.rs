@@ -215,6 +215,20 @@ fn variable(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fa
     Ok(())
 }
 
+/// Bytes that an element takes at most beside what it takes as JSON: all of it for those of known width, the
+/// length before it for texts.
+pub(crate) fn beside_json(data_type: &CrateType) -> usize {
+    4 + match data_type {
+        CrateType::Boolean => 1,
+        CrateType::SmallInt => 2,
+        CrateType::Integer | CrateType::Real => 4,
+        CrateType::BigInt | CrateType::Double | CrateType::Timestamp | CrateType::TimestampTz => 8,
+        // Four numbers of 16 bits, then as many of four digits each on both sides of the point.
+        CrateType::Numeric(precision, _) => 8 + 2 * (usize::from(*precision) / 4 + 2),
+        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => 0,
+    }
+}
+
 /// The type of an array's elements on the wire.
 pub(crate) fn element_type(data_type: &CrateType) -> Type {
     match data_type {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringArray};
-use sawmill_loader::{CrateDb, CrateOptions, Kind, LoadOptions, LongText, Transport};
+use arrow_array::{ArrayRef, Decimal128Array, Int64Array, StringArray};
+use sawmill_loader::{Block, CrateDb, CrateOptions, Kind, LoadOptions, LongText, Source, Transport};
 
 use crate::cluster::{Cluster, keyed, run, small, source_of};
 
@@ -47,6 +47,41 @@ fn no_request_is_longer_than_the_server_takes_whatever_the_width_of_rows() {
 
 fn columns_bytes(width: usize) -> usize {
     width + width / 8 + 16
+}
+
+#[test]
+fn rows_and_columns_of_a_batch_keep_within_its_bytes_each() {
+    let cluster = Cluster::standin();
+    // Short as JSON, long in binary; and texts, which are the same in both.
+    let ones: ArrayRef = Arc::new(Int64Array::from_iter_values(std::iter::repeat_n(1, 5_000)));
+    let decimals = Decimal128Array::from_iter_values(std::iter::repeat_n(7, 5_000));
+    let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(38, 1).unwrap());
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..5_000).map(|i| "\n".repeat(i % 90))));
+    for array in [ones, decimals, texts] {
+        let columns: Vec<(String, ArrayRef)> =
+            (0..40).map(|i| (format!("c{i}"), Arc::clone(&array))).collect();
+        let columns = columns.iter().map(|(name, array)| (name.as_str(), Arc::clone(array))).collect();
+        let (_kept, source) = source_of(columns, 5_000);
+        let target = cluster.target("t", options(Transport::Pg));
+        const BYTES: usize = 64 * 1024;
+        let mut encoder = target.encoder(&source, BYTES, true).unwrap();
+        let mut blocks = 0;
+        let mut look = |block: Block| {
+            // The columns' headers come on top.
+            assert!(block.bytes.len() <= BYTES && block.wire_bytes() <= BYTES as u64 + 41 * 20);
+            blocks += 1;
+            Ok(())
+        };
+        let unit = source.plan(10_000).into_iter().flatten().next().unwrap();
+        let mut reader = source.reader(1_000);
+        reader.start(&unit).unwrap();
+        encoder.begin_unit(&unit);
+        while let Some(batch) = reader.next_batch().unwrap() {
+            encoder.encode(&batch, &mut look).unwrap();
+        }
+        encoder.end_unit(&mut look).unwrap();
+        assert!(blocks > 30, "{blocks}");
+    }
 }
 
 #[test]
