@@ -13,7 +13,7 @@
 mod floor;
 mod taxi;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -27,6 +27,8 @@ use sawmill_profile::Profile;
 
 /// What a row costs CrateDB.
 const REAL_COST: Duration = Duration::from_micros(17);
+/// Names a file that gets each table as a line of JSON, too.
+const JSON: &str = "SAWMILL_TURNS_JSON";
 /// Connections.
 const DEGREE: usize = 2;
 /// Rounds that are counted.
@@ -129,6 +131,7 @@ fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, tes
         "| transport | way | wall s | of the floor | client CPU s | server CPU s | client's of server's |"
     );
     println!("|---|---|---|---|---|---|---|");
+    let mut loads = Vec::new();
     let loading = LoadOptions { degree: DEGREE, batch_bytes: CrateDb::BATCH_BYTES, ..LoadOptions::default() };
     for transport in [Transport::Http, Transport::Pg] {
         let options = CrateOptions {
@@ -166,7 +169,19 @@ fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, tes
                 median(&ratios),
                 client / at_server * 100.0
             );
+            let of_floor = median(&ratios);
+            loads.push(format!(
+                "{{\"transport\":{name:?},\"way\":{way:?},\"seconds\":{wall},\"of_floor\":{of_floor},\
+                 \"client_cpu\":{client},\"server_cpu\":{}}}",
+                // JSON has no NaN.
+                if at_server.is_finite() { at_server } else { 0.0 }
+            ));
         }
+    }
+    if let Some(path) = std::env::var_os(JSON) {
+        let line = format!("{{\"title\":{title:?},\"rows\":{rows},\"loads\":[{}]}}\n", loads.join(","));
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of the figures");
     }
 }
 

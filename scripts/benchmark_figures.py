@@ -7,7 +7,7 @@ import re
 
 from benchmark_footers import footer_files, footer_table, scaling
 from benchmark_page import benchmarks_page
-from benchmark_text import commands, missing, memory, nanoseconds, rate, ratio, table, time
+from benchmark_text import commands, missing, memory, nanoseconds, rate, ratio, table, throughput, time
 
 PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end of measured -->)", re.DOTALL)
 
@@ -178,7 +178,51 @@ def spans(results):
     return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench span"]))
 
 
+def crate_rows(results):
+    """The rate at which rows become requests."""
+    found, why = entry(results, "micro")
+    rows = [
+        [benchmark["group"], benchmark["function"], throughput(benchmark["throughput"], benchmark["nanoseconds"])]
+        for benchmark in (found["benchmarks"] if found else [])
+        if benchmark["group"].startswith("crate")
+    ]
+    if not rows:
+        return missing("micro", why or "not measured")
+    lines = table(["rows", "as", "of the body"], rows)
+    return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench crate_rows"]))
+
+
+def crate_load(results):
+    """Whole loads beside their floor."""
+    found, why = entry(results, "turns")
+    rows = []
+    for each in found["tables"] if found else []:
+        for load in each.get("loads", []):
+            if load["way"] == "loader":
+                share = f"{100 * load['client_cpu'] / load['server_cpu']:.1f} %" if load["server_cpu"] else ""
+                cells = [each["title"], f"{each['rows']:,}", load["transport"], nanoseconds(load["seconds"] * 1e9)]
+                rows.append(cells + [f"{load['of_floor']:.3f}", share])
+    if not rows:
+        return missing("turns", why or "not measured")
+    head = ["server", "rows", "transport", "wall time", "of the floor", "client CPU, of the server's"]
+    return "\n".join(table(head, rows) + commands(["cargo bench -p sawmill-benches --bench crate_load"]))
+
+
+def crate_settings(results):
+    """What was recorded once of a real server."""
+    found, why = entry(results, "cratedb-settings")
+    if not found:
+        return missing("cratedb-settings", why)
+    lines = [found["of"], ""]
+    for each in found["tables"]:
+        lines += table(each["head"], each["rows"]) + [""]
+    return "\n".join(lines).rstrip()
+
+
 PARTS = {
+    "crate-rows": crate_rows,
+    "crate-load": crate_load,
+    "crate-settings": crate_settings,
     "generator-runs": generator_runs,
     "generator-peers": generator_peers,
     "generator-values": generator_values,

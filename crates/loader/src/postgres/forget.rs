@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
+use super::Postgres;
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
-use super::Postgres;
 use crate::control::Control;
 use crate::error::Result;
 
