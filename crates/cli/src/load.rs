@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
-use sawmill_loader::{Control, CrateExplanation, LoadOptions, LoadReport, Source, Standing, Target, load};
+use sawmill_loader::{
+    Control, CrateExplanation, Limited, LoadOptions, LoadReport, Source, Standing, Target, load,
+};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
@@ -50,6 +52,9 @@ pub(crate) struct LoadArgs {
     mode: ModeArg,
     #[command(flatten)]
     columns: ColumnArgs,
+    /// Only so many rows, the first ones in the order of the files.
+    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
+    limit: Option<u64>,
     /// How columns of an existing table are matched.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
@@ -104,7 +109,8 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     let target = target.by_position(args.map == MapArg::Position);
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
-    let source = inputs.source();
+    let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
+    let source = limited.as_ref().map_or(inputs.source(), |limited| limited);
     if args.ddl {
         let ddl = target.ddl(source)?;
         return console.result(&ddl, || ddl.clone() + ";\n");
@@ -135,7 +141,7 @@ pub(crate) fn load_files(
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(LoadReport, PhaseReport), Error> {
-    let rows = source.files().iter().map(|file| file.rows).sum();
+    let rows = source.rows();
     let phase = profile.phase("load");
     let control = Control::new(cancel, &phase);
     let report = console
@@ -169,7 +175,7 @@ fn explain(
             }
             let plan = Plan {
                 files: source.files().len(),
-                rows: source.files().iter().map(|file| file.rows).sum(),
+                rows: source.rows(),
                 units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
                 degree: options.degree,
                 memory_bytes: options.block_memory(),

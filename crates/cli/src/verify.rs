@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_loader::{Control, Verification};
+use sawmill_loader::{Control, Limited, Verification};
 use sawmill_profile::Profile;
 
 use crate::console::Console;
@@ -31,6 +31,9 @@ pub(crate) struct VerifyArgs {
     target: TargetArgs,
     #[command(flatten)]
     columns: ColumnArgs,
+    /// Only so many rows of the files, the first ones in their order.
+    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
+    limit: Option<u64>,
     #[command(flatten)]
     effort: EffortArgs,
     #[command(flatten)]
@@ -41,11 +44,13 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let target = args.target.destination(&args.crate_options, &args.effort)?;
     let options = args.effort.options_for(&target)?;
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
+    let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
+    let source = limited.as_ref().map_or(inputs.source(), |limited| limited);
     let profile = Profile::new();
     let phase = profile.phase("verify");
     console.step(&format!("verifying {}", args.target.table()));
     let control = Control::new(cancel, &phase);
-    let verification = target.verify(inputs.source(), &options, &control)?;
+    let verification = target.verify(source, &options, &control)?;
     console.result(&verification, || table_of(&verification))?;
     check(&verification, args.target.table())
 }

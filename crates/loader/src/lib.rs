@@ -34,6 +34,7 @@ mod control;
 mod cratedb;
 mod error;
 mod generated_rows;
+mod limited;
 mod load;
 mod parquet_files;
 mod parquet_reader;
@@ -53,6 +54,7 @@ pub use cratedb::{
 };
 pub use error::{Error, Kind, Result};
 pub use generated_rows::GeneratedRows;
+pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{Forgotten, Mode, Postgres, Server, TableKind, TableName, forget, verify};

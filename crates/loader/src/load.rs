@@ -141,7 +141,7 @@ pub fn load(
         copying.finish();
     }
     let total = progress.total();
-    let planned: u64 = source.files().iter().map(|file| file.rows).sum();
+    let planned = source.rows();
     let rows_rejected = session.rejected();
     if total.rows + rows_rejected != planned {
         return Err(Error::new(

@@ -53,6 +53,11 @@ pub trait Source: Sync {
     /// The files, in a fixed order.
     fn files(&self) -> &[SourceFile];
 
+    /// How many rows there are.
+    fn rows(&self) -> u64 {
+        self.files().iter().map(|file| file.rows).sum()
+    }
+
     /// How columns were chosen and renamed, as part of a load's identity; empty where nothing was.
     fn mapping(&self) -> String {
         String::new()

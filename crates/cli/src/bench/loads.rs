@@ -285,7 +285,7 @@ impl Room<'_> {
             return Ok(());
         }
         run.rows = Some(rows.unwrap_or(0));
-        let planned: u64 = self.source.files().iter().map(|file| file.rows).sum();
+        let planned = self.source.rows();
         if run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
             let verification = quietly(|control| Ok(verify(self.source, target, self.options, control)?))?;
             run.checksum = Some(verification.target.content_sum.to_string());

@@ -274,3 +274,13 @@ fn what_no_generated_rows_are_is_refused() {
     let beside = ["load", "gen:contacts", "x.parquet", "--to", "postgres://127.0.0.1:1/x", "--table", "t"];
     assert!(sawmill(beside).fails(2).contains("beside other sources"));
 }
+
+#[test]
+fn the_first_rows_are_loaded_and_verified() {
+    let bench = Bench::new();
+    let file = bench.contacts("3000");
+    let json = bench.load(&file, "few", &["--limit", "1k", "--verify", "--json"]).ok().json();
+    assert_eq!(json["report"]["rows"], 1000);
+    sawmill(bench.args("verify", &file, "few", &["--limit", "1000"])).ok();
+    sawmill(bench.args("verify", &file, "few", &[])).fails(4);
+}

@@ -131,7 +131,7 @@ impl CrateDb {
             transport,
             delivery,
             files: source.files().len(),
-            rows: source.files().iter().map(|file| file.rows).sum(),
+            rows: source.rows(),
             units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
             degree: options.degree,
             batch_rows: self.options.request_rows(),

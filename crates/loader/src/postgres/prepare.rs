@@ -134,7 +134,7 @@ impl Preparing<'_, '_> {
         let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
         let rows = self.connection.query(self.control, &sql, &[])?;
         let count: i64 = rows.first().map_or(Ok(0), |row| self.connection.get(row, 0))?;
-        Ok(count as u64 == self.source.files().iter().map(|file| file.rows).sum::<u64>())
+        Ok(count as u64 == self.source.rows())
     }
 
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {

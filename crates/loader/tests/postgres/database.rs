@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use postgres::types::{FromSql, Type};
 use postgres::{Client, NoTls};
-use sawmill_loader::{Control, LoadOptions, LoadReport, ParquetFiles, Postgres, Result, load};
+use sawmill_loader::{Control, LoadOptions, LoadReport, Postgres, Result, Source, load};
 use sawmill_localpg::LocalPg;
 use sawmill_profile::Profile;
 
@@ -93,7 +93,7 @@ pub fn small() -> LoadOptions {
 }
 
 /// Runs a load without cancelling it.
-pub fn run(source: &ParquetFiles, target: &Postgres, options: &LoadOptions) -> Result<LoadReport> {
+pub fn run(source: &dyn Source, target: &Postgres, options: &LoadOptions) -> Result<LoadReport> {
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("load");
     load(source, target, options, &Control::new(&cancel, &phase))

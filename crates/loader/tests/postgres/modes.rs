@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
-use sawmill_loader::{Kind, LoadOptions, Mode, ParquetFiles, Standing, forget};
+use sawmill_loader::{Kind, Limited, LoadOptions, Mode, ParquetFiles, Source, Standing, forget};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::{file_of, people};
@@ -288,4 +288,26 @@ fn a_truncating_load_that_was_broken_off_keeps_what_it_had_loaded() {
     let rest = run(&source, &target, &options).unwrap();
     assert_eq!((rest.standing, rest.rows_loaded), (Standing::Resumed, 1200 - loaded as u64));
     assert_eq!(database.count("people"), 1200);
+}
+
+#[test]
+fn a_limit_takes_the_first_rows_and_is_another_load_than_all_of_them() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["a.parquet", "b.parquet"].map(|name| directory.path().join(name));
+    people(&paths[0], 0, 1200, 700);
+    people(&paths[1], 1200, 300, 700);
+    let source = ParquetFiles::open(&paths).unwrap();
+    for (limit, expected) in [(0, 0), (1, 1), (701, 701), (1200, 1200), (1350, 1350), (9999, 1500)] {
+        let table = format!("first_{limit}");
+        let limited = Limited::new(&source, limit);
+        assert_eq!(limited.rows(), expected);
+        let report = run(&limited, &database.target(&table), &small()).unwrap();
+        assert_eq!((report.rows, database.count(&table)), (expected, expected as i64));
+        assert!(report.verified.unwrap().matches());
+        let beyond = format!("{table} WHERE id >= {expected}");
+        assert_eq!(database.count(&beyond), 0, "the first ones");
+    }
+    let target = database.target("first_1").mode(Mode::Append);
+    assert_eq!(run(&source, &target, &small()).unwrap().rows_loaded, 1500);
 }

@@ -1,0 +1,56 @@
+//! The first rows of a source: its units in their order, up to a number of rows.
+
+use arrow_schema::SchemaRef;
+
+use crate::source::{Source, SourceFile, Unit, UnitReader};
+
+/// A source that ends after a number of rows.
+pub struct Limited<'a> {
+    source: &'a dyn Source,
+    rows: u64,
+}
+
+impl<'a> Limited<'a> {
+    /// The first `rows` rows of `source`, by the order of its files and of the rows in them.
+    pub fn new(source: &'a dyn Source, rows: u64) -> Self {
+        Self { source, rows }
+    }
+}
+
+impl Source for Limited<'_> {
+    fn schema(&self) -> &SchemaRef {
+        self.source.schema()
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        self.source.files()
+    }
+
+    fn rows(&self) -> u64 {
+        self.source.rows().min(self.rows)
+    }
+
+    fn mapping(&self) -> String {
+        format!("{} limit {}", self.source.mapping(), self.rows)
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let mut left = self.rows;
+        let mut runs = self.source.plan(unit_rows);
+        for run in &mut runs {
+            run.retain_mut(|unit| {
+                let rows = unit.rows.min(left);
+                left -= rows;
+                let share = u128::from(unit.bytes) * u128::from(rows) / u128::from(unit.rows.max(1));
+                (unit.rows, unit.bytes) = (rows, share as u64);
+                rows > 0
+            });
+        }
+        runs.retain(|run| !run.is_empty());
+        runs
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.source.reader(batch_rows)
+    }
+}
