@@ -3,28 +3,28 @@
 //!
 //! The distribution is that of `crates/generator/datasets/contacts.toml`: 20 % of the names are null, 40 %
 //! of the lists of phones, and so on. Values are drawn with one multiplication and shift (SplitMix64), from
-//! tables, so that the drawing is not what it waits for.
+//! tables, and written into the builders without a string between, so that the drawing is not what it waits
+//! for.
 
+use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array60::builder::{ListBuilder, StringBuilder, StructBuilder};
 use arrow_array60::{ArrayRef, RecordBatch};
 use arrow_schema60::{DataType, Field, Fields, Schema, SchemaRef};
 use parquet60::arrow::ArrowWriter;
+use parquet60::basic::Compression;
 use parquet60::file::properties::WriterProperties;
 
 /// Rows of a batch.
 const BATCH: u64 = 8192;
 
-const FIRST: [&str; 16] = [
-    "Ada", "Bruno", "Chen", "Dana", "Emil", "Farah", "Goran", "Hana", "Ivan", "Jana", "Kofi", "Lena", "Mina",
-    "Noah", "Olga", "Priya",
-];
-const LAST: [&str; 16] = [
-    "Adams", "Becker", "Costa", "Diaz", "Evans", "Fischer", "Garcia", "Haas", "Ito", "Jensen", "Kumar",
-    "Lopez", "Moreau", "Novak", "Okafor", "Patel",
-];
+/// The words that the generator makes names of.
+static FIRST: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../crates/generator/datasets/first_names.txt").lines().collect());
+static LAST: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../crates/generator/datasets/last_names.txt").lines().collect());
 const TYPES: [(&str, u64); 3] = [("Mobile", 55), ("Work", 35), ("Home", 10)];
 /// Of 180 lists that are there, how many have one phone, two and so on.
 const LENGTHS: [u64; 5] = [135, 30, 5, 5, 5];
@@ -69,7 +69,7 @@ fn schema() -> SchemaRef {
 }
 
 fn batch(schema: &SchemaRef, random: &mut Random, rows: u64, next_number: &mut u64) -> RecordBatch {
-    let mut names = StringBuilder::with_capacity(rows as usize, rows as usize * 12);
+    let mut names = StringBuilder::with_capacity(rows as usize, rows as usize * 16);
     let element = Field::new("element", DataType::Struct(phone_fields()), true);
     let phones = StructBuilder::from_fields(phone_fields(), rows as usize);
     let mut phones = ListBuilder::new(phones).with_field(element);
@@ -77,10 +77,11 @@ fn batch(schema: &SchemaRef, random: &mut Random, rows: u64, next_number: &mut u
         match random.below(10) < 2 {
             true => names.append_null(),
             false => {
-                let name =
-                    format_args!("{} {}", FIRST[random.below(16) as usize], LAST[random.below(16) as usize])
-                        .to_string();
-                names.append_value(name);
+                let mut word = |words: &[&'static str]| words[random.below(words.len() as u64) as usize];
+                let (first, last) = (word(&FIRST), word(&LAST));
+                // Written in place: no string of its own for each name.
+                let _ = write!(names, "{first} {last}");
+                names.append_value("");
             }
         }
         if random.below(10) < 4 {
@@ -92,7 +93,8 @@ fn batch(schema: &SchemaRef, random: &mut Random, rows: u64, next_number: &mut u
             let phone = phones.values();
             let number = phone.field_builder::<StringBuilder>(0).unwrap();
             if present == 0 || present == 1 {
-                number.append_value(format!("+91-{next_number:010}"));
+                let _ = write!(number, "+91-{next_number:010}");
+                number.append_value("");
                 *next_number += 1;
             } else {
                 number.append_null();
@@ -112,9 +114,9 @@ fn batch(schema: &SchemaRef, random: &mut Random, rows: u64, next_number: &mut u
 }
 
 /// Writes one part, and gives its rows. Parts draw different values.
-pub fn write_part(sink: impl Write + Send, part: u64, rows: u64) -> u64 {
+pub fn write_part(sink: impl Write + Send, part: u64, rows: u64, codec: Compression) -> u64 {
     let schema = schema();
-    let properties = WriterProperties::builder().build();
+    let properties = WriterProperties::builder().set_compression(codec).build();
     let mut writer = ArrowWriter::try_new(sink, Arc::clone(&schema), Some(properties)).unwrap();
     let mut random = Random(42 + part);
     let mut next_number = part << 32;

@@ -20,10 +20,12 @@ use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterio
 use generator_run::generate;
 use parquet60::arrow::ArrowWriter;
 use parquet60::file::properties::WriterProperties;
-use sawmill_generator::Dataset;
+use sawmill_generator::{CategoricalSampler, Dataset, FileOptions, ZipfSampler};
 
 /// Rows of a dataset: some pages of each column.
 const ROWS: u64 = 100_000;
+/// Blocks of 1,024 values that have about as many.
+const BLOCKS: u64 = 98;
 
 fn group<'c>(criterion: &'c mut Criterion, name: &str) -> BenchmarkGroup<'c, WallTime> {
     let mut group = criterion.benchmark_group(name);
@@ -38,7 +40,9 @@ fn field(kind: &str, rest: &str) -> String {
 
 fn ours(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, spec: &str) {
     let dataset = Dataset::from_toml(spec).unwrap();
-    group.bench_function(name, |bench| bench.iter(|| generate(black_box(&dataset), ROWS, 1)));
+    group.bench_function(name, |bench| {
+        bench.iter(|| generate(black_box(&dataset), ROWS, 1, &FileOptions::default()))
+    });
 }
 
 /// One column of each distribution; its page is encoded, too.
@@ -48,6 +52,7 @@ fn draw(criterion: &mut Criterion) {
         ("constant", "int64", "values = { constant = 7 }"),
         ("uniform_int64", "int64", "values = { uniform = { min = 0, max = 1000000000 } }"),
         ("uniform_double", "double", "values = { uniform = { min = 0.5, max = 200 } }"),
+        ("zipf_1000000", "int64", "values = { zipf = { n = 1000000, s = 1.1 } }"),
         ("zipf_1000", "int64", "values = { zipf = { n = 1000, s = 1.2 } }"),
         ("weights_3_words", "string", "values = { weights = { open = 20, shipped = 70, returned = 10 } }"),
         ("unique_text", "string", "values = { unique = \"SKU-{id:08}\" }"),
@@ -55,6 +60,28 @@ fn draw(criterion: &mut Criterion) {
         ("with_nulls", "int64", "nulls = 0.2\nvalues = { uniform = { min = 0, max = 1000000000 } }"),
     ] {
         ours(&mut group, name, &field(kind, values));
+    }
+    group.finish();
+}
+
+/// The drawing alone, into memory that stays in the cache: what one value costs.
+fn value(criterion: &mut Criterion) {
+    let mut group = group(criterion, "value");
+    group.throughput(Throughput::Elements(BLOCKS * 1024));
+    let mut ranks = vec![0u64; 1024];
+    for n in [1_000, 1_000_000, 1_000_000_000] {
+        let sampler = ZipfSampler::new(n, 1.1, 42).unwrap();
+        group.bench_function(format!("zipf, n = {n}"), |bench| {
+            bench.iter(|| (0..BLOCKS).for_each(|block| sampler.fill(block, black_box(&mut ranks))));
+        });
+    }
+    let mut indices = vec![0u32; 1024];
+    for categories in [3, 100, 3_000] {
+        let weights: Vec<f64> = (1..=categories).map(f64::from).collect();
+        let sampler = CategoricalSampler::new(&weights, 42).unwrap();
+        group.bench_function(format!("categorical of {categories}"), |bench| {
+            bench.iter(|| (0..BLOCKS).for_each(|block| sampler.fill(block, black_box(&mut indices))));
+        });
     }
     group.finish();
 }
@@ -77,7 +104,9 @@ fn shred(criterion: &mut Criterion) {
     );
     ours(&mut group, "struct_of_two", &field("struct", &structs));
     let contacts = Dataset::built_in("contacts").unwrap().unwrap();
-    group.bench_function("contacts", |bench| bench.iter(|| generate(black_box(&contacts), ROWS, 1)));
+    group.bench_function("contacts", |bench| {
+        bench.iter(|| generate(black_box(&contacts), ROWS, 1, &FileOptions::default()))
+    });
     group.finish();
 }
 
@@ -145,5 +174,5 @@ fn pages(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, draw, shred, pages);
+criterion_group!(benches, value, draw, shred, pages);
 criterion_main!(benches);

@@ -1,7 +1,11 @@
 //! Ways to do the same that take turns, and the table of their medians.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
+use std::io::Write;
 use std::time::{Duration, Instant};
+
+/// Names a file that gets each table as a line of JSON, too.
+const JSON: &str = "SAWMILL_TURNS_JSON";
 
 /// Time for all ways together, and how often each is run at least and at most.
 const BUDGET: Duration = Duration::from_secs(6);
@@ -120,11 +124,21 @@ impl<'w> Turns<'w> {
             self.title,
             self.ways.first().map_or(0, |way| way.times.len())
         );
+        let mut ways = Vec::new();
         println!("| way | ms | times as fast | as |\n|---|---|---|---|");
         for way in &self.ways {
             let (Some(own), Some(against)) = (median(way.name), way.against.or(self.peer)) else { continue };
             let ratio = median(against).map_or(0.0, |of_peer| of_peer / own);
             println!("| {} | {:.3} | {ratio:.2} | {against} |", way.name, own * 1e3);
+            ways.push(format!(
+                "{{\"way\":{:?},\"seconds\":{own:e},\"times_as_fast\":{ratio},\"as\":{against:?}}}",
+                way.name
+            ));
+        }
+        if let Some(path) = std::env::var_os(JSON) {
+            let line = format!("{{\"title\":{:?},\"ways\":[{}]}}\n", self.title, ways.join(","));
+            let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+            file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of the figures");
         }
         for way in &self.ways {
             let Some((target, other)) = way.target else { continue };

@@ -1,10 +1,7 @@
-"""Writes docs/benchmarks.md and its pictures from the results of `sawmill bench` and of criterion."""
-
-import json
-import os
-import pathlib
+"""docs/benchmarks.md and its pictures."""
 
 from benchmark_picture import bars, lines
+from benchmark_text import commands, memory, missing, nanoseconds, table, throughput, time
 
 AREAS = [
     (
@@ -17,7 +14,7 @@ AREAS = [
         "footer-",
         "Footers",
         "All footers of a folder of wide files are read and decoded, one file after the other; the peer is "
-        "timed from start to end, with the start of Python.",
+        "timed from start to end, with the start of Python. [footer.md](footer.md) has decoders alone.",
     ),
     (
         "load-",
@@ -27,145 +24,126 @@ AREAS = [
         "process (of the floor, one psql a connection); ours inside its process.",
     ),
 ]
+# The order of peers; others follow by name.
+ORDER = ["gen-datablok", "gen-arrow-writer", "gen-tpchgen-cli", "load-load_floor", "load-load_psql"]
 
 
-def write_page(folder, results, criterion, peers, quick):
-    files = {path.stem: json.loads(path.read_text()) for path in sorted(results.glob("*.json"))}
-    failed = {path.stem: path.read_text().strip() for path in sorted(results.glob("*.failed"))}
-    order = [result for _, result in peers]
-    pictures = folder / "benchmarks"
-    pictures.mkdir(parents=True, exist_ok=True)
-    for picture in pictures.glob("*.svg"):
-        picture.unlink()
-    text = ["# Benchmarks", "", "Written by `scripts/benchmarks` from the results; do not edit.", ""]
-    if quick:
-        text += ["**A quick run with small sizes: it shows that everything works, its figures say nothing.**", ""]
-    text += machine(files)
+def benchmarks_page(results):
+    """The page and its pictures, by their names in the folder of the documentation."""
+    drawn = {}
+    text = ["# Benchmarks", "", "Drawn by `scripts/benchmarks` from `benchmarks/results.json`; do not edit.", ""]
+    text += head(results)
     for prefix, title, note in AREAS:
-        here = [name for name in order if name.startswith(prefix) and (name in files or name in failed)]
-        if here:
-            text += area(prefix, title, note, here, files, failed, pictures)
-    if "load-tables" in files or "load-tables" in failed:
-        text += tables(files.get("load-tables"), failed.get("load-tables"), pictures)
-    text += micro(criterion, failed.get("micro"))
-    (folder / "benchmarks.md").write_text("\n".join(text).rstrip() + "\n")
+        names = [name for name in results if name.startswith(prefix) and name != "load-tables"]
+        names.sort(key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+        if names:
+            text += area(prefix, title, note, names, results, drawn)
+    if "load-tables" in results:
+        text += tables(results["load-tables"], drawn)
+    text += hot_paths(results.get("micro"))
+    drawn["benchmarks.md"] = "\n".join(text).rstrip() + "\n"
+    return drawn
 
 
-def machine(files):
-    if not files:
+def head(results):
+    runs = [entry for entry in results.values() if "failed" not in entry]
+    if not runs:
         return ["There are no results.", ""]
-    newest = max(files.values(), key=lambda file: file["started"])
-    here = newest["machine"]
-    memory = f"{here['memory'] / 2**30:.0f} GiB" if here.get("memory") else ""
-    parts = [here["cpu"], f"{here['processors']} processors", memory, here.get("virtualisation", ""), here["system"]]
-    parts += [here["kernel"], here["rustc"], here["build"]]
-    disks = {f"{disk['kind']} on {disk['device']}" for file in files.values() for disk in file["filesystems"]}
+    unique = lambda values: "; ".join(sorted({value for value in values if value}))
     versions = {}
-    for file in files.values():
-        versions.update(file["versions"])
-    commit = newest.get("commit")
-    lines = ["| | |", "|---|---|"]
-    lines.append(f"| machine | {', '.join(part for part in parts if part)} |")
-    lines.append(f"| files | {', '.join(sorted(disks))} |")
-    lines.append(f"| versions | {', '.join(f'{name} {version}' for name, version in sorted(versions.items()))} |")
-    if commit:
-        changed = " with changes" if commit["changed"] else ""
-        lines.append(f"| commit | {commit['hash'][:12]}{changed} |")
-    lines.append(f"| last run | {newest['started']} |")
-    busy = os.getloadavg()
-    lines.append(f"| load of the machine | {busy[2]:.1f} over the last 15 minutes, when this page was written |")
-    lines += [
+    for entry in sorted(runs, key=lambda entry: entry["started"]):
+        versions.update(entry.get("versions", {}))
+    commits = unique(
+        entry["commit"]["hash"][:12] + (" with changes" if entry["commit"]["changed"] else "")
+        for entry in runs
+        if entry["commit"]
+    )
+    started = sorted(entry["started"] for entry in runs)
+    busy = max(entry["load"] for entry in runs)
+    rows = [
+        ["machine", unique(entry.get("machine") for entry in runs)],
+        ["files", unique(disk for entry in runs for disk in entry.get("disks", []))],
+        ["versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))],
+        ["commit", commits],
+        ["measured", f"{started[0]} to {started[-1]}"],
+        ["load of the machine", f"up to {busy:.1f} right after a benchmark, its own work included"],
+    ]
+    return table(["", ""], rows) + [
         "",
         "Medians. An interval is the 95 % interval of the ratio of pairs of runs that were made in turn; with "
         "fewer than five pairs it is wide. A verdict is given where the whole interval is on one side of 1.",
         "",
     ]
-    return lines
 
 
-def area(prefix, title, note, names, files, failed, pictures):
+def area(prefix, title, note, names, results, drawn):
     text = [f"## {title}", "", note, ""]
-    head = "| peer | work | ours | theirs | ours, CPU | theirs, CPU | ours, memory | theirs, memory | ours is |"
-    text += [head, "|---|---|---|---|---|---|---|---|---|"]
-    charted, first = [], None
+    rows, charted, first = [], [], None
     for name in names:
-        if name in failed:
-            text.append(f"| {name.removeprefix(prefix)} | {failed[name]} | | | | | | | |")
+        entry = results[name]
+        if "failed" in entry:
+            rows.append([name.removeprefix(prefix), entry["failed"]] + [""] * 7)
             continue
-        case = files[name]["cases"][0]
+        case = entry["cases"][0]
         ours, theirs = case["sides"][0], case["sides"][1]
         cells = [theirs["name"], work(ours), time(ours["wall"]), time(theirs["wall"])]
         cells += [time(ours["cpu"]), time(theirs["cpu"]), memory(ours), memory(theirs)]
-        cells.append(comparison(case["comparisons"][0]))
-        text.append(f"| {' | '.join(cells)} |")
+        rows.append(cells + [comparison(case["comparisons"][0])])
         # Bars of one picture stand for the same work.
         if not charted or work(ours) == first:
             first = work(ours)
             charted.append((theirs["name"], ours["wall"], theirs["wall"]))
+    columns = ["peer", "work", "ours", "theirs", "ours, CPU", "theirs, CPU", "ours, memory", "theirs, memory"]
+    text += table(columns + ["ours is"], rows)
     if charted:
-        picture = f"{prefix.rstrip('-')}.svg"
-        rows = []
+        picture = f"benchmarks/{prefix.rstrip('-')}.svg"
+        sides = []
         for peer, ours, theirs in charted:
-            rows += [(f"sawmill, beside {peer}", ours, True), (peer, theirs, False)]
-        (pictures / picture).write_text(bars(f"{title}: seconds", rows))
-        text += ["", f"![{title}](benchmarks/{picture})"]
-    commands = {shorten(files[name]["command"]) for name in names if name in files}
-    if commands:
-        text += ["", "```sh", *sorted(commands), "```"]
-    return text + [""]
+            sides += [(f"sawmill, beside {peer}", ours, True), (peer, theirs, False)]
+        drawn[picture] = bars(f"{title}: seconds", sides)
+        text += ["", f"![{title}]({picture})"]
+    return text + commands(sorted({results[name]["command"] for name in names if "command" in results[name]})) + [""]
 
 
-def tables(file, failure, pictures):
+def tables(entry, drawn):
     text = ["## Four kinds of tables", ""]
-    if failure or not file:
-        return text + [f"Not measured: {failure}", ""]
+    if "failed" in entry:
+        return text + [missing("tables", entry["failed"]), ""]
     text += ["Loads over 1 to 8 connections into logged and unlogged tables, with and without a primary key.", ""]
     kinds, series = {}, []
-    for case in file["cases"]:
+    for case in entry["cases"]:
         kind = (case["parameters"]["table"], case["parameters"]["pk"])
         kinds.setdefault(kind, []).append((int(case["parameters"]["degree"]), case["sides"][0]["wall"]))
-    for (table, key), points in kinds.items():
-        title = f"{table}, {'primary key' if key == 'yes' else 'no key'}"
-        text += [f"**{title}**", "", "| degree | seconds | speed-up |", "|---:|---:|---:|"]
+    for (name, key), points in kinds.items():
+        title = f"{name}, {'primary key' if key == 'yes' else 'no key'}"
         first = points[0][1]["median"]
-        text += [f"| {n} | {wall['median']:.3f} | {first / wall['median']:.2f} x |" for n, wall in points]
-        text.append("")
+        rows = [[str(n), f"{wall['median']:.3f}", f"{first / wall['median']:.2f} x"] for n, wall in points]
+        text += [f"**{title}**", "", *table(["degree", "seconds", "speed-up"], rows), ""]
         series.append((title, points))
-    (pictures / "tables.svg").write_text(lines("Seconds over degree", series))
-    text += ["![Seconds over degree](benchmarks/tables.svg)", ""]
-    return text + ["```sh", shorten(file["command"]), "```", ""]
+    drawn["benchmarks/tables.svg"] = lines("Seconds over degree", series)
+    text += ["![Seconds over degree](benchmarks/tables.svg)"]
+    return text + commands([entry["command"]]) + [""]
 
 
-def micro(criterion, failure):
-    groups = {}
-    for path in sorted(criterion.glob("**/new/benchmark.json")):
-        about = json.loads(path.read_text())
-        estimates = json.loads((path.parent / "estimates.json").read_text())
-        function = about.get("function_id") or about.get("value_str") or ""
-        groups.setdefault(about["group_id"], []).append((function, about.get("throughput"), estimates["median"]))
-    wanted = {name: rows for name, rows in groups.items() if name.split("/")[0] in
-              ("copy", "contacts", "draw", "shred", "pages", "span")}
-    if failure:
-        return ["## Hot paths", "", f"Not measured: {failure}", ""]
-    if not wanted:
+def hot_paths(entry):
+    text = ["## Hot paths", ""]
+    if not entry:
         return []
-    text = ["## Hot paths", "", "By criterion, in one process (`cargo bench`); medians with their 95 % intervals.", ""]
-    text += ["| path | what | time | rate |", "|---|---|---|---|"]
-    for name, rows in wanted.items():
-        for function, throughput, median in rows:
-            low, high = (median["confidence_interval"][bound] for bound in ("lower_bound", "upper_bound"))
-            middle = median["point_estimate"]
-            text.append(
-                f"| {name} | {function} | {nanoseconds(middle)} ({nanoseconds(low)} to {nanoseconds(high)}) "
-                f"| {rate(throughput, middle)} |"
-            )
-    return text + [""]
+    if "failed" in entry:
+        return text + [missing("micro", entry["failed"]), ""]
+    text += ["By criterion, in one process (`cargo bench`); medians with their 95 % intervals.", ""]
+    rows = []
+    for found in entry["benchmarks"]:
+        low, high = found["interval"]
+        middle = found["nanoseconds"]
+        spread = f"{nanoseconds(middle)} ({nanoseconds(low)} to {nanoseconds(high)})"
+        rows.append([found["group"], found["function"], spread, throughput(found["throughput"], middle)])
+    return text + table(["path", "what", "time", "rate"], rows) + [""]
 
 
 def work(side):
-    run = side["runs"][0]
-    rows = f"{run['rows']:,} rows" if run.get("rows") else run.get("checksum") or ""
-    return rows
+    rows = side["work"].get("rows")
+    return f"{rows:,} rows" if rows else side["work"].get("checksum", "")
 
 
 def comparison(found):
@@ -173,34 +151,3 @@ def comparison(found):
     interval = found.get("interval")
     bounds = f" ({1 / interval['high']:.2f} to {1 / interval['low']:.2f})" if interval and interval["low"] > 0 else ""
     return f"{1 / found['ratio']:.2f} x as fast{bounds}: {found['verdict'].replace('_', ' ')}"
-
-
-def time(statistics):
-    return nanoseconds(statistics["median"] * 1e9) if statistics else ""
-
-
-def nanoseconds(value):
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g} ns"
-
-
-def memory(side):
-    peak = side.get("peak_memory")
-    return f"{peak['median'] / 2**20:.0f} MiB" if peak else ""
-
-
-def rate(throughput, nanos):
-    if not throughput:
-        return ""
-    kind, amount = next(iter(throughput.items()))
-    per_second = amount / nanos * 1e9
-    return f"{per_second / 1e9:.2f} GB/s" if kind == "Bytes" else f"{per_second / 1e6:.3g} M rows/s"
-
-
-def shorten(command):
-    """The command without the folders of the machine it ran on."""
-    root = str(pathlib.Path(__file__).resolve().parent.parent)
-    program, _, arguments = command.partition(" ")
-    return f"{pathlib.Path(program).name} {arguments}".replace(f"{root}/", "")

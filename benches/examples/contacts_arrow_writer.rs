@@ -10,6 +10,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use contacts_pipeline::write_part;
+use parquet60::basic::Compression;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -25,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let part = part as u64;
                 // The first parts have the rows that are left over.
                 let share = rows / parts + u64::from(part < rows % parts);
-                scope.spawn(move || write_part(BufWriter::new(file), part, share))
+                scope.spawn(move || write_part(BufWriter::new(file), part, share, Compression::UNCOMPRESSED))
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()

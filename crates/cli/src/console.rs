@@ -4,7 +4,7 @@
 //! quiet but for its result and its errors.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -117,8 +117,16 @@ impl Console {
         spinner
     }
 
-    /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted.
-    pub(crate) fn with_bar<T>(self, title: &str, rows: u64, phase: &Phase, work: impl FnOnce() -> T) -> T {
+    /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted. `kept` are those of
+    /// them that turn out to need no work.
+    pub(crate) fn with_bar<T>(
+        self,
+        title: &str,
+        rows: u64,
+        kept: &AtomicU64,
+        phase: &Phase,
+        work: impl FnOnce() -> T,
+    ) -> T {
         if !self.live() {
             return work();
         }
@@ -135,6 +143,7 @@ impl Console {
         std::thread::scope(|scope| {
             let ticker = scope.spawn(|| {
                 while !done.load(Relaxed) {
+                    bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
                     bar.set_position(phase.rows());
                     bar.set_message(format_decimal_bytes(phase.bytes()));
                     std::thread::park_timeout(TICK);

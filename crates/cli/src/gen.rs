@@ -11,7 +11,7 @@ mod spec;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_generator::{
@@ -300,7 +300,8 @@ pub(crate) fn generate(
         format!("{threads} threads, {files} files, row groups of {rows} rows")
     });
     let phase = profile.phase("generate");
-    let files = console.with_bar("generate", job.layout.part_rows(job.part), &phase, || {
+    let kept_rows = AtomicU64::new(0);
+    let files = console.with_bar("generate", job.layout.part_rows(job.part), &kept_rows, &phase, || {
         write(
             job.dataset,
             &Job {
@@ -311,6 +312,7 @@ pub(crate) fn generate(
                 part: job.part,
                 partition_by: job.partition_by.clone(),
                 existing: job.existing,
+                kept_rows: Some(&kept_rows),
                 ..Job::new(job.layout, job.output, &phase, cancel)
             },
         )

@@ -1,4 +1,5 @@
-//! The Parquet files that a user means by the paths of a command line, and the stream that `-` means.
+//! The Parquet files that a user means by the paths of a command line, the stream that `-` means, and the
+//! rows that `gen:` means.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -6,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::Args;
-use sawmill_loader::ParquetFiles;
+use sawmill_loader::{GeneratedRows, ParquetFiles, Source};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Exit};
+use crate::r#gen::dataset_args;
 use crate::globs;
+use crate::phases;
 
 /// Which columns of the files are meant, and how they are called.
 #[derive(Args, Debug)]
@@ -30,14 +33,34 @@ fn rename(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// An opened source, and the file that holds a stream for as long as it is read.
-pub(crate) struct Inputs {
-    pub source: ParquetFiles,
-    _spooled: Option<NamedTempFile>,
+/// An opened source.
+pub(crate) enum Inputs {
+    /// Files, and the one that holds a stream for as long as it is read.
+    Files { source: ParquetFiles, _spooled: Option<NamedTempFile> },
+    /// Rows that the generator makes.
+    Generated(GeneratedRows),
 }
 
-/// Opens what the paths and columns name; `-` is a Parquet stream on standard input.
+impl Inputs {
+    pub(crate) fn source(&self) -> &dyn Source {
+        match self {
+            Self::Files { source, .. } => source,
+            Self::Generated(rows) => rows,
+        }
+    }
+}
+
+/// Opens what the paths and columns name; `-` is a Parquet stream on standard input, `gen:...` is the
+/// generator.
 pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool) -> Result<Inputs, Error> {
+    if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
+        if paths.len() > 1 {
+            let advice = "load them one after the other, with --mode append";
+            return Err(Error::usage("generated rows beside other sources", format!("gen:{named}"), advice));
+        }
+        let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
+        return Ok(Inputs::Generated(rows));
+    }
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
     if streams > 1 {
@@ -51,7 +74,33 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     if let Some(file) = &spooled {
         source = source.called(file.path(), "standard input");
     }
-    Ok(Inputs { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
+    Ok(Inputs::Files { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
+}
+
+/// What stands behind `gen:`, unless there is a file of that name.
+fn generated_name(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_prefix("gen:").filter(|_| path.symlink_metadata().is_err())
+}
+
+/// The rows that `DATASET?rows=N&seed=N` means; rows are those of the spec, or a million.
+fn generated(named: &str) -> Result<GeneratedRows, Error> {
+    let (name, parameters) = named.split_once('?').unwrap_or((named, ""));
+    let dataset = dataset_args::named(name)?;
+    let (mut rows, mut seed) = (None, 42);
+    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+        let wrong =
+            |what: String| Error::usage(what, format!("gen:{named}"), "write gen:DATASET?rows=10M&seed=7");
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        match key {
+            "rows" => {
+                rows = Some(phases::count(value).map_err(|error| wrong(format!("rows={value}: {error}")))?)
+            }
+            "seed" => seed = value.parse().map_err(|error| wrong(format!("seed={value}: {error}")))?,
+            _ => return Err(wrong(format!("there is no parameter {key:?}"))),
+        }
+    }
+    let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
+    Ok(GeneratedRows::new(dataset, rows, seed))
 }
 
 /// Writes standard input to a file of its own: a Parquet file is read from its end.

@@ -1,12 +1,10 @@
 //! `sawmill load`: Parquet files into a table.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
-use sawmill_loader::{
-    Control, CrateExplanation, LoadOptions, LoadReport, ParquetFiles, Source, Standing, Target, load,
-};
+use sawmill_loader::{Control, CrateExplanation, LoadOptions, LoadReport, Source, Standing, Target, load};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
@@ -28,6 +26,7 @@ Examples:
   sawmill load /data/trips --to postgres://me@localhost/db --table public.trips --verify
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
+  sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
   sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips \\
@@ -40,7 +39,8 @@ what is missing. In mode create the table appears under its name when it is comp
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// Parquet files, directories that are searched for them, patterns, or - for standard input.
+    /// Parquet files, directories that are searched for them, patterns, - for standard input, or
+    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct LoadArgs {
     /// Print the CREATE TABLE statement and stop.
     #[arg(long)]
     ddl: bool,
-    /// Print what would be done, and stop.
+    /// Print what would be done, and stop. Only for an append to CrateDB is the server asked, for its table.
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
@@ -104,13 +104,13 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     let target = target.by_position(args.map == MapArg::Position);
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
-    let source = &inputs.source;
+    let source = inputs.source();
     if args.ddl {
         let ddl = target.ddl(source)?;
         return console.result(&ddl, || ddl.clone() + ";\n");
     }
     if args.explain {
-        return explain(&target, source, &options, console);
+        return explain(&target, source, &options, console, cancel);
     }
     console.detail(|| {
         format!(
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
 
 /// Loads under a progress bar.
 pub(crate) fn load_files(
-    source: &ParquetFiles,
+    source: &dyn Source,
     target: &dyn Target,
     options: &LoadOptions,
     profile: &Profile,
@@ -138,20 +138,23 @@ pub(crate) fn load_files(
     let rows = source.files().iter().map(|file| file.rows).sum();
     let phase = profile.phase("load");
     let control = Control::new(cancel, &phase);
-    let report = console.with_bar("load", rows, &phase, || load(source, target, options, &control))?;
+    let report = console
+        .with_bar("load", rows, &AtomicU64::new(0), &phase, || load(source, target, options, &control))?;
     Ok((report, phase.finish()))
 }
 
 /// What a load would do.
 fn explain(
     target: &Destination,
-    source: &ParquetFiles,
+    source: &dyn Source,
     options: &LoadOptions,
     console: Console,
+    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     match target {
         Destination::CrateDb(crate_db) => {
-            let plan = crate_db.explain(source, options)?;
+            let phase = Profile::new().phase("explain");
+            let plan = crate_db.explain(source, options, &Control::new(cancel, &phase))?;
             console.result(&plan, || explained(&plan))
         }
         Destination::Postgres(postgres) => {

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{
-    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, ParquetFiles, Postgres, Server, TableName,
-    Target, Verification, forget, verify,
+    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Postgres, Server, Source, TableName, Target,
+    Verification, forget, verify,
 };
 
 use crate::crate_options::CrateArgs;
@@ -55,7 +55,7 @@ impl Destination {
         }
     }
 
-    pub(crate) fn ddl(&self, source: &ParquetFiles) -> Result<String, Error> {
+    pub(crate) fn ddl(&self, source: &dyn Source) -> Result<String, Error> {
         Ok(match self {
             Self::Postgres(postgres) => postgres.ddl(source)?,
             Self::CrateDb(crate_db) => crate_db.ddl(source)?,
@@ -71,7 +71,7 @@ impl Destination {
 
     pub(crate) fn verify(
         &self,
-        source: &ParquetFiles,
+        source: &dyn Source,
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Verification, Error> {
@@ -209,6 +209,8 @@ pub(crate) enum ModeArg {
     Create,
     /// The table exists; columns are matched by name.
     Append,
+    /// The table exists, and is emptied first. Not of CrateDB.
+    Truncate,
     /// A new table takes the place of the one that exists, when it is complete.
     Replace,
 }
@@ -218,6 +220,7 @@ impl From<ModeArg> for Mode {
         match mode {
             ModeArg::Create => Mode::Create,
             ModeArg::Append => Mode::Append,
+            ModeArg::Truncate => Mode::Truncate,
             ModeArg::Replace => Mode::Replace,
         }
     }

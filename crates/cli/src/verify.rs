@@ -23,7 +23,8 @@ Examples:
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, directories that are searched for them, patterns, or - for standard input.
+    /// Parquet files, directories that are searched for them, patterns, - for standard input, or
+    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let phase = profile.phase("verify");
     console.step(&format!("verifying {}", args.target.table()));
     let control = Control::new(cancel, &phase);
-    let verification = target.verify(&inputs.source, &options, &control)?;
+    let verification = target.verify(inputs.source(), &options, &control)?;
     console.result(&verification, || table_of(&verification))?;
     check(&verification, args.target.table())
 }

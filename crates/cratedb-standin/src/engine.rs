@@ -354,13 +354,10 @@ impl Engine {
             Statement::ShowCreate(name) => {
                 let tables = self.lock();
                 let table = tables.get(&name).ok_or_else(|| unknown_table(&name))?;
-                let lines = table.columns.iter().map(|column| {
-                    let data_type = match &column.data_type {
-                        Type::Numeric(Some((precision, scale))) => format!("NUMERIC({precision}, {scale})"),
-                        other => other.catalogue_name().to_uppercase(),
-                    };
-                    format!("   \"{}\" {data_type}", column.name)
-                });
+                let lines = table
+                    .columns
+                    .iter()
+                    .map(|column| format!("   \"{}\" {}", column.name, column.data_type.shown(1)));
                 let ddl = format!(
                     "CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{}\n)",
                     name.0,

@@ -208,6 +208,7 @@ fn handle<S: Read + Write>(
         }
         Some(Fault::DropAfter) | None => {}
     }
+    shared.work.rows(rows.len());
     let results = shared.engine.bulk(statement, &request.schema, &rows, most);
     if matches!(fault, Some(Fault::DropAfter | Fault::DropInTheMiddle)) {
         return Err(End);
@@ -245,8 +246,6 @@ fn write(out: &mut impl Write, status: u16, body: &str, close: bool) -> Result<(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: {connection}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    out.write_all(head.as_bytes())
-        .and_then(|()| out.write_all(body.as_bytes()))
-        .and_then(|()| out.flush())
-        .map_err(|_| End)
+    // In one piece: of two small ones the second waits for the first to be acknowledged.
+    out.write_all((head + body).as_bytes()).and_then(|()| out.flush()).map_err(|_| End)
 }

@@ -21,6 +21,7 @@ mod parser;
 mod pg;
 mod tokens;
 pub mod value;
+mod work;
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub unnests: AtomicU64,
     pub compressed: AtomicU64,
     pub largest: AtomicUsize,
+    pub work: work::Work,
     credentials: Mutex<Option<(String, String)>>,
     nodes: Mutex<Vec<Node>>,
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -124,6 +126,7 @@ impl StandIn {
             unnests: AtomicU64::new(0),
             compressed: AtomicU64::new(0),
             largest: AtomicUsize::new(0),
+            work: work::Work::default(),
             credentials: Mutex::new(None),
             nodes: Mutex::new(Vec::new()),
             tls,
@@ -195,6 +198,11 @@ impl StandIn {
     /// Sets `http.max_content_length`.
     pub fn limit(&self, bytes: usize) {
         self.shared.max_content_length.store(bytes, Relaxed);
+    }
+
+    /// Makes each row of a batch cost so much CPU time beside what it costs anyway: nothing at first.
+    pub fn work(&self, cost_of_a_row: std::time::Duration) {
+        self.shared.work.set(cost_of_a_row);
     }
 
     /// Batches that came over HTTP.

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::Shared;
@@ -14,9 +15,17 @@ use crate::parser::{Statement, parse};
 use crate::value::Type;
 
 const TEXTS: [u32; 2] = [25, 1043];
+const PROTOCOL_3: u32 = 196_608;
+const SSL_REQUEST: u32 = 80_877_103;
+const GSS_REQUEST: u32 = 80_877_104;
+
+/// What is spoken over: TCP, plain or encrypted.
+trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
 
 struct Connection<'a> {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     shared: &'a Shared,
     fail_fast: bool,
     /// SQL and the types of its parameters.
@@ -29,8 +38,38 @@ struct Connection<'a> {
 
 /// Serves one connection until it ends.
 pub(crate) fn serve(stream: TcpStream, shared: &Shared, node: usize) {
+    // Small messages follow each other. Without the option they only come later.
+    let _ = stream.set_nodelay(true);
+    let (Ok(plain), mut encrypted) = (stream.try_clone(), false) else { return };
+    let mut plain: Box<dyn Stream> = Box::new(plain);
+    // What comes first asks for TLS, or begins the protocol.
+    let startup = loop {
+        let Ok(startup) = body(&mut plain) else { return };
+        let code = startup.get(..4).map(|code| u32::from_be_bytes([code[0], code[1], code[2], code[3]]));
+        let answer = match (code, &shared.tls) {
+            (Some(SSL_REQUEST), Some(config)) if !encrypted => {
+                let Ok(connection) = rustls::ServerConnection::new(Arc::clone(config)) else { return };
+                let Ok(socket) = stream.try_clone() else { return };
+                if plain.write_all(b"S").is_err() {
+                    return;
+                }
+                plain = Box::new(rustls::StreamOwned::new(connection, socket));
+                encrypted = true;
+                continue;
+            }
+            (Some(SSL_REQUEST | GSS_REQUEST), _) => plain.write_all(b"N"),
+            _ => break code,
+        };
+        if answer.is_err() {
+            return;
+        }
+    };
+    if startup != Some(PROTOCOL_3) || encrypted != shared.tls.is_some() {
+        // As with `ssl: on` in host-based authentication: nobody gets in in the clear.
+        return;
+    }
     let mut connection = Connection {
-        stream,
+        stream: plain,
         shared,
         fail_fast: false,
         statements: HashMap::new(),
@@ -47,16 +86,6 @@ fn ended() -> io::Error {
 
 impl Connection<'_> {
     fn run(&mut self, node: usize) -> io::Result<()> {
-        loop {
-            let body = self.body()?;
-            let mut fields = Reader { bytes: &body };
-            match fields.u32()? {
-                // SSLRequest and GSSENCRequest.
-                80_877_103 | 80_877_104 => self.stream.write_all(b"N")?,
-                196_608 => break,
-                _ => return Err(ended()),
-            }
-        }
         if let Some((_, password)) = self.shared.credentials() {
             self.send(b'R', &3u32.to_be_bytes())?;
             let (_, body) = self.message()?;
@@ -168,6 +197,7 @@ impl Connection<'_> {
             Some(Fault::DropInTheMiddle) => count / 2,
             _ => usize::MAX,
         };
+        self.shared.work.rows(count);
         // A failing row ends the statement and leaves those before it, or vanishes.
         let mut inserted = 0;
         let mut first_error = None;
@@ -204,7 +234,9 @@ impl Connection<'_> {
         let mut message = vec![kind];
         message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
         message.extend_from_slice(body);
-        self.stream.write_all(&message)
+        self.stream.write_all(&message)?;
+        // TLS may keep something back.
+        self.stream.flush()
     }
 
     fn message(&mut self) -> io::Result<(u8, Vec<u8>)> {
@@ -214,12 +246,17 @@ impl Connection<'_> {
     }
 
     fn body(&mut self) -> io::Result<Vec<u8>> {
-        let mut length = [0; 4];
-        self.stream.read_exact(&mut length)?;
-        let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];
-        self.stream.read_exact(&mut body)?;
-        Ok(body)
+        body(&mut self.stream)
     }
+}
+
+/// A length and as many bytes.
+fn body(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];
+    stream.read_exact(&mut body)?;
+    Ok(body)
 }
 
 struct Reader<'a> {

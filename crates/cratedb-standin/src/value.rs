@@ -87,6 +87,28 @@ impl Type {
         }
     }
 
+    /// The type as `SHOW CREATE TABLE` writes it for a column so many steps of three blanks deep.
+    pub fn shown(&self, depth: usize) -> String {
+        match self {
+            Type::Numeric(Some((precision, scale))) => format!("NUMERIC({precision}, {scale})"),
+            Type::Text(Some(length)) => format!("VARCHAR({length})"),
+            Type::Array(item) => format!("ARRAY({})", item.shown(depth)),
+            Type::Object(policy, fields) => {
+                let policy = format!("OBJECT({})", format!("{policy:?}").to_uppercase());
+                if fields.is_empty() {
+                    return policy;
+                }
+                let blanks = |depth: usize| "   ".repeat(depth);
+                let fields = fields.iter().map(|(name, field)| {
+                    format!("{}\"{name}\" {}", blanks(depth + 1), field.shown(depth + 1))
+                });
+                let fields = fields.collect::<Vec<_>>().join(",\n");
+                format!("{policy} AS (\n{fields}\n{})", blanks(depth))
+            }
+            other => other.catalogue_name().to_uppercase(),
+        }
+    }
+
     fn refuse(&self, json: &Json) -> Refused {
         let shown: String = to_text(&untyped(json)).chars().take(80).collect();
         Refused::Request(format!(

@@ -1,12 +1,11 @@
 //! Values drawn from a list: `constant`, `weights` and `choice`. They are stored through a
 //! dictionary.
 
-use std::path::Path;
-
 use crate::distribution::exponent;
 use crate::error::Error;
 use crate::literal::{Literal, entry, real, whole};
 use crate::logical_type::LogicalType;
+use crate::spec_folder::SpecFolder;
 use crate::toml_reader::Node;
 use crate::values::Values;
 use crate::weights::{BadWeights, Weights};
@@ -83,7 +82,7 @@ pub(crate) fn choice(
     kind: &LogicalType,
     node: Node<'_>,
     path: &str,
-    directory: Option<&Path>,
+    folder: &SpecFolder<'_>,
 ) -> Result<Values, Error> {
     let skewed = |rank: usize, s: f64| ((rank + 1) as f64).powf(-s);
     if let Some(array) = node.array() {
@@ -105,8 +104,8 @@ pub(crate) fn choice(
                 let what = format!("`file = {}`", file.described());
                 return Err(file.error(path, what, "give the name of a text file in quotes"));
             };
-            let full = directory.map_or_else(|| Path::new(name).to_owned(), |d| d.join(name));
-            let text = std::fs::read_to_string(&full).map_err(|error| {
+            let full = folder.path(name);
+            let text = folder.read(name).map_err(|error| {
                 let what = format!("{} cannot be read: {error}", full.display());
                 file.error(path, what, "give a text file of one value a line, beside the spec")
             })?;

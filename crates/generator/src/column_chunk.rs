@@ -67,6 +67,8 @@ pub(crate) struct ColumnChunk {
     last_body: usize,
     /// The dictionary has become too large: pages are plain from here on.
     without_dictionary: bool,
+    /// Whether its dictionary is that of all names; decided with its first page.
+    names: Option<bool>,
 }
 
 impl ColumnChunk {
@@ -82,6 +84,7 @@ impl ColumnChunk {
         self.hashes.clear();
         self.dictionary.clear();
         self.without_dictionary = false;
+        self.names = None;
     }
 
     /// Bytes of all its pages.
@@ -126,6 +129,14 @@ impl ColumnChunk {
         let (leaf, column) = (rows.leaf, plan.columns[rows.leaf.index]);
         if column.sorted_dictionary && self.dictionary_bytes == 0 {
             self.sorted_dictionary_page(maker, rows)?;
+        }
+        if column.name_dictionary && self.names.is_none() {
+            let values = rows.values.len() as f64 / rows.rows as f64 * maker.group_rows as f64;
+            let names = person_name::dictionary_pays_off(values);
+            self.names = Some(names);
+            if names {
+                self.name_dictionary_page(maker, &rows.field.path)?;
+            }
         }
         let bounds = match plan.chunk_statistics() {
             true => Bounds::of(leaf, rows.values),
@@ -236,6 +247,9 @@ impl ColumnChunk {
         if column.bloom.is_none() {
             // Straight from codes.
             match (rows.values, rows.leaf.template()) {
+                (ValueBuffer::Names(codes), _) if self.names == Some(true) => {
+                    return (Encoding::Dictionary, person_name::encode_indices(codes, out) as u64);
+                }
                 (ValueBuffer::Names(codes), _) if column.encoding == Encoding::Plain => {
                     return (Encoding::Plain, person_name::render_plain(codes, out) as u64);
                 }
@@ -307,7 +321,24 @@ impl ColumnChunk {
         written
     }
 
-    /// Puts a dictionary page before all other pages.
+    /// Appends the dictionary of all names. Compressing it takes longer than a row group of indices does,
+    /// so that is done once.
+    fn name_dictionary_page(&mut self, maker: &mut PageMaker<'_>, path: &str) -> Result<(), Error> {
+        let names = person_name::dictionary();
+        if maker.compressor.is_none() {
+            return self.dictionary_page(maker, names, person_name::count(), path);
+        }
+        if maker.names.is_empty() {
+            maker.compressor.compress(names, &mut maker.names).map_err(|e| Error::page(&e, path))?;
+        }
+        let body = self.buffer.len() + HEADER_ROOM;
+        self.buffer.resize(body, 0);
+        self.buffer.extend_from_slice(&maker.names);
+        self.put_dictionary(maker, body, names.len(), person_name::count());
+        Ok(())
+    }
+
+    /// Puts a dictionary page of `n` values before all other pages.
     fn dictionary_page(
         &mut self,
         maker: &mut PageMaker<'_>,
@@ -318,14 +349,19 @@ impl ColumnChunk {
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
         maker.compressor.compress(values, &mut self.buffer).map_err(|e| Error::page(&e, path))?;
+        self.put_dictionary(maker, body, values.len(), n);
+        Ok(())
+    }
+
+    /// Makes a dictionary page of what the buffer has from `body` on.
+    fn put_dictionary(&mut self, maker: &mut PageMaker<'_>, body: usize, raw: usize, n: usize) {
         maker.header.clear();
-        let size = BodySize { raw: values.len(), stored: self.buffer.len() - body };
+        let size = BodySize { raw, stored: self.buffer.len() - body };
         dictionary_page(&mut maker.header, size, n);
         let piece = self.put_header(&maker.header, body);
         self.dictionary_bytes = piece.len();
-        self.raw_bytes += maker.header.len() + values.len();
+        self.raw_bytes += maker.header.len() + raw;
         self.pieces.insert(0, piece);
-        Ok(())
     }
 
     /// Ends the chunk: its dictionary page, where one was built, and its Bloom filter.

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::lengths::Lengths;
 use crate::levels::Levels;
 use crate::logical_type::{LogicalType, Physical};
+use crate::spec_folder::SpecFolder;
 use crate::template::Template;
 use crate::values::{ReferencedKey, Values};
 use crate::weights::Weights;
@@ -156,7 +157,7 @@ impl Dataset {
     /// # Errors
     /// With line, column and the path of the field, and with what is allowed there.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        dataset_reader::read(text, None, 0)
+        dataset_reader::read(text, &SpecFolder::new(None, text), 0)
     }
 
     /// Reads the dataset spec in a file. Files and datasets that it names are looked for beside it.
@@ -172,7 +173,8 @@ impl Dataset {
                 format!("give a TOML file or a built-in dataset: {}, wide", names.join(", ")),
             )
         })?;
-        dataset_reader::read(&text, path.parent(), 0).map_err(|error| error.in_file(path))
+        dataset_reader::read(&text, &SpecFolder::new(path.parent(), &text), 0)
+            .map_err(|error| error.in_file(path))
     }
 
     /// The dataset of a built-in spec, `None` where there is none of that name.
@@ -204,7 +206,7 @@ impl Dataset {
         self.leaves
     }
 
-    /// A hash of the spec's text: the same for the same spec.
+    /// A hash of the spec's text and of the files that it names: the same for the same spec.
     pub fn spec_hash(&self) -> u128 {
         self.text_hash
     }

@@ -1,7 +1,6 @@
 //! Reading a dataset spec: from TOML to the tree of fields, with every check.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use toml::de::DeTable;
 
@@ -14,6 +13,7 @@ use crate::lengths::Lengths;
 use crate::levels::Levels;
 use crate::logical_type::{LEAF_TYPES, LogicalType};
 use crate::rng::purpose;
+use crate::spec_folder::SpecFolder;
 use crate::toml_reader::{Node, Table, listed, position};
 use crate::values::{FoundKey, ReferencedKey, Surroundings, Values, Wrong};
 use crate::weights::Weights;
@@ -37,7 +37,7 @@ pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
 const MOST_REFERENCES: usize = 8;
 
 /// Reads the spec in `text`, `depth` references away from the one that was asked for.
-pub(crate) fn read(text: &str, directory: Option<&Path>, depth: usize) -> Result<Dataset, Error> {
+pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
     let parsed = DeTable::parse(text).map_err(|error| {
         let place = error.span().map_or_else(String::new, |span| position(text, span.start));
         let what = error.message().trim().replace('\n', ", ");
@@ -55,7 +55,7 @@ pub(crate) fn read(text: &str, directory: Option<&Path>, depth: usize) -> Result
     };
     let rows = root.get("rows").map(|node| count(node, "", i64::MAX as u64)).transpose()?;
     let mut reader = Reader {
-        directory,
+        folder,
         depth,
         dataset: stem,
         rows,
@@ -68,7 +68,7 @@ pub(crate) fn read(text: &str, directory: Option<&Path>, depth: usize) -> Result
     let (names, present) = present(root, specs, "")?;
     let position = Position { parent: "", levels: Levels::default(), elements: 1, depth: 1 };
     let fields = reader.fields(specs, position, names.as_deref())?;
-    let text_hash = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+    let text_hash = folder.sum();
     let leaves = reader.leaves.len();
     let kept = reader.kept;
     let mut dataset = Dataset { name: stem.to_owned(), rows, fields, present, leaves, text_hash };
@@ -96,7 +96,7 @@ struct Seen {
 }
 
 struct Reader<'a> {
-    directory: Option<&'a Path>,
+    folder: &'a SpecFolder<'a>,
     depth: usize,
     dataset: &'a str,
     rows: Option<u64>,
@@ -276,13 +276,13 @@ impl Reader<'_> {
         };
         let node = table.need("values", path, "a leaf")?;
         let (leaves, groups, keys) = (&self.leaves, &self.groups, &self.keys);
-        let (directory, depth, dataset, rows) = (self.directory, self.depth, self.dataset, self.rows);
+        let (folder, depth, dataset, rows) = (self.folder, self.depth, self.dataset, self.rows);
         let mut around = Surroundings {
             kind: &kind,
             path,
-            directory,
+            folder,
             operand: &mut |name| operand(name, path, leaves, groups),
-            key: &mut |name| key(name, dataset, rows, keys, directory, depth),
+            key: &mut |name| key(name, dataset, rows, keys, folder, depth),
         };
         let values = Values::read(node, &mut around)?;
         if let Values::Expression(expression) = &values {
@@ -432,7 +432,7 @@ fn key(
     dataset: &str,
     rows: Option<u64>,
     keys: &HashMap<String, ReferencedKey>,
-    directory: Option<&Path>,
+    folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<FoundKey, Wrong> {
     let advice = "name a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
@@ -455,16 +455,16 @@ fn key(
     if of.is_empty() || !of.chars().all(named) {
         return Err((format!("{of:?} is no name of a dataset"), advice.into()));
     }
-    let file = directory.unwrap_or(Path::new("")).join(format!("{of}.toml"));
-    let text = match (std::fs::read_to_string(&file), Dataset::built_in_text(of)) {
+    let file = format!("{of}.toml");
+    let text = match (folder.read(&file), Dataset::built_in_text(of)) {
         (Ok(text), _) => text,
         (Err(_), Some(Ok(text))) => text,
         (Err(error), _) => {
-            let what = format!("there is no dataset {of}: {}: {error}", file.display());
+            let what = format!("there is no dataset {of}: {}: {error}", folder.path(&file).display());
             return Err((what, "put its spec beside this one, or name a built-in dataset".into()));
         }
     };
-    let referenced = read(&text, directory, depth + 1)
+    let referenced = read(&text, folder, depth + 1)
         .map_err(|error| (format!("the dataset {of} is wrong: {error}"), "mend its spec".to_owned()))?;
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {

@@ -220,14 +220,8 @@ impl Leaf {
 }
 
 /// Appends indices drawn from a table.
-#[inline]
 fn pick(table: &Weights, draws: &Draws<'_>, out: &mut Vec<u32>) {
-    if table.probabilities().len() > 1 << 12 {
-        each(out, draws, |_, draw| table.pick_fine(draw));
-        return;
-    }
     let at = out.len();
     out.resize(at + draws.n, 0);
-    draws.stream.fill32(&mut out[at..]);
-    table.pick_all(&mut out[at..]);
+    table.fill(draws.stream, &mut out[at..]);
 }

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::content_sum::RunningSum;
 use crate::error::Error;
 use crate::layout::Part;
 use crate::manifest::{Manifest, ManifestFile};
+use crate::write::Job;
 
 /// What becomes of the files of an earlier run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl Directory<'_> {
     /// When files are in the way, do not fit, cannot be read or removed, or `check` says so.
     pub(crate) fn settle(
         &self,
-        existing: Existing,
+        job: &Job<'_>,
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Vec<ManifestFile>, Error> {
@@ -56,7 +58,7 @@ impl Directory<'_> {
         let whole = there.iter().filter(|path| path.extension().is_some_and(|e| e != "partial"));
         // A manifest alone speaks of nothing.
         let in_the_way = whole.count();
-        match existing {
+        match job.existing {
             Existing::Refuse if in_the_way > 0 => Err(Error::spec(
                 format!("{} of an earlier run of {}", counted(in_the_way), self.name),
                 self.path.display().to_string(),
@@ -69,7 +71,7 @@ impl Directory<'_> {
                 there.iter().try_for_each(|path| remove(path))?;
                 Ok(Vec::new())
             }
-            Existing::Resume => self.resume(there, now, check),
+            Existing::Resume => self.resume(there, now, job.kept_rows, check),
         }
     }
 
@@ -77,6 +79,7 @@ impl Directory<'_> {
         &self,
         there: Vec<PathBuf>,
         now: &Manifest,
+        kept_rows: Option<&AtomicU64>,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Vec<ManifestFile>, Error> {
         let place = self.path.display().to_string();
@@ -107,6 +110,9 @@ impl Directory<'_> {
                 all = all && self.is_whole(file, check)?;
             }
             if all {
+                if let Some(counter) = kept_rows {
+                    counter.fetch_add(files.iter().map(|file| file.rows).sum(), Relaxed);
+                }
                 whole.extend(files);
             }
         }

@@ -12,8 +12,10 @@ use crate::dataset::{Dataset, Field, Kind, Leaf, ListStyle, Nulls};
 use crate::distribution::Curve;
 use crate::expression::Number;
 use crate::kept::number;
+use crate::layout::ROW_GROUP_ROWS;
 use crate::levels::bit_width;
 use crate::logical_type::{LogicalType, Physical};
+use crate::person_name;
 use crate::rng::Stream;
 use crate::shred::{BLOCK_ROWS, Shredder};
 use crate::text_values;
@@ -150,7 +152,7 @@ fn walk(field: &Field, around: Expected, there: f64, columns: &mut Vec<Explained
 
 fn column(field: &Field, leaf: &Leaf, entries: f64, values: f64) -> ExplainedColumn {
     let bits = bit_width(field.levels.definition.into()) + bit_width(field.levels.repetition.into());
-    let bytes_a_row = entries * bits as f64 / 8.0 + values * leaf.width();
+    let bytes_a_row = entries * bits as f64 / 8.0 + values * leaf.width(values);
     let (values_text, expected) = (leaf.described(), leaf.expected());
     ExplainedColumn {
         path: field.path.clone(),
@@ -262,9 +264,14 @@ fn annotation(kind: &LogicalType) -> Option<String> {
 }
 
 impl Leaf {
-    /// Expected bytes of one value in a page.
-    pub(crate) fn width(&self) -> f64 {
+    /// Expected bytes of one value in a page, with its share of a dictionary of names, in a row group as
+    /// long as they are unasked.
+    pub(crate) fn width(&self, values_a_row: f64) -> f64 {
+        let in_group = values_a_row * ROW_GROUP_ROWS as f64;
         match &self.values {
+            Values::PersonName if person_name::dictionary_pays_off(in_group) => {
+                person_name::INDEX_BITS as f64 / 8.0 + person_name::dictionary().len() as f64 / in_group
+            }
             Values::Choice { table, .. } => {
                 bit_width(table.probabilities().len().saturating_sub(1) as u32) as f64 / 8.0
             }

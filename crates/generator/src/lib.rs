@@ -81,8 +81,10 @@ mod row_group;
 mod row_size;
 #[cfg(feature = "infer")]
 mod sampled_values;
+mod sampler;
 mod schema;
 mod shred;
+mod spec_folder;
 mod statistics;
 mod template;
 mod text_values;
@@ -115,5 +117,6 @@ pub use output::Output;
 pub use pages::{Page, PageSink, RowGroup, RowGroups};
 pub use partition::MOST_PARTITIONS;
 pub use row_size::{ROW_GROUP_BYTES, RowSize};
+pub use sampler::{CategoricalSampler, ZipfSampler};
 pub use shred::BLOCK_ROWS;
 pub use write::{Job, WrittenFile, write};

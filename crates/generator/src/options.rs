@@ -86,7 +86,8 @@ pub struct BloomColumn {
 #[non_exhaustive]
 pub struct FileOptions {
     /// The encoding of every column whose type allows it; the others have their own. Without one,
-    /// columns drawn from listed values have a dictionary, all others are plain.
+    /// columns drawn from listed values have a dictionary, and so have names where a row group has many
+    /// of them; all others are plain.
     pub encoding: Option<Encoding>,
     /// The encodings of single columns, by path; the last one of a column counts.
     pub column_encodings: Vec<(String, Encoding)>,
@@ -138,6 +139,8 @@ pub(crate) struct ColumnPlan {
     pub encoding: Encoding,
     /// Its dictionary is that of the listed values that it draws from, sorted, and known before.
     pub sorted_dictionary: bool,
+    /// Chunks of many names have the dictionary of all names.
+    pub name_dictionary: bool,
     /// The share of false positives of its Bloom filter.
     pub bloom: Option<f64>,
 }
@@ -181,6 +184,7 @@ impl<'a> FilePlan<'a> {
                     _ => Encoding::Plain,
                 },
                 sorted_dictionary: false,
+                name_dictionary: options.encoding.is_none() && matches!(leaf.values, Values::PersonName),
                 bloom: None,
             })
             .collect();
@@ -203,6 +207,7 @@ impl<'a> FilePlan<'a> {
                 ));
             }
             columns[column].encoding = *encoding;
+            columns[column].name_dictionary = false;
         }
         for (column, (_, leaf)) in columns.iter_mut().zip(&leaves) {
             column.sorted_dictionary = match &leaf.values {
@@ -228,6 +233,8 @@ impl<'a> FilePlan<'a> {
                 return Err(Error::spec(what, place(), "give one between 0 and 1, like 0.01"));
             }
             columns[column].bloom = Some(bloom.false_positives);
+            // Its values are looked at one by one.
+            columns[column].name_dictionary = false;
         }
         let partition = partition_by.map(|path| partition_column(dataset, &leaves, path)).transpose()?;
         if let Some((_, leaf)) = partition {

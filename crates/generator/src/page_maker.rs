@@ -19,6 +19,10 @@ pub(crate) struct PageMaker<'a> {
     /// How often each value of a dictionary is in a page.
     pub counts: Vec<u64>,
     pub physical: PhysicalRoom,
+    /// Rows of the row group under way, 0 where nobody knows.
+    pub group_rows: u64,
+    /// The dictionary of all names, compressed; empty until a chunk needs it.
+    pub names: Vec<u8>,
 }
 
 impl<'a> PageMaker<'a> {
@@ -36,6 +40,8 @@ impl<'a> PageMaker<'a> {
             indices: Vec::new(),
             counts: Vec::new(),
             physical: PhysicalRoom::default(),
+            group_rows: 0,
+            names: Vec::new(),
         })
     }
 }

@@ -3,11 +3,15 @@
 //! A name is kept as one code, the rank of its first word above the rank of its last word in
 //! 16 bits each. The lists are sorted, and a space sorts before every letter, so codes sort as
 //! the names do: the smallest code of a page is its smallest name.
+//!
+//! Where a column chunk has many more values than there are names, its dictionary is that of all
+//! names, known before and the same for every chunk: an index is then the code without its gaps.
 
 use std::sync::LazyLock;
 
 use crate::instruction_sets::widest;
 use crate::rng::{Stream, scale32};
+use crate::thrift::varint;
 
 /// A word, padded so that copying it is a copy of fixed size.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +27,9 @@ const WORD: usize = 16;
 struct Lists {
     first: Vec<Word>,
     last: Vec<Word>,
+    /// The lengths of the words, in tables that every byte is an index of.
+    first_lengths: [u32; 256],
+    last_lengths: [u32; 256],
 }
 
 static LISTS: LazyLock<Lists> = LazyLock::new(|| {
@@ -37,10 +44,11 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
             })
             .collect::<Vec<_>>()
     };
-    Lists {
-        first: words(include_str!("../datasets/first_names.txt"), " "),
-        last: words(include_str!("../datasets/last_names.txt"), ""),
-    }
+    let lengths =
+        |words: &[Word]| std::array::from_fn(|i| words.get(i).map_or(0, |word| u32::from(word.len)));
+    let first = words(include_str!("../datasets/first_names.txt"), " ");
+    let last = words(include_str!("../datasets/last_names.txt"), "");
+    Lists { first_lengths: lengths(&first), last_lengths: lengths(&last), first, last }
 });
 
 /// Fills `codes` with names, every first and every last word alike often.
@@ -54,6 +62,63 @@ fn fill(stream: Stream, first: u32, last: u32, codes: &mut [u32]) {
         let draw = stream.draw(i as u64);
         *code = scale32(draw as u32, first).0 << 16 | scale32((draw >> 32) as u32, last).0;
     }
+}
+}
+
+/// All names in their order, as a dictionary page has them.
+static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let (first, last) = (LISTS.first.len() as u32, LISTS.last.len() as u32);
+    let codes: Vec<u32> = (0..first).flat_map(|f| (0..last).map(move |l| f << 16 | l)).collect();
+    let mut out = Vec::new();
+    render_plain(&codes, &mut out);
+    out
+});
+
+/// How many names there are.
+pub(crate) fn count() -> usize {
+    LISTS.first.len() * LISTS.last.len()
+}
+
+/// All names, each behind its length.
+pub(crate) fn dictionary() -> &'static [u8] {
+    &DICTIONARY
+}
+
+/// Whether a column chunk of so many values is smaller with the dictionary of all names. An index and a
+/// name's share of the dictionary are then less than the name, with some to spare for estimates.
+pub(crate) fn dictionary_pays_off(values: f64) -> bool {
+    values >= 2.0 * count() as f64
+}
+
+/// Bits of an index into the dictionary of all names.
+pub(crate) const INDEX_BITS: usize = 16;
+
+/// Appends the indices of `codes` as one bit-packed run behind the byte that says their width, and
+/// returns the bytes of the names.
+pub(crate) fn encode_indices(codes: &[u32], out: &mut Vec<u8>) -> usize {
+    out.push(INDEX_BITS as u8);
+    if codes.is_empty() {
+        return 0;
+    }
+    let groups = codes.len().div_ceil(8);
+    varint((groups as u64) << 1 | 1, out);
+    let at = out.len();
+    out.resize(at + groups * INDEX_BITS, 0);
+    pack(&LISTS, codes, &mut out[at..])
+}
+
+widest! {
+/// Writes the indices of `codes`, two bytes each, and returns the bytes of the names.
+fn pack(lists: &Lists, codes: &[u32], out: &mut [u8]) -> usize {
+    let last_words = lists.last.len() as u32;
+    let mut bytes = 0;
+    for (code, out) in codes.iter().zip(out.chunks_exact_mut(2)) {
+        let (first, last) = (code >> 16, code & 0xFFFF);
+        out.copy_from_slice(&((first * last_words + last) as u16).to_le_bytes());
+        let length = lists.first_lengths[usize::from(first as u8)] + lists.last_lengths[usize::from(last as u8)];
+        bytes += u64::from(length);
+    }
+    bytes as usize
 }
 }
 
@@ -104,9 +169,39 @@ mod tests {
         for text in [include_str!("../datasets/first_names.txt"), include_str!("../datasets/last_names.txt")]
         {
             let words: Vec<&str> = text.lines().collect();
-            assert!(words.is_sorted() && words.len() > 190);
+            assert!(words.is_sorted() && words.len() > 190 && words.len() <= 256);
             assert!(words.iter().all(|w| w.len() < WORD && w.bytes().all(|b| b.is_ascii_alphabetic())));
         }
+    }
+
+    #[test]
+    fn an_index_leads_to_its_name_in_the_dictionary() {
+        assert!((1 << (INDEX_BITS - 1)..=1 << INDEX_BITS).contains(&count()));
+        let mut names = Vec::new();
+        let mut rest = dictionary();
+        while let Some((length, behind)) = rest.split_first_chunk() {
+            let (name, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+            names.push(name);
+            rest = behind;
+        }
+        assert_eq!(names.len(), count());
+        assert!(names.is_sorted());
+        let mut codes = vec![0; 1003];
+        draw(Stream::new(1, 2, 3), &mut codes);
+        let mut page = Vec::new();
+        let bytes = encode_indices(&codes, &mut page);
+        // The width, then (126 groups of 8) << 1 | 1 as a varint.
+        assert_eq!(page[..3], [16, 0xFD, 0x01]);
+        let indices = page[3..].chunks(2).map(|i| usize::from(u16::from_le_bytes([i[0], i[1]])));
+        let mut rendered = Vec::new();
+        for (code, index) in codes.iter().zip(indices) {
+            let mut name = Vec::new();
+            render(*code, &mut name);
+            assert_eq!(name, names[index]);
+            rendered.extend(name);
+        }
+        assert_eq!(bytes, rendered.len());
+        assert_eq!(page.len(), 3 + 126 * 16);
     }
 
     #[test]

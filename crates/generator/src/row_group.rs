@@ -46,6 +46,7 @@ impl<'a> RowGroupMaker<'a> {
         for chunk in &mut self.chunks {
             chunk.clear();
         }
+        self.pages.group_rows = rows.end - rows.start;
         let mut at = rows.start;
         while at < rows.end {
             check()?;

@@ -227,8 +227,7 @@ impl Filler<'_> {
     /// Draws which combination of fields `n` entries have.
     fn masks(&self, present: &Present, draws: u64, n: usize, masks: &mut Vec<u32>) {
         masks.resize(n, 0);
-        self.stream(draws).fill32(masks);
-        present.table.pick_all(masks);
+        present.table.fill(self.stream(draws), masks);
         for mask in masks {
             *mask = present.masks[*mask as usize];
         }

@@ -3,8 +3,6 @@
 //! `values` is either a name (`"person_name"`) or a table of one key, the distribution's name, whose
 //! value holds the parameters. Reading it checks everything that drawing relies on.
 
-use std::path::Path;
-
 use crate::choice::{Dictionary, choice, constant, weighted};
 use crate::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
 use crate::error::Error;
@@ -12,6 +10,7 @@ use crate::expression::{Expression, Operand};
 use crate::literal::{Literal, real, whole};
 use crate::logical_type::LogicalType;
 use crate::pattern::Pattern;
+use crate::spec_folder::SpecFolder;
 use crate::template::Template;
 use crate::toml_reader::{Node, Table, listed};
 use crate::walk::Walk;
@@ -106,7 +105,7 @@ pub(crate) struct Surroundings<'a> {
     pub kind: &'a LogicalType,
     pub path: &'a str,
     /// Where files that the spec names are looked for.
-    pub directory: Option<&'a Path>,
+    pub folder: &'a SpecFolder<'a>,
     /// Finds an earlier field of the record by the name that an expression uses.
     pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Wrong>,
     /// Finds the key of another dataset, and the rows that it is said to have.
@@ -172,7 +171,7 @@ impl Values {
         match name {
             "constant" => constant(kind, parameters, path),
             "weights" => weighted(kind, parameters, path),
-            "choice" => choice(kind, parameters, path, around.directory),
+            "choice" => choice(kind, parameters, path, around.folder),
             "uniform" => {
                 numbers_only()?;
                 uniform(parameters, kind, path)

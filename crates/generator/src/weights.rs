@@ -4,7 +4,7 @@
 //! IEEE Transactions on Software Engineering 17(9), 1991.)
 
 use crate::instruction_sets::widest;
-use crate::rng::scale32;
+use crate::rng::{Stream, scale32};
 
 /// A table that draws index `i` with a probability proportional to its weight.
 #[derive(Clone, Debug)]
@@ -63,9 +63,16 @@ impl Weights {
         pick(&self.cells, draw)
     }
 
-    /// Replaces each draw of 32 bits by the index that it stands for.
-    pub(crate) fn pick_all(&self, draws: &mut [u32]) {
-        pick_all(&self.cells, draws);
+    /// Fills `out` with indices drawn from the stream.
+    pub(crate) fn fill(&self, stream: Stream, out: &mut [u32]) {
+        if self.cells.len() > 1 << 12 {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = self.pick_fine(stream.draw(i as u64));
+            }
+            return;
+        }
+        stream.fill32(out);
+        pick_all(&self.cells, out);
     }
 
     /// The index that 64 uniform bits stand for: exact where the table is so large that 32 bits
@@ -91,6 +98,7 @@ fn pick(cells: &[(u32, u32)], draw: u32) -> u32 {
 }
 
 widest! {
+/// Replaces each draw of 32 bits by the index that it stands for.
 fn pick_all(cells: &[(u32, u32)], draws: &mut [u32]) {
     for draw in draws {
         *draw = pick(cells, *draw);
@@ -101,7 +109,6 @@ fn pick_all(cells: &[(u32, u32)], draws: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
 
     #[test]
     fn draws_follow_the_weights() {

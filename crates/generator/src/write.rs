@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,8 @@ pub struct Job<'a> {
     pub existing: Existing,
     /// Rows and bytes are counted on it as row groups are written.
     pub phase: &'a Phase,
+    /// Rows of files that stay as they are are counted on it, as they are found whole.
+    pub kept_rows: Option<&'a AtomicU64>,
     /// When it becomes true the job ends soon, without unfinished files.
     pub cancel: &'a AtomicBool,
 }
@@ -71,6 +73,7 @@ impl<'a> Job<'a> {
             partition_by: None,
             existing: Existing::default(),
             phase,
+            kept_rows: None,
             cancel,
         }
     }
@@ -124,7 +127,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         _ => None,
     };
     let kept = match &directory {
-        Some(directory) => directory.settle(job.existing, &manifest, &check)?,
+        Some(directory) => directory.settle(job, &manifest, &check)?,
         None => Vec::new(),
     };
     job.output.prepare()?;

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use proptest::prelude::*;
 use sawmill_generator::{
     BUILT_IN, Compression, Dataset, Encoding, FileOptions, Job, Layout, Output, PageVersion, StatisticsLevel,
@@ -173,10 +175,15 @@ fn assert_same_rows(spec: &str, rows: u64) {
 
 /// The same with files written in another way.
 fn assert_same_rows_written(spec: &str, rows: u64, options: &FileOptions) {
+    assert_same_rows_in_groups(spec, rows, 1500, options);
+}
+
+/// The same with row groups of another size.
+fn assert_same_rows_in_groups(spec: &str, rows: u64, group: u64, options: &FileOptions) {
     let dataset = Dataset::from_toml(spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("d.parquet");
-    let layout = Layout::new(rows, 1).unwrap().with_row_group_rows(1500).unwrap();
+    let layout = Layout::new(rows, 1).unwrap().with_row_group_rows(group).unwrap();
     if !generate(&dataset, &layout, &path, options) {
         return;
     }
@@ -211,6 +218,44 @@ fn every_leaf_is_read_back_as_it_was_made() {
 fn built_in_datasets_are_read_back_as_they_were_made() {
     for (_, text) in BUILT_IN {
         assert_same_rows(text, 3000);
+    }
+}
+
+#[test]
+fn row_groups_of_many_names_have_a_dictionary_and_read_back_alike() {
+    let flat = r#"type = "string", nulls = 0.01, values = "person_name""#;
+    let list = r#"type = "list", nulls = 0.1, length = { uniform = { min = 0, max = 4 } },
+        element = { type = "string", nulls = 0.2, values = "person_name" }"#;
+    let spec = spec(&[(flat.into(), true), (list.into(), true)]);
+    let dataset = Dataset::from_toml(&spec).unwrap();
+    // The last row group is too short for it; pages of 2,000 bytes are many.
+    let (rows, group) = (100_000, 90_000);
+    for (codec, version, page_bytes) in [
+        ("none", PageVersion::V1, 1 << 20),
+        ("zstd", PageVersion::V2, 1 << 20),
+        ("snappy", PageVersion::V1, 2000),
+    ] {
+        let mut options = FileOptions::default();
+        options.compression = codec.parse().unwrap();
+        options.page_version = version;
+        options.page_bytes = page_bytes;
+        assert_same_rows_in_groups(&spec, rows, group, &options);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d.parquet");
+        let layout = Layout::new(rows, 1).unwrap().with_row_group_rows(group).unwrap();
+        assert!(generate(&dataset, &layout, &path, &options));
+        let metadata = ArrowReaderMetadata::load(&File::open(&path).unwrap(), Default::default()).unwrap();
+        let row_groups = metadata.metadata().row_groups();
+        for column in 0..2 {
+            let [long, short] = [0, 1].map(|group: usize| row_groups[group].column(column));
+            assert!(long.dictionary_page_offset().is_some() && short.dictionary_page_offset().is_none());
+            // The sizes of strings are those of the values, not of what stands for them.
+            let of_value = |chunk: &parquet::file::metadata::ColumnChunkMetaData| {
+                let nulls = chunk.statistics().unwrap().null_count_opt().unwrap() as i64;
+                chunk.unencoded_byte_array_data_bytes().unwrap() as f64 / (chunk.num_values() - nulls) as f64
+            };
+            assert!((of_value(long) - of_value(short)).abs() < 0.2, "{} {}", of_value(long), of_value(short));
+        }
     }
 }
 

@@ -12,17 +12,20 @@ mod bound;
 mod bulk;
 mod canonical;
 mod catalogue;
+mod cells;
 mod checkpoint;
 mod client;
 mod columns;
 mod compare;
 mod crate_type;
 mod ddl;
+mod digits;
 mod encoder;
 mod explain;
 mod forget;
 mod form;
 mod http;
+mod integers;
 mod json;
 mod names;
 mod options;
@@ -31,6 +34,7 @@ mod prepare;
 mod read_back;
 mod rejects;
 mod session;
+mod text_cells;
 mod tls;
 mod unnest;
 mod verify;
@@ -191,6 +195,7 @@ impl CrateDb {
         let encode = EncodePlan {
             rows: self.options.request_rows(),
             bytes: batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES),
+            longest_row: encoder::longest_row(0),
             columns: by_column,
             leave_out: false,
             files: source.files().iter().map(file_hash).collect(),

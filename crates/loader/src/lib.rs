@@ -5,7 +5,7 @@
 //!                                       └── one thread ──┘                  └── one connection ──┘
 //! ```
 //!
-//! A [`Source`] (such as [`ParquetFiles`]) plans units of rows; [`load`] has them decoded, encoded and sent by
+//! A [`Source`] ([`ParquetFiles`], [`GeneratedRows`]) plans units of rows; [`load`] has them decoded, encoded and sent by
 //! as many pairs of threads as there are connections; a [`Target`] (such as [`Postgres`]) commits each
 //! unit together with a record of it, so that the same call after any failure finishes exactly what is missing.
 //! An order-independent sum over the rows' bytes ([`ContentSum`]) is taken on the way and again from the target
@@ -27,10 +27,13 @@
 //! ```
 
 mod buffers;
+mod certificates;
+mod column_choice;
 mod content_sum;
 mod control;
 mod cratedb;
 mod error;
+mod generated_rows;
 mod load;
 mod parquet_files;
 mod parquet_reader;
@@ -49,6 +52,7 @@ pub use cratedb::{
     Times, Timestamps, Transport, unnest_blocks,
 };
 pub use error::{Error, Kind, Result};
+pub use generated_rows::GeneratedRows;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{Forgotten, Mode, Postgres, Server, TableKind, TableName, forget, verify};

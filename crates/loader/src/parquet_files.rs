@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use sawmill_footer::Footer;
 
+use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
@@ -113,34 +114,11 @@ impl ParquetFiles {
     /// # Errors
     /// A column that is not there or named twice; two columns that end with the same name.
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
-        if columns.is_empty() && renames.is_empty() {
+        let Some(ColumnChoice { places: chosen, schema, mapping }) =
+            ColumnChoice::of(&self.schema, columns, renames)?
+        else {
             return Ok(self);
-        }
-        let refused = |what: String| {
-            let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-            Error::new(Kind::Config, what).advise(format!("the columns are {}", names.join(", ")))
         };
-        let chosen: Vec<usize> = match columns {
-            [] => (0..self.schema.fields().len()).collect(),
-            names => {
-                let find = |name: &String| {
-                    self.schema.index_of(name).map_err(|_| refused(format!("there is no column {name:?}")))
-                };
-                names.iter().map(find).collect::<Result<_>>()?
-            }
-        };
-        let mut fields: Vec<Field> = chosen.iter().map(|i| self.schema.field(*i).clone()).collect();
-        for (from, to) in renames {
-            let Some(at) = chosen.iter().position(|i| self.schema.field(*i).name() == from) else {
-                return Err(refused(format!("there is no column {from:?} to rename")));
-            };
-            fields[at].set_name(to.clone());
-        }
-        let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(refused(format!("two columns are called {:?}", pair[0])));
-        }
         for file in &mut self.opened {
             // Positions in the file, first in the order that is asked for, then as they are read.
             let places: Vec<usize> = match &file.order {
@@ -154,8 +132,8 @@ impl ParquetFiles {
             file.order = (!order.is_sorted()).then_some(order);
             file.wanted = Some(wanted);
         }
-        self.mapping = format!("columns {columns:?} renames {renames:?}");
-        self.schema = Arc::new(Schema::new(fields));
+        self.mapping = mapping;
+        self.schema = schema;
         Ok(self)
     }
 }

@@ -28,6 +28,12 @@ struct OpenRowGroup {
     rest: Option<RecordBatch>,
 }
 
+/// Rows of a decoded batch, by their bytes in the file's pages: wide rows come in short batches.
+fn rows_of_width(bytes: i64) -> usize {
+    const DECODED: usize = 16 * 1024 * 1024;
+    DECODED / usize::try_from(bytes).unwrap_or(0).clamp(1, DECODED)
+}
+
 impl<'a> ParquetReader<'a> {
     pub(crate) fn new(source: &'a ParquetFiles, batch_rows: usize) -> Self {
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
@@ -39,7 +45,10 @@ impl<'a> ParquetReader<'a> {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.reopen()?, file.reader.clone());
-        let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(self.batch_rows);
+        let group = reader.metadata().row_groups().get(key.row_group as usize);
+        let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
+        let rows = self.batch_rows.min(rows_of_width(width));
+        let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
         match &file.wanted {
             None => Ok(reader),
             Some(wanted) => {

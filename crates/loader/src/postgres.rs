@@ -13,6 +13,7 @@ pub(crate) mod copy_binary;
 mod empty_table;
 mod forget;
 pub(crate) mod jsonb;
+mod parameters;
 mod password_file;
 pub(crate) mod pg_type;
 mod prepare;
@@ -21,7 +22,9 @@ pub(crate) mod server;
 pub(crate) mod server_error;
 mod session;
 mod socket;
+mod sslmode;
 mod table_name;
+pub(crate) mod tls;
 mod tuples;
 mod verify;
 mod writer;
@@ -51,6 +54,9 @@ pub enum Mode {
     Create,
     /// The table exists; columns are matched by name. Rows are seen as their units are committed.
     Append,
+    /// The table exists and keeps its definition; what it holds is removed when the load begins. Columns are
+    /// matched by name. Rows are seen as their units are committed. PostgreSQL alone.
+    Truncate,
     /// A new table is filled out of sight and then put in the place of the one that exists, if any, in one
     /// step.
     Replace,
@@ -61,8 +67,15 @@ impl Mode {
         match self {
             Self::Create => "create",
             Self::Append => "append",
+            Self::Truncate => "truncate",
             Self::Replace => "replace",
         }
+    }
+
+    /// Whether rows gather in a new table that takes its name in the end; otherwise they go into the one
+    /// that is there.
+    pub(crate) fn gathers(self) -> bool {
+        matches!(self, Self::Create | Self::Replace)
     }
 }
 

@@ -12,6 +12,12 @@
 //! whatever way, it cannot be mistaken as a process id that was given out again can, and it is
 //! seen from other containers that share the directory. A server that was told to stay has its
 //! file renamed to `kept`.
+//!
+//! A directory has an owner from its first file to its last: before there is a lock it is empty or
+//! holds the file that is about to be locked, and when it is cleared the file goes last. So what a
+//! killed process leaves is known as abandoned at whichever step that was. The price is that a
+//! sweep may take the directory from under the hands of one who is just making it; that one then
+//! makes another.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -33,11 +39,16 @@ pub(crate) const PREFIX: &str = "sawmill-pg-";
 pub(crate) const DATA: &str = "data";
 /// The locked file of a directory that ends with its owner.
 pub(crate) const OWNER: &str = "owner";
+/// What that file is called until it is locked.
+pub(crate) const UNLOCKED: &str = "owner.new";
 /// What that file is called once the server was told to stay.
 pub(crate) const KEPT: &str = "kept";
 
 /// How long processes may take to end after a signal, before the next stronger one.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often in a row a directory that is being made may be swept away by somebody else.
+const SWEPT_AWAY: u32 = 20;
 
 /// A directory of ours. Dropping it ends what PostgreSQL runs in it and removes it.
 #[derive(Debug)]
@@ -52,37 +63,26 @@ impl Home {
     /// Makes a directory in `base` and gives it to the account.
     pub(crate) fn create(base: &Path, account: &Account) -> Result<Self, Error> {
         let failed = |cause| Error::io("cannot make a private directory for the server", cause).at_path(base);
-        let path = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(base)
-            .map_err(failed)?
-            .keep();
-        // From here on a failure drops it.
-        let mut home = Self { data: path.join(DATA), path, owner: None };
-        match home.claim(account) {
-            Ok(lock) => {
-                home.owner = Some(lock);
-                Ok(home)
-            }
-            Err(cause) => {
-                let error = failed(cause);
-                let _ = fs::remove_dir_all(&home.path);
-                Err(error)
+        let mut swept_away = 0;
+        loop {
+            let path = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .permissions(fs::Permissions::from_mode(0o700))
+                .tempdir_in(base)
+                .map_err(failed)?
+                .keep();
+            match claim(&path, account) {
+                Ok(lock) => return Ok(Self { data: path.join(DATA), path, owner: Some(lock) }),
+                Err(cause) => {
+                    let gone = cause.kind() == io::ErrorKind::NotFound;
+                    let _ = fs::remove_dir_all(&path);
+                    swept_away += 1;
+                    if !gone || swept_away == SWEPT_AWAY {
+                        return Err(failed(cause));
+                    }
+                }
             }
         }
-    }
-
-    /// Puts a locked owner file in place; it is locked before it has its name, so that nobody ever
-    /// sees it without the lock.
-    fn claim(&self, account: &Account) -> io::Result<File> {
-        let unnamed = self.path.join("owner.new");
-        let mut file = File::create_new(&unnamed)?;
-        file.lock()?;
-        writeln!(file, "pid {}", std::process::id())?;
-        fs::rename(&unnamed, self.path.join(OWNER))?;
-        account.give(&self.path)?;
-        Ok(file)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -122,6 +122,18 @@ impl Drop for Home {
     }
 }
 
+/// Puts a locked owner file in place; it is locked before it has its name, so that nobody ever sees
+/// it without the lock. "Not found" says that somebody swept the directory away meanwhile.
+fn claim(directory: &Path, account: &Account) -> io::Result<File> {
+    let unlocked = directory.join(UNLOCKED);
+    let mut file = File::create_new(&unlocked)?;
+    file.lock()?;
+    writeln!(file, "pid {}", std::process::id())?;
+    fs::rename(&unlocked, directory.join(OWNER))?;
+    account.give(directory)?;
+    Ok(file)
+}
+
 /// Ends what PostgreSQL runs in the directory, then removes it. Gives the processes it ended.
 pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
     let owner = match fs::symlink_metadata(directory) {
@@ -133,11 +145,14 @@ pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
     shared_memory::remove_left_behind(&directory.join(DATA), owner);
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match fs::remove_dir_all(directory) {
+        match remove(directory) {
             Ok(()) => return Ok(ended),
-            Err(gone) if gone.kind() == io::ErrorKind::NotFound => return Ok(ended),
-            // A process on its last steps may still have made a file.
-            Err(busy) if busy.kind() == io::ErrorKind::DirectoryNotEmpty && Instant::now() < deadline => {
+            Err(gone) if gone.kind() == io::ErrorKind::NotFound && !directory.exists() => return Ok(ended),
+            // A process on its last steps may still have made or removed a file.
+            Err(busy)
+                if matches!(busy.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound)
+                    && Instant::now() < deadline =>
+            {
                 sleep(Duration::from_millis(10));
             }
             Err(cause) => {
@@ -147,6 +162,23 @@ pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
             }
         }
     }
+}
+
+/// Removes the directory, the owner's file last: what is killed here goes with the next sweep.
+fn remove(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if entry.file_name() != OWNER {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    match fs::remove_file(directory.join(OWNER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::remove_dir(directory)
 }
 
 /// Ends the processes that live in the directory, first as a crash would, then for certain.

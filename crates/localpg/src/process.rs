@@ -53,6 +53,14 @@ pub(crate) fn signal(pid: u32, how: Shutdown) -> io::Result<()> {
     }
 }
 
+/// Whether there is a process of this id. Some other one may have been given an id anew, and one in
+/// another container is not seen: an answer to decide how long to wait, not whether to remove.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0) else { return false };
+    // SAFETY: kill touches no memory, and signal 0 only asks (kill(2)).
+    unsafe { libc::kill(pid, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
+}
+
 /// Processes of PostgreSQL that live in the directory: `postgres` (the postmaster and its children,
 /// which work in the data directory) and `initdb`, with the directory's owner as their user.
 ///

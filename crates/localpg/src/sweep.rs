@@ -1,17 +1,20 @@
 //! Servers whose owner was killed: found by their directories, ended and removed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::account::Account;
-use crate::home::{self, KEPT, OWNER, PREFIX};
+use crate::home::{self, OWNER, PREFIX, UNLOCKED};
+use crate::process;
 
-/// A directory without an owner file is one that is being made, unless it is older than this.
-const TIME_TO_CLAIM: Duration = Duration::from_secs(600);
+/// How long a lock may outlive the process that took it: a child that it had just forked holds the
+/// lock too, until that child runs its program.
+const FORKED: Duration = Duration::from_secs(2);
 
 /// A server's directory that was left behind and is now removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,31 +77,61 @@ pub(crate) fn sweep(bases: &[PathBuf], account: &Account) -> Result<Vec<Swept>, 
     }
 }
 
-/// The right to remove a directory, if nobody owns it any more.
-fn claim_abandoned(directory: &Path, account: &Account) -> Option<Option<File>> {
+/// The right to remove a directory, if nobody owns it any more. Removes it itself when it holds
+/// nothing yet, or only the file that its maker was about to lock.
+fn claim_abandoned(directory: &Path, account: &Account) -> Option<File> {
     // Not through a link, which could lead anywhere.
     let metadata = fs::symlink_metadata(directory).ok()?;
     if !metadata.is_dir() || !account.owns(metadata.uid()) {
         return None;
     }
-    // The directory may belong to a less trusted account than ours: no links, no pipes to hang on.
-    let opened = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(directory.join(OWNER));
-    match opened {
-        Ok(file) => match file.try_lock() {
-            // It may have been renamed to `kept` between the opening and the locking.
-            Ok(()) => directory.join(OWNER).exists().then_some(Some(file)),
-            // Without locks nobody knows whether the owner lives; leave it alone.
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
-        },
+    match open(&directory.join(OWNER)) {
+        // It may have been renamed to `kept` between the opening and the locking.
+        Ok(file) => take(file).filter(|_| directory.join(OWNER).exists()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let old = metadata.modified().ok()?.elapsed().ok()? > TIME_TO_CLAIM;
-            (old && !directory.join(KEPT).exists()).then_some(None)
+            let unlocked = directory.join(UNLOCKED);
+            let _lock = match open(&unlocked) {
+                Ok(file) => {
+                    // Its maker waits for this lock, and then finds the file gone.
+                    let lock = take(file)?;
+                    fs::remove_file(&unlocked).ok()?;
+                    Some(lock)
+                }
+                Err(_) => None,
+            };
+            // Only an empty one goes by this; a server that was told to stay has files.
+            let _ = fs::remove_dir(directory);
+            None
         }
         Err(_) => None,
+    }
+}
+
+/// Opens a file that may be in the directory of a less trusted account than ours: no links, no pipes
+/// to hang on.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
+}
+
+/// The file with its lock, if no living process has that.
+fn take(mut file: File) -> Option<File> {
+    let deadline = Instant::now() + FORKED;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            // Without locks nobody knows whether the owner lives; leave it alone.
+            Err(TryLockError::Error(_)) => return None,
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let mut line = String::new();
+        (&mut file).take(64).read_to_string(&mut line).ok()?;
+        let owner = line.trim().strip_prefix("pid ")?.parse().ok()?;
+        if process::is_alive(owner) || Instant::now() >= deadline {
+            return None;
+        }
+        sleep(Duration::from_millis(2));
+        io::Seek::rewind(&mut file).ok()?;
     }
 }
 
@@ -145,12 +178,60 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_just_being_made_or_is_named_otherwise_is_left_alone() {
+    fn what_is_named_otherwise_or_only_leads_elsewhere_is_left_alone() {
         let base = shared_base();
-        fs::create_dir(base.path().join("sawmill-pg-new")).unwrap();
         fs::create_dir(base.path().join("other")).unwrap();
         std::os::unix::fs::symlink("/etc", base.path().join("sawmill-pg-link")).unwrap();
         assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_was_killed_on_its_first_steps_is_removed() {
+        let base = shared_base();
+        fs::create_dir(base.path().join("sawmill-pg-empty")).unwrap();
+        fs::create_dir(base.path().join("sawmill-pg-unlocked")).unwrap();
+        fs::write(base.path().join("sawmill-pg-unlocked").join(UNLOCKED), "").unwrap();
+        sweep_abandoned_in(base.path()).unwrap();
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn who_is_just_making_one_gets_one_whoever_sweeps_meanwhile() {
+        let base = shared_base();
+        let account = Account::for_server().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    sweep_abandoned_in(base.path()).unwrap();
+                }
+            });
+            for _ in 0..200 {
+                let home = Home::create(base.path(), &account).unwrap();
+                assert!(home.path().join(OWNER).exists());
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_lock_that_a_forked_child_still_holds_is_waited_for() {
+        let base = shared_base();
+        let abandoned = base.path().join("sawmill-pg-abandoned");
+        fs::create_dir(&abandoned).unwrap();
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        fs::write(abandoned.join(OWNER), format!("pid {}\n", gone.id())).unwrap();
+        let lock = File::open(abandoned.join(OWNER)).unwrap();
+        lock.lock().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sleep(Duration::from_millis(100));
+                drop(lock);
+            });
+            assert_eq!(sweep_abandoned_in(base.path()).unwrap().len(), 1);
+        });
+        assert!(!abandoned.exists());
     }
 }

@@ -314,6 +314,24 @@ fn a_killed_owner_leaves_nothing_after_the_next_start() {
 }
 
 #[test]
+fn an_owner_killed_while_it_starts_leaves_nothing_after_the_next_sweep() {
+    let parent = shared_directory();
+    for microseconds in [0, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 25_000, 100_000, 400_000] {
+        let mut command = child_command(&this_program(), "hold a server");
+        let mut owner = command.env("SAWMILL_LOCALPG_TEST_DIR", parent.path()).spawn().unwrap();
+        while is_empty(parent.path()) {
+            std::hint::spin_loop();
+        }
+        std::thread::sleep(Duration::from_micros(microseconds));
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        sweep_abandoned_in(parent.path()).unwrap();
+        assert!(is_empty(parent.path()), "killed {microseconds} us after its first step");
+    }
+    assert_eq!(processes_in(parent.path()), [""; 0]);
+}
+
+#[test]
 fn a_kept_server_outlives_its_owner_until_its_stop_command() {
     let parent = shared_directory();
     let mut command = child_command(&this_program(), "keep a server");

@@ -17,7 +17,7 @@ pub(crate) struct FileArgs {
     compression: Compression,
     /// How values are encoded: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split;
     /// of one column, or of every column whose type allows it. May be given several times [default:
-    /// dict for columns drawn from listed values, else plain].
+    /// dict for columns drawn from listed values and for names in long row groups, else plain].
     #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = encoding)]
     encoding: Vec<(Option<String>, Encoding)>,
     /// The layout of data pages.

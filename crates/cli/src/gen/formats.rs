@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -94,7 +94,7 @@ pub(crate) fn generate(
             }
         }
     };
-    console.with_bar("generate", job.layout.part_rows(job.part), &phase, || {
+    console.with_bar("generate", job.layout.part_rows(job.part), &AtomicU64::new(0), &phase, || {
         std::thread::scope(|scope| {
             for _ in 1..job.threads.min(files.len()) {
                 scope.spawn(work);

@@ -62,14 +62,15 @@ impl LayoutArgs {
     ) -> Result<Layout, Error> {
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         let size = RowSize::measure(dataset, options, seed)?;
-        let per_file = self.rows_per_file.or_else(|| self.file_size.map(|bytes| size.rows_in(bytes)));
-        let layout = match per_file {
-            Some(per_file) => Layout::with_rows_per_file(rows, per_file)?,
-            None => Layout::new(rows, self.files.unwrap_or(1))?,
+        let rows_in = |bytes| size.rows_in(bytes, dataset, options, seed);
+        let layout = match (self.rows_per_file, self.file_size) {
+            (Some(per_file), _) => Layout::with_rows_per_file(rows, per_file)?,
+            (None, Some(bytes)) => Layout::with_rows_per_file(rows, rows_in(bytes)?)?,
+            (None, None) => Layout::new(rows, self.files.unwrap_or(1))?,
         };
         let group = match (self.row_group_rows, self.row_group_size) {
             (Some(rows), _) => rows,
-            (None, Some(bytes)) => size.rows_in(bytes).min(sawmill_generator::MOST_GROUP_ROWS),
+            (None, Some(bytes)) => rows_in(bytes)?.min(sawmill_generator::MOST_GROUP_ROWS),
             (None, None) => size.row_group_rows(),
         };
         let layout = layout.with_row_group_rows(group)?;

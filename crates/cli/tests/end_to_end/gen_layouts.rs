@@ -140,6 +140,38 @@ fn files_of_an_earlier_run_are_refused_kept_or_replaced_as_one_says() {
 }
 
 #[test]
+fn a_part_and_folders_are_resumed_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = dir.path().join("few.toml");
+    let few = "values = { choice = { file = \"names.txt\" } }";
+    let contacts = sawmill(["gen", "spec", "contacts"]).ok().out.replace("values = \"person_name\"", few);
+    fs::write(&spec, contacts).unwrap();
+    fs::write(dir.path().join("names.txt"), "Ada\nBo\n").unwrap();
+    for options in [&["--part", "2/3"][..], &["--partition-by", "name"]] {
+        let out = dir.path().join(options[0]);
+        let begin = ["gen", spec.to_str().unwrap(), "--rows", "20k", "--files", "6", "--out"];
+        let run = |more: &[&str]| {
+            let args = begin.iter().copied().chain([out.to_str().unwrap()]).chain(options.iter().copied());
+            sawmill(args.chain(more.iter().copied()))
+        };
+        run(&[]).ok();
+        let whole = files(&out);
+        let (lost, _) = whole.iter().next_back().unwrap();
+        fs::remove_file(out.join(lost)).unwrap();
+        let resumed = run(&["--resume", "--json"]).ok().json();
+        let made = resumed["files"].as_array().unwrap().iter().filter(|file| file["kept"] == false).count();
+        // Of folders all files of the same number are made together: two names and null.
+        assert_eq!(made, if options[0] == "--part" { 1 } else { 3 });
+        assert!(files(&out) == whole, "{options:?}");
+        // A list of words is a part of the spec.
+        fs::write(dir.path().join("names.txt"), "Ada\nCy\n").unwrap();
+        let error = run(&["--resume"]).fails(2);
+        assert!(error.contains("another run") && error.contains("spec"), "{error}");
+        fs::write(dir.path().join("names.txt"), "Ada\nBo\n").unwrap();
+    }
+}
+
+#[test]
 fn an_interrupted_run_goes_on_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

@@ -221,3 +221,56 @@ fn a_load_can_be_forgotten_and_its_ddl_looked_at() {
     assert_eq!(bench.count("select count(*) from pg_namespace where nspname = '_sawmill'"), 0);
     assert_eq!(bench.count("select count(*) from c"), 100);
 }
+
+#[test]
+fn generated_rows_arrive_without_a_file_and_are_those_of_the_files() {
+    let bench = Bench::new();
+    for dataset in ["contacts", "orders", "events", "devices", "deep"] {
+        let file = bench.dir.path().join(format!("{dataset}.parquet"));
+        sawmill(["gen", dataset, "--rows", "3000", "--seed", "7", "--out", file.to_str().unwrap()]).ok();
+        let named = PathBuf::from(format!("gen:{dataset}?rows=3000&seed=7"));
+        let loaded = bench.load(&named, dataset, &["--verify", "--unit-rows", "500", "--json"]).ok().json();
+        assert_eq!(loaded["report"]["rows"], 3000);
+        sawmill(bench.args("verify", &file, dataset, &[])).ok();
+        sawmill(bench.args("verify", &named, dataset, &[])).ok();
+    }
+    let named = Path::new("gen:contacts?rows=2k");
+    let options = ["--columns", "phones,name", "--rename", "name=who"];
+    bench.load(named, "chosen", &[&options[..], &["--verify"]].concat()).ok();
+    let columns = "select string_agg(column_name, ',' order by ordinal_position) \
+                   from information_schema.columns where table_name = 'chosen'";
+    let columns: String = bench.client().query_one(columns, &[]).unwrap().get(0);
+    assert_eq!(columns, "phones,who");
+    assert!(bench.load(named, "chosen", &options).ok().out.contains("nothing"), "the same load again");
+    // More rows, or other ones, are another load.
+    for more in ["gen:contacts?rows=1k", "gen:contacts?rows=2k&seed=8"] {
+        bench.load(Path::new(more), "chosen", &[&options[..], &["--mode", "append"]].concat()).ok();
+    }
+    assert_eq!(bench.count("select count(*) from chosen"), 5000);
+}
+
+#[test]
+fn a_killed_load_of_generated_rows_is_finished_by_the_same_command() {
+    let bench = Bench::new();
+    let rows = Path::new("gen:contacts?rows=400k");
+    let args = bench.args("load", rows, "contacts", &["--unit-rows", "5000", "--mode", "append", "--verify"]);
+    sawmill(bench.args("load", Path::new("gen:contacts?rows=0"), "contacts", &[])).ok();
+    let child = start(&args);
+    until("a part of the rows", || bench.count("select count(*) from contacts") > 0);
+    signal(&child, "KILL");
+    wait(child);
+    sawmill(&args).ok();
+    assert_eq!(bench.count("select count(*) from contacts"), 400_000);
+}
+
+#[test]
+fn what_no_generated_rows_are_is_refused() {
+    let refused =
+        |name: &str| sawmill(["load", name, "--to", "postgres://127.0.0.1:1/x", "--table", "t"]).fails(2);
+    assert!(refused("gen:kontacts").contains("contacts"));
+    assert!(refused("gen:contacts?rows=many").contains("rows=many"));
+    assert!(refused("gen:contacts?row=5").contains("\"row\""));
+    assert!(refused("gen:contacts?seed=-1").contains("seed=-1"));
+    let beside = ["load", "gen:contacts", "x.parquet", "--to", "postgres://127.0.0.1:1/x", "--table", "t"];
+    assert!(sawmill(beside).fails(2).contains("beside other sources"));
+}

@@ -4,6 +4,7 @@ mod bench;
 mod bench_inside;
 mod bench_work;
 mod cratedb;
+mod cratedb_memory;
 mod demo;
 mod flamegraph;
 mod footer;

@@ -9,28 +9,87 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use super::columns::Column;
 use super::form::{Form, Member};
 use super::json;
 use crate::content_sum::{ContentSum, Tally};
 
-/// Adds one row to a tally; `row` is scratch.
-pub(crate) fn add_row(
+/// Writes one row, of which nothing else stays in `row`; `field` gets each column's value.
+pub(crate) fn write_row(
     forms: &[&Form],
     values: &[&RawValue],
-    tally: &mut Tally,
     row: &mut Vec<u8>,
+    mut field: impl FnMut(usize, &[u8]),
 ) -> Result<(), String> {
     row.clear();
     for (i, (form, value)) in forms.iter().zip(values).enumerate() {
         if i > 0 {
             row.push(b',');
         }
-        tally.non_null[i] += u64::from(value.get() != "null");
+        let start = row.len();
         write(form, value, row).map_err(|what| format!("column {}: {what}", i + 1))?;
+        field(i, &row[start..]);
     }
-    tally.rows += 1;
-    tally.content_sum.add(row);
     Ok(())
+}
+
+/// Sums of rows, and of single columns where they were asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub whole: Tally,
+    /// One sum a column, over its values; empty where nobody asked.
+    pub each: Vec<ContentSum>,
+}
+
+impl Sums {
+    /// Nothing of so many columns.
+    pub(crate) fn empty(columns: usize, each_column: bool) -> Self {
+        let each = if each_column { vec![ContentSum::default(); columns] } else { Vec::new() };
+        Self { whole: Tally::empty(columns), each }
+    }
+
+    /// Adds one row that the server gave; `row` is scratch.
+    pub(crate) fn add_stored(
+        &mut self,
+        forms: &[&Form],
+        values: &[&RawValue],
+        row: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Self { whole, each } = self;
+        write_row(forms, values, row, |i, bytes| {
+            whole.non_null[i] += u64::from(bytes != b"null");
+            if let Some(sum) = each.get_mut(i) {
+                sum.add(bytes);
+            }
+        })?;
+        whole.rows += 1;
+        whole.content_sum.add(row);
+        Ok(())
+    }
+
+    /// Adds the values of one row that the loader wrote, without its row key, to the sums of its columns.
+    pub(crate) fn add_written(&mut self, values: &[u8]) -> Result<(), String> {
+        let array = [b"[", values, b"]"].concat();
+        let values: Vec<&RawValue> = serde_json::from_slice(&array).map_err(|error| error.to_string())?;
+        for (sum, value) in self.each.iter_mut().zip(values) {
+            sum.add(value.get().as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of another sum.
+    pub(crate) fn merge(&mut self, other: &Sums) {
+        self.whole.add(&other.whole);
+        for (mine, theirs) in self.each.iter_mut().zip(&other.each) {
+            mine.merge(*theirs);
+        }
+    }
+
+    /// Names of the columns whose values differ, as multisets.
+    pub(crate) fn differing(&self, other: &Sums, columns: &[Column]) -> Vec<String> {
+        let pairs = self.each.iter().zip(&other.each).zip(columns);
+        pairs.filter(|((a, b), _)| a != b).map(|(_, column)| column.name.clone()).collect()
+    }
 }
 
 /// What a row that was sent adds to a tally; `row` is its values without the row key.

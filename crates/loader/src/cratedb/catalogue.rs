@@ -35,7 +35,8 @@ pub(crate) fn columns(
                      FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
     let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
     let rows = answer.all::<Row>()?;
-    // The catalogue knows no scale; the statement that would make the table does.
+    // The catalogue's numeric_scale is always NULL
+    // (https://cratedb.com/docs/crate/reference/en/latest/general/information-schema.html); the statement that would make the table does.
     let scales = match rows.iter().any(|row| row.1 == "numeric") {
         true => {
             let statement = format!("SHOW CREATE TABLE {}", table.quoted());
@@ -61,9 +62,10 @@ pub(crate) fn columns(
         .collect())
 }
 
-/// The scale in `"name" NUMERIC(precision, scale)`.
+/// The scale in `"name" NUMERIC(precision, scale)`. Columns of the table stand on lines of their own, three
+/// blanks deep, and fields of objects deeper (`SqlFormatter` of the server).
 fn scale_of(ddl: &str, name: &str) -> Option<u8> {
-    let (_, rest) = ddl.split_once(&format!("{} NUMERIC(", quote(name)))?;
+    let (_, rest) = ddl.split_once(&format!("\n   {} NUMERIC(", quote(name)))?;
     let (bounds, _) = rest.split_once(')')?;
     bounds.split_once(',')?.1.trim().parse().ok()
 }
@@ -93,5 +95,7 @@ mod tests {
         assert_eq!(scale_of(ddl, "a"), Some(2));
         assert_eq!(scale_of(ddl, "b"), None);
         assert_eq!(scale_of(ddl, "c"), None);
+        let ddl = "CREATE TABLE IF NOT EXISTS \"doc\".\"t\" (\n   \"o\" OBJECT(STRICT) AS (\n      \"a\" NUMERIC(10, 1)\n   ),\n   \"a\" NUMERIC(20, 2)\n)";
+        assert_eq!(scale_of(ddl, "a"), Some(2), "the field of an object is not the column");
     }
 }

@@ -25,7 +25,7 @@ use crate::load::backoff;
 /// A cluster and the health of its nodes, shared by all connections of a load.
 pub(crate) struct Cluster {
     pub server: CrateServer,
-    tls: Option<Arc<ClientConfig>>,
+    pub tls: Option<Arc<ClientConfig>>,
     authorization: Option<String>,
     health: Mutex<Vec<Health>>,
     turn: AtomicUsize,

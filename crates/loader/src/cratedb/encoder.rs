@@ -11,10 +11,12 @@ use arrow_array::{ArrayRef, RecordBatch};
 
 use super::bodies::Bodies;
 use super::bound::Bound;
+use super::cells::{Cell, Cells, filled, run_of};
 use super::columns::{Key, Plan};
 use super::crate_type::CrateType;
+use super::digits::put_number;
 use super::json::{write_hex, write_int};
-use super::unnest::ArrayColumn;
+use super::unnest::{ArrayColumn, beside_json};
 use crate::content_sum::Tally;
 use crate::error::Result;
 use crate::postgres::copy_binary::fault::Fault;
@@ -27,8 +29,10 @@ pub(crate) struct EncodePlan {
     pub plan: Plan,
     /// Rows of a block.
     pub rows: usize,
-    /// Bytes of a block's rows; a larger row has a block of its own.
+    /// Bytes of a block's rows, and of its columns where there are any; a larger row has a block of its own.
     pub bytes: usize,
+    /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
+    pub longest_row: usize,
     /// Columns are written, too.
     pub columns: bool,
     /// Rows that cannot be represented are left out and reported with their block.
@@ -49,6 +53,9 @@ pub(crate) struct CrateEncoder {
     body: Vec<u8>,
     marks: Marks,
     arrays: Vec<ArrayColumn>,
+    cells: Cells,
+    /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
+    beside: usize,
     /// Beginning of the row keys of the unit.
     key: Vec<u8>,
     /// The unit's first row in its row group, and the next row in the unit.
@@ -57,17 +64,27 @@ pub(crate) struct CrateEncoder {
     tally: Tally,
 }
 
-/// A row that has no place in any request: with the statement around it, it would be over the 104,857,600
-/// bytes of `http.max_content_length`.
-pub(crate) const LARGEST_ROW: usize = 100 * 1024 * 1024 - 64 * 1024;
+/// `http.max_content_length` of a server that nobody configured.
+const LARGEST_REQUEST: usize = 104_857_600;
+
+/// Bytes that a row's values may have with a statement of this length around them: a longer one has no place
+/// in any request. Room for brackets and the row key is left.
+pub(crate) fn longest_row(statement: usize) -> usize {
+    LARGEST_REQUEST.saturating_sub(statement + 256)
+}
 
 impl CrateEncoder {
     pub(crate) fn new(encode: Arc<EncodePlan>, bodies: Arc<Bodies>) -> Self {
         let columns = encode.plan.columns.len();
+        let widths = encode.plan.columns.iter().map(|column| beside_json(&column.crate_type));
+        // The row key is a text.
+        let beside = if encode.columns { widths.sum::<usize>() + 4 } else { 0 };
         Self {
+            beside,
             body: bodies.take(),
             marks: Marks::default(),
             arrays: Vec::new(),
+            cells: Cells::default(),
             key: Vec::new(),
             first_row: 0,
             next: 0,
@@ -77,24 +94,30 @@ impl CrateEncoder {
         }
     }
 
-    /// Writes a row at the end of the body.
-    fn write_row(&mut self, bound: &[Bound<'_>], row: usize) -> Result<(), (usize, Fault)> {
+    /// Writes a row at the end of the body: its cells, and what is not in them.
+    fn write_row(&mut self, bound: &[Bound<'_>], row: usize, cells: &[Cell]) -> Result<(), (usize, Fault)> {
         let body = &mut self.body;
         if !self.marks.rows.is_empty() {
             body.push(b',');
         }
-        body.push(b'[');
-        if let Key::Row(_) = self.encode.plan.key {
-            body.push(b'"');
+        let keyed = matches!(self.encode.plan.key, Key::Row(_));
+        if keyed {
+            body.extend_from_slice(b"[\"");
             body.extend_from_slice(&self.key);
             write_int(self.first_row + u64::from(self.next), body);
-            body.extend_from_slice(b"\",");
+            body.push(b'"');
         }
-        let values = body.len();
-        for (i, column) in bound.iter().enumerate() {
-            if i > 0 {
-                body.push(b',');
+        // Each value has its comma before it; the first one's is the bracket where there is no key.
+        let start = body.len();
+        for (i, cell) in cells.iter().enumerate() {
+            if let Some(length) = filled(cell) {
+                // Copied whole, since a copy of known length is no call.
+                body.extend_from_slice(cell);
+                body.truncate(body.len() - (cell.len() - length));
+                continue;
             }
+            let Some(column) = bound.get(i) else { continue };
+            body.push(b',');
             column.write(row, body).map_err(|fault| (i, fault))?;
             if let Some(most) = self.encode.plan.longest_text
                 && column.has_text()
@@ -102,12 +125,16 @@ impl CrateEncoder {
                 column.check_text(row, most).map_err(|fault| (i, fault))?;
             }
         }
-        if body.len() - values > LARGEST_ROW {
-            let what =
-                format!("the row takes {} bytes of JSON, a request {LARGEST_ROW}", body.len() - values);
+        if let (false, Some(first)) = (keyed, body.get_mut(start)) {
+            *first = b'[';
+        }
+        let values = body.get(start + 1..).unwrap_or_default();
+        let most = self.encode.longest_row;
+        if values.len() > most {
+            let what = format!("the row takes {} bytes of JSON, a request holds {most}", values.len());
             return Err((0, Fault::new(0, what)));
         }
-        self.tally.content_sum.add(&body[values..]);
+        self.tally.content_sum.add(values);
         body.push(b']');
         Ok(())
     }
@@ -126,20 +153,21 @@ impl CrateEncoder {
         }
         let (keys, columns) = self.arrays.split_at_mut(key);
         if let Some(keys) = keys.first_mut() {
-            let mut text = Vec::new();
             for row in rows {
-                text.clear();
-                text.extend_from_slice(&self.key);
-                write_int(self.first_row + u64::from(*row), &mut text);
-                keys.push_text(&text);
+                let mut digits = [0; 32];
+                let end = put_number(&mut digits, 0, self.first_row + u64::from(*row));
+                keys.push_text(&self.key, &digits[..end]);
             }
         }
         for (i, ((array, column), planned)) in
             columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate()
         {
-            for row in rows {
-                let in_batch = (*row - base) as usize;
-                array.push(&planned.crate_type, column, in_batch).map_err(|fault| (in_batch, i, fault))?;
+            // Rows between two that were left out.
+            for run in rows.chunk_by(|row, next| row + 1 == *next) {
+                let start = run.first().map_or(0, |row| (row - base) as usize);
+                array
+                    .extend(&planned.crate_type, column, start..start + run.len())
+                    .map_err(|(row, fault)| (row, i, fault))?;
             }
         }
         Ok(())
@@ -201,23 +229,35 @@ impl BatchEncoder for CrateEncoder {
         // Rows of this batch that are in the body and not yet in the columns.
         let base = self.next;
         let mut pending: Vec<u32> = Vec::new();
+        // What is left out is taken off again.
+        for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
+            *count += column.non_null(batch.num_rows());
+        }
+        let run = run_of(bound.len());
+        let mut cells = std::mem::take(&mut self.cells);
+        let mut run_start = 0;
         for row in 0..batch.num_rows() {
+            if row == run_start + run || row == 0 {
+                run_start = row;
+                cells.fill(&bound, row..(row + run).min(batch.num_rows()));
+            }
             let start = self.body.len();
-            if let Err((i, fault)) = self.write_row(&bound, row) {
+            if let Err((i, fault)) = self.write_row(&bound, row, cells.row(row - run_start)) {
                 self.body.truncate(start);
                 if !encode.leave_out {
                     return Err(refusal(row, i, &fault));
+                }
+                for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
+                    *count -= u64::from(!column.is_null(row));
                 }
                 let Refusal::Value { column, what, .. } = refusal(row, i, &fault) else { continue };
                 self.marks.refused.push((self.next, format!("column {column:?}: {what}")));
                 self.next += 1;
                 continue;
             }
-            for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
-                *count += u64::from(!column.is_null(row));
-            }
             self.tally.rows += 1;
-            if self.body.len() > encode.bytes && !self.marks.rows.is_empty() {
+            let held = self.marks.rows.len();
+            if self.body.len() + (held + 1) * self.beside > encode.bytes && held > 0 {
                 // It does not fit any more: it begins the next body, without the comma.
                 let carried = self.body[start + 1..].to_vec();
                 self.body.truncate(start);
@@ -229,12 +269,14 @@ impl BatchEncoder for CrateEncoder {
             self.marks.rows.push(Mark { end: self.body.len() as u32, row: self.next });
             pending.push(self.next);
             self.next += 1;
-            if self.marks.rows.len() >= encode.rows || self.body.len() >= encode.bytes {
+            let held = self.marks.rows.len();
+            if held >= encode.rows || self.body.len() + held * self.beside >= encode.bytes {
                 self.columns_of(&bound, base, &mut pending)
                     .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
                 self.flush(emit).map_err(Refusal::Stopped)?;
             }
         }
+        self.cells = cells;
         self.columns_of(&bound, base, &mut pending).map_err(|(row, i, fault)| refusal(row, i, &fault))
     }
 

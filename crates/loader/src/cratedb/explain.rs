@@ -2,10 +2,14 @@
 
 use serde::Serialize;
 
+use super::catalogue;
+use super::client::{Client, Cluster};
 use super::columns::{self, Key};
 use super::crate_type::Layout;
 use super::options::{LongText, Transport};
+use super::session::existing_plan;
 use super::{CrateDb, Mode, ddl};
+use crate::control::Control;
 use crate::error::Result;
 use crate::load::{CHANNEL, LoadOptions};
 use crate::source::Source;
@@ -48,27 +52,48 @@ pub struct ExplainedColumn {
     pub name: String,
     /// Its type in the source.
     pub arrow: String,
-    /// Its type in a new table.
+    /// Its type in the table.
     pub crate_type: String,
     /// How its values go by the PostgreSQL wire.
     pub sent_as: String,
 }
 
 impl CrateDb {
-    /// What a load of this source would do. No server is asked.
+    /// What a load of this source would do. The server is asked for nothing but the columns and the key of a
+    /// table that is appended to.
     ///
     /// # Errors
-    /// As [`ddl`](Self::ddl).
-    pub fn explain(&self, source: &dyn Source, options: &LoadOptions) -> Result<CrateExplanation> {
+    /// As [`ddl`](Self::ddl); with mode append a server that cannot be reached, and a table that does not exist
+    /// or cannot hold the source's columns exactly.
+    pub fn explain(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<CrateExplanation> {
         let table = self.table()?;
-        let planned = columns::natural(source.schema(), &self.options, &table)?;
-        let key = self.wished_key();
+        let mut existing = Vec::new();
+        let (planned, key) = match self.mode {
+            Mode::Append => {
+                // What lacks a key is told as such, and not refused.
+                let mut lenient = self.clone();
+                lenient.options.at_least_once = true;
+                let mut client = Client::new(&Cluster::new(&self.server)?, false);
+                let (plan, _) = existing_plan(&lenient, source, &mut client, &table, 0, control, true)?;
+                existing = catalogue::columns(&mut client, &table, 0, control)?;
+                (plan.columns, plan.key)
+            }
+            _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key()),
+        };
         let layout =
             Layout { objects: self.options.objects, plain_text: self.options.long_text == LongText::Noindex };
         let columns = planned.iter().map(|column| ExplainedColumn {
             name: column.name.clone(),
             arrow: source.schema().field(column.source).data_type().to_string(),
-            crate_type: column.crate_type.ddl(layout),
+            crate_type: match existing.iter().find(|theirs| theirs.name == column.name) {
+                Some(theirs) => theirs.shown(),
+                None => column.crate_type.ddl(layout),
+            },
             sent_as: match column.crate_type.is_nested() {
                 true => format!("JSON text, cast to {}", column.crate_type.cast()),
                 false => format!("binary {}", super::unnest::array_type(&column.crate_type)),
@@ -76,21 +101,19 @@ impl CrateDb {
         });
         let delivery = match (&key, self.mode) {
             (Key::Row(name), _) => format!("exactly once, by the row key {name:?}"),
-            (Key::Own(names), Mode::Create | Mode::Replace) => {
-                format!("exactly once, by the primary key {}", names.join(", "))
-            }
-            (_, Mode::Append) => {
-                "exactly once where the table has a primary key, else at least once".to_owned()
+            (Key::Own(names), _) => format!("exactly once, by the primary key {}", names.join(", ")),
+            (Key::None, Mode::Append) => {
+                "at least once: the table has no primary key that the source fills".to_owned()
             }
             (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
         };
-        let transport = match (self.options.transport, self.server.tls.is_some()) {
-            (Transport::Http, _) | (Transport::Auto, true) => "http: bulk_args".to_owned(),
-            (Transport::Pg, _) => format!("pg: UNNEST at port {}", self.server.pg_port),
-            (Transport::Auto, false) if key == Key::None && self.options.rejects.is_some() => {
+        let transport = match self.options.transport {
+            Transport::Http => "http: bulk_args".to_owned(),
+            Transport::Pg => format!("pg: UNNEST at port {}", self.server.pg_port),
+            Transport::Auto if key == Key::None && self.options.rejects.is_some() => {
                 "http: bulk_args, since without a key only it tells which rows were refused".to_owned()
             }
-            (Transport::Auto, false) => {
+            Transport::Auto => {
                 format!(
                     "pg: UNNEST where CrateDB answers at port {}, else http: bulk_args",
                     self.server.pg_port

@@ -242,3 +242,14 @@ pub(crate) struct Existing {
     pub filled: bool,
     pub generated: bool,
 }
+
+impl Existing {
+    /// The type as one would write it.
+    pub(crate) fn shown(&self) -> String {
+        match (self.precision, self.scale) {
+            (Some(precision), Some(scale)) => format!("NUMERIC({precision},{scale})"),
+            (Some(precision), None) => format!("NUMERIC({precision})"),
+            _ => self.data_type.to_uppercase(),
+        }
+    }
+}

@@ -4,6 +4,8 @@ use std::io::Write;
 
 use arrow_schema::TimeUnit;
 
+use super::digits::two;
+
 /// Writing to a `Vec` cannot fail; this says so in one place.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{
@@ -38,31 +40,46 @@ pub(crate) fn write_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Position of the first byte that has to be escaped, looking at eight bytes at a time.
-fn first_escaped(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Whether one of eight bytes has to be escaped: a control character, a quotation mark or a backslash.
+#[inline]
+pub(crate) fn any_escaped(word: u64) -> bool {
+    // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero, and perhaps in bytes above
+    // such a one, but nowhere else.
+    let zero = |x: u64| x.wrapping_sub(ONES) & !x;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let quote = zero(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+    (control | quote | backslash) & HIGH != 0
+}
+
+/// Position of the first byte that has to be escaped, looking at 32 bytes at a time, then at eight.
+#[inline]
+pub(crate) fn first_escaped(text: &[u8]) -> Option<usize> {
     let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    let mut words = text.chunks_exact(8);
-    let mut at = 0;
-    for word in &mut words {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(word);
-        let word = u64::from_ne_bytes(bytes);
-        // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero (and perhaps in
-        // bytes above it, which the look at single bytes below sorts out).
-        let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
-        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let quote = zero(word ^ (ONES * u64::from(b'"')));
-        let backslash = zero(word ^ (ONES * u64::from(b'\\')));
-        if control | quote | backslash != 0
-            && let Some(found) = bytes.iter().position(escaped)
-        {
-            return Some(at + found);
+    // Without a way out of the loop the compiler compares all bytes of a block at once.
+    let any = |block: &[u8; 32]| block.iter().fold(false, |any, byte| any | escaped(byte));
+    let (blocks, rest) = text.as_chunks::<32>();
+    let found = |at: usize, bytes: &[u8]| bytes.iter().position(escaped).map(|found| at + found);
+    if let Some(i) = blocks.iter().position(any) {
+        return found(i * 32, &blocks[i]);
+    }
+    let mut at = blocks.len() * 32;
+    let (words, rest) = rest.as_chunks::<8>();
+    for word in words {
+        if any_escaped(u64::from_le_bytes(*word)) {
+            return found(at, word);
         }
         at += 8;
     }
-    words.remainder().iter().position(escaped).map(|found| at + found)
+    match (text.last_chunk::<8>(), rest) {
+        (_, []) => None,
+        // The last eight bytes, some of which were looked at already.
+        (Some(word), _) if !any_escaped(u64::from_le_bytes(*word)) => None,
+        _ => found(at, rest),
+    }
 }
 
 /// Appends an integer.
@@ -71,25 +88,29 @@ pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
+/// The hundredths of a double that is the one nearest to a decimal of two places: the decimal reads back as
+/// the value, and of up to 15 digits it is the shortest that does. Negative zero is none.
+#[inline]
+pub(crate) fn cents(value: f64) -> Option<i64> {
+    let scaled = value * 100.0;
+    let cents = (scaled + 0.5f64.copysign(scaled)) as i64;
+    let is_it = cents.unsigned_abs() < 1 << 49 && cents as f64 / 100.0 == value;
+    (is_it && (cents != 0 || value.is_sign_positive())).then_some(cents)
+}
+
 /// Appends a double: digits that read back the same, or a string where JSON has no number.
 #[inline]
 pub(crate) fn write_f64(value: f64, out: &mut Vec<u8>) {
-    // Most figures have two places at most. `cents / 100` is the double nearest to that decimal, so the
-    // decimal reads back as the value.
-    let cents = (value * 100.0) as i64;
-    if cents.unsigned_abs() < 1 << 50
-        && cents as f64 / 100.0 == value
-        && (cents != 0 || value.is_sign_positive())
-    {
+    if let Some(cents) = cents(value) {
         if cents < 0 {
             out.push(b'-');
         }
         let cents = cents.unsigned_abs();
         write_int(cents / 100, out);
-        let (tenths, hundredths) = ((cents / 10 % 10) as u8, (cents % 10) as u8);
+        let [tenths, hundredths] = two(cents % 100);
         match hundredths {
-            0 => out.extend_from_slice(&[b'.', b'0' + tenths]),
-            _ => out.extend_from_slice(&[b'.', b'0' + tenths, b'0' + hundredths]),
+            b'0' => out.extend_from_slice(&[b'.', tenths]),
+            _ => out.extend_from_slice(&[b'.', tenths, hundredths]),
         }
         return;
     }
@@ -245,6 +266,19 @@ mod tests {
         fn every_text_reads_back_the_same(value: String) {
             let written = text(|out| write_text(value.as_bytes(), out));
             prop_assert_eq!(serde_json::from_str::<String>(&written).unwrap(), value);
+        }
+
+        #[test]
+        fn every_text_is_written_as_serde_json_does(value in "[ -~\\n\\r\\té\\x1f]{0,90}") {
+            let ours = text(|out| write_text(value.as_bytes(), out));
+            prop_assert_eq!(ours, serde_json::to_string(&value).unwrap());
+        }
+
+        #[test]
+        fn hundredths_are_written_as_the_shortest_digits_are(cents in -(1i64 << 49)..1 << 49, shift in 0u32..49) {
+            let value = (cents >> shift) as f64 / 100.0;
+            let mut digits = zmij::Buffer::new();
+            prop_assert_eq!(text(|out| write_f64(value, out)), digits.format_finite(value));
         }
 
         #[test]

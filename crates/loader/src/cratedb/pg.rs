@@ -1,8 +1,11 @@
 //! The PostgreSQL wire of a cluster: blocks as binary arrays to `INSERT ... SELECT FROM UNNEST(...)`.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use rustls::ClientConfig;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 use tokio_postgres::{Config, Statement};
 
@@ -40,16 +43,19 @@ impl ToSql for Encoded {
 }
 
 /// The addresses of the PostgreSQL wire, beginning with the `first`th node, so that connections spread.
-pub(crate) fn server(server: &CrateServer, first: usize) -> Server {
+pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, first: usize) -> Server {
     let mut config = Config::new();
     config.user(&server.user).dbname(&server.schema).application_name("sawmill");
+    // What is asked to be encrypted never goes in the clear.
+    config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
     if let Some(password) = &server.password {
         config.password(password);
     }
     let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
     let endpoints =
         nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), port: server.pg_port }).collect();
-    Server { config, endpoints, timeout: std::time::Duration::from_secs(5) }
+    let timeout = std::time::Duration::from_secs(5);
+    Server { config, endpoints, timeout, tls: tls.cloned() }
 }
 
 /// A connection with the statement of a load prepared.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::canonical;
+use super::canonical::Sums;
 use super::client::{Client, Cluster};
 use super::columns::{Column, Key};
 use super::form::Form;
@@ -57,6 +57,11 @@ impl ReadBack<'_> {
 
     /// Reads the table and sums it up.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<Tally> {
+        Ok(self.sums(false, control)?.whole)
+    }
+
+    /// The same, each column summed up by itself, too, where that is asked for.
+    pub(crate) fn sums(&self, each_column: bool, control: &Control<'_>) -> Result<Sums> {
         let mut client = Client::new(self.cluster, false);
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
         let forms: Vec<&Form> = self.columns.iter().map(|column| &column.form).collect();
@@ -72,7 +77,7 @@ impl ReadBack<'_> {
         };
         let select = format!("SELECT {}, {} FROM {}", key.join(", "), names.join(", "), self.table.quoted());
         let order = key.join(", ");
-        let mut tally = Tally::empty(forms.len());
+        let mut sums = Sums::empty(forms.len(), each_column);
         let mut after: Vec<Value> = Vec::new();
         let mut page = FIRST_PAGE;
         let mut row = Vec::new();
@@ -87,10 +92,10 @@ impl ReadBack<'_> {
             let rows = answer.rows()?;
             for values in &rows {
                 let (_, values) = values.split_at(key.len().min(values.len()));
-                canonical::add_row(&forms, values, &mut tally, &mut row)
+                sums.add_stored(&forms, values, &mut row)
                     .map_err(|what| Error::new(Kind::Mismatch, what).at(format!("table {}", self.table)))?;
             }
-            let Some(last) = rows.last().filter(|_| rows.len() == page) else { return Ok(tally) };
+            let Some(last) = rows.last().filter(|_| rows.len() == page) else { return Ok(sums) };
             after = last.iter().take(key.len()).map(|value| value_of(value)).collect();
             let width = answer.bytes() / rows.len().max(1) + 1;
             page = (PAGE_BYTES / width).clamp(100, LARGEST_PAGE);

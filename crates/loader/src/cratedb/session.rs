@@ -9,12 +9,13 @@ use super::catalogue;
 use super::checkpoint::{Checkpoints, LoadRecord, State};
 use super::client::{Client, Cluster};
 use super::columns::{self, Key, LONGEST_TEXT, Plan};
-use super::encoder::{CrateEncoder, EncodePlan, file_hash};
+use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::names::CrateTable;
 use super::options::{LongText, Transport};
 use super::prepare::{Preparing, choose_key};
 use super::read_back::{ReadBack, paging_key};
 use super::rejects::Rejects;
+use super::verify::encode_source;
 use super::writer::{CrateWriter, WriterPlan};
 use super::{CrateDb, Mode, pg, unnest};
 use crate::content_sum::Tally;
@@ -29,6 +30,7 @@ use crate::verify::Verification;
 /// An open load.
 pub(crate) struct CrateSession<'a> {
     crate_db: &'a CrateDb,
+    source: &'a dyn Source,
     options: &'a LoadOptions,
     cluster: Arc<Cluster>,
     table: CrateTable,
@@ -53,6 +55,11 @@ impl<'a> CrateSession<'a> {
         control: &Control<'_>,
     ) -> Result<Self> {
         let table = crate_db.table()?;
+        if crate_db.mode == Mode::Truncate {
+            let advice =
+                "load in mode replace, which fills a new table and puts it in the place of the old one";
+            return Err(Error::new(Kind::Config, "mode truncate is for PostgreSQL").advise(advice));
+        }
         let gathers = crate_db.mode != Mode::Append;
         // What the source cannot give is told without a server.
         let natural = match gathers {
@@ -79,6 +86,15 @@ impl<'a> CrateSession<'a> {
         checkpoints.create(&mut client, control)?;
         let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
         let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
+        // A transport that is not there is told before anything is made, unless there is nothing to do.
+        let mut notes = Vec::new();
+        let chosen = choose_transport(crate_db, &cluster, &plan.key, control, &mut notes);
+        let complete = |record: &LoadRecord| record.state == State::Complete;
+        if let Err(error) = &chosen
+            && !checkpoints.find(&mut client, &id, control)?.as_ref().is_some_and(complete)
+        {
+            return Err(error.clone());
+        }
         let mut preparing = Preparing {
             crate_db,
             source,
@@ -102,14 +118,15 @@ impl<'a> CrateSession<'a> {
             || record.state == State::Placing
                 && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
         let written = if gathers && !placed { table.staging() } else { table.clone() };
-        let mut notes = Vec::new();
-        let by_column = match standing {
-            Standing::Complete => false,
-            _ => choose_transport(crate_db, &plan.key, control, &mut notes)?,
-        };
+        if standing == Standing::Complete {
+            notes.clear();
+        }
+        let by_column = standing != Standing::Complete && chosen?;
+        let (first, repeat) = (head(&written, &plan, ""), head(&written, &plan, REPEAT));
         let encode = EncodePlan {
             rows: crate_db.options.request_rows(),
             bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+            longest_row: longest_row(repeat.len()),
             columns: by_column,
             leave_out: crate_db.options.rejects.is_some(),
             files: source.files().iter().map(file_hash).collect(),
@@ -121,8 +138,8 @@ impl<'a> CrateSession<'a> {
             load_id: id,
             checkpoints,
             table: written.clone(),
-            first: head(&written, &plan, ""),
-            repeat: head(&written, &plan, REPEAT),
+            first,
+            repeat,
             unnest: by_column.then(|| {
                 let statements = ["", REPEAT].map(|clause| {
                     // Rows of the load's own key are the same whoever sends them.
@@ -145,6 +162,7 @@ impl<'a> CrateSession<'a> {
         };
         Ok(Self {
             crate_db,
+            source,
             options,
             bodies: Bodies::new(encode.bytes),
             cluster,
@@ -254,6 +272,7 @@ impl Source for Renamed<'_> {
 /// Whether blocks go by column over the PostgreSQL wire.
 fn choose_transport(
     crate_db: &CrateDb,
+    cluster: &Cluster,
     key: &Key,
     control: &Control<'_>,
     notes: &mut Vec<String>,
@@ -262,21 +281,11 @@ fn choose_transport(
     if wanted == Transport::Http {
         return Ok(false);
     }
-    if crate_db.server.tls.is_some() {
-        return match wanted {
-            Transport::Pg => {
-                Err(Error::new(Kind::Config, "the PostgreSQL wire is not encrypted by this loader")
-                    .at(crate_db.server.to_string())
-                    .advise("use --transport http with TLS"))
-            }
-            _ => Ok(false),
-        };
-    }
     // Without a key only HTTP tells which rows of a batch were refused.
     if wanted == Transport::Auto && *key == Key::None && crate_db.options.rejects.is_some() {
         return Ok(false);
     }
-    match pg::open(&pg::server(&crate_db.server, 0), control) {
+    match pg::open(&pg::server(&crate_db.server, cluster.tls.as_ref(), 0), control) {
         Ok(_) => {
             notes.push("transport pg: UNNEST over the PostgreSQL wire".to_owned());
             Ok(true)
@@ -330,7 +339,15 @@ impl Session for CrateSession<'_> {
             (None, _) => {}
         }
         let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
-        let verification = Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+        let mut verification =
+            Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+        // Which columns differ can be told of a table that holds nothing else, and when all rows went in.
+        if !verification.matches() && self.record.before.is_none() && self.rejected() == 0 {
+            let unit_rows = self.record.unit_rows;
+            let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
+            let target = self.read_back(&self.written).sums(true, control)?;
+            verification.differing = source.differing(&target, &self.encode.plan.columns);
+        }
         verification.into_result(&format!("table {}, {}", self.table, self.cluster.server))
     }
 

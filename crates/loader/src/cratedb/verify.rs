@@ -5,21 +5,23 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::CrateDb;
 use super::bodies::Bodies;
+use super::canonical::Sums;
 use super::client::{Client, Cluster};
-use super::encoder::{CrateEncoder, EncodePlan, file_hash};
+use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::read_back::{ReadBack, paging_key};
 use super::session::existing_plan;
-use crate::content_sum::Tally;
+use super::writer::values_of;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::LoadOptions;
 use crate::schedule::Schedule;
 use crate::source::Source;
-use crate::target::{BatchEncoder, Refusal};
+use crate::target::{BatchEncoder, Block, Refusal};
 use crate::verify::Verification;
 
 /// Compares what is in the table with what is in the source: number of rows, non-null values of each
-/// column, and the content sum. The mode of `crate_db` does not matter.
+/// column, and the content sum. Where they differ, both sides are read once more to name the columns that
+/// differ. The mode of `crate_db` does not matter.
 ///
 /// # Errors
 /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
@@ -42,12 +44,12 @@ pub(crate) fn verify(
     let encode = Arc::new(EncodePlan {
         rows: crate_db.options.request_rows(),
         bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        longest_row: longest_row(0),
         columns: false,
         leave_out: false,
         files: source.files().iter().map(file_hash).collect(),
         plan,
     });
-    let expected = encode_source(source, &encode, options, control)?;
     let read = ReadBack {
         cluster: &cluster,
         table: &table,
@@ -55,50 +57,72 @@ pub(crate) fn verify(
         key: paging_key(&encode.plan.key, &primary),
         retries: options.retries,
     };
-    let target = read.run(control)?;
-    let names = encode.plan.columns.iter().map(|column| column.name.clone());
-    Ok(Verification { columns: names.collect(), source: expected, target, differing: Vec::new() })
+    let expected = |each_column| {
+        let unit_rows = options.unit_rows;
+        encode_source(source, &encode, options, unit_rows, each_column, control)
+    };
+    let mut verification = Verification {
+        columns: encode.plan.columns.iter().map(|column| column.name.clone()).collect(),
+        source: expected(false)?.whole,
+        target: read.run(control)?,
+        differing: Vec::new(),
+    };
+    if !verification.matches() {
+        verification.differing = expected(true)?.differing(&read.sums(true, control)?, &encode.plan.columns);
+    }
+    Ok(verification)
 }
 
 /// Encodes the whole source and sums it up as the loader did.
-fn encode_source(
+pub(super) fn encode_source(
     source: &dyn Source,
     encode: &Arc<EncodePlan>,
     options: &LoadOptions,
+    unit_rows: u64,
+    each_column: bool,
     control: &Control<'_>,
-) -> Result<Tally> {
-    let schedule = Schedule::new(source.plan(options.unit_rows));
+) -> Result<Sums> {
+    let schedule = Schedule::new(source.plan(unit_rows));
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
-    let work = || -> Result<Tally> {
+    let columns = encode.plan.columns.len();
+    let work = || -> Result<Sums> {
         let mut reader = source.reader(options.batch_rows);
         let mut encoder = CrateEncoder::new(Arc::clone(encode), Bodies::new(encode.bytes));
-        let mut tally = Tally::empty(encode.plan.columns.len());
+        let mut sums = Sums::empty(columns, each_column);
         let mut place = None;
         while let Some(unit) = schedule.next(&mut place) {
+            let mut look = |block: Block| match (&block.marks, each_column) {
+                (Some(marks), true) => (0..marks.rows.len()).try_for_each(|row| {
+                    let values = values_of(&encode.plan, &block.bytes, marks, row);
+                    sums.add_written(values).map_err(|what| Error::new(Kind::Source, what))
+                }),
+                _ => Ok(()),
+            };
             reader.start(&unit)?;
             encoder.begin_unit(&unit);
             while let Some(batch) = reader.next_batch()? {
                 control.check()?;
-                encoder.encode(&batch, &mut |_| Ok(())).map_err(|refusal| match refusal {
+                encoder.encode(&batch, &mut look).map_err(|refusal| match refusal {
                     Refusal::Stopped(error) => error,
                     Refusal::Value { column, what, .. } => {
                         Error::new(Kind::Value, what).at(format!("column {column:?}"))
                     }
                 })?;
             }
-            tally.add(&encoder.end_unit(&mut |_| Ok(()))?);
+            let tally = encoder.end_unit(&mut look)?;
+            sums.whole.add(&tally);
         }
-        Ok(tally)
+        Ok(sums)
     };
-    let mut total = Tally::empty(encode.plan.columns.len());
+    let mut total = Sums::empty(columns, each_column);
     let mut failure: Option<Error> = None;
     std::thread::scope(|scope| {
         let work = || work().inspect_err(|_| stop.store(true, Relaxed));
         let threads: Vec<_> = (0..options.degree.max(1)).map(|_| scope.spawn(work)).collect();
         for thread in threads {
             match thread.join() {
-                Ok(Ok(tally)) => total.add(&tally),
+                Ok(Ok(sums)) => total.merge(&sums),
                 Ok(Err(error)) => {
                     if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
                         failure = Some(error);

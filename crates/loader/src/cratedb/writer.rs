@@ -121,7 +121,8 @@ impl CrateWriter {
     fn send_columns(&mut self, marks: &Marks, repeat: bool, control: &Control<'_>) -> Result<bool> {
         let Some((statements, types)) = &self.plan.unnest else { return Ok(false) };
         if self.pg.is_none() {
-            let server = pg::server(&self.plan.cluster.server, self.first_node);
+            let cluster = &self.plan.cluster;
+            let server = pg::server(&cluster.server, cluster.tls.as_ref(), self.first_node);
             let statements = [statements[0].as_str(), statements[1].as_str()];
             match PgInsert::open(&server, statements, types, control) {
                 Ok(connection) => self.pg = Some(connection),
@@ -450,7 +451,7 @@ fn row_of<'a>(bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
 }
 
 /// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.
-fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
+pub(super) fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
     let row = row_of(bytes, marks, row);
     let inner = row.get(1..row.len().saturating_sub(1)).unwrap_or_default();
     match plan.key {

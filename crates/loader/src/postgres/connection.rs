@@ -10,12 +10,14 @@ use std::time::Duration;
 use sawmill_profile::WireCounters;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{CancelToken, Client, NoTls, Row};
 
 use super::server::{Endpoint, Server};
 use super::server_error::{from_server, unreachable};
 use super::socket::Socket;
+use super::tls::Tls;
 use crate::control::{Control, LOOK};
 use crate::error::{Error, Kind, Result};
 
@@ -27,6 +29,7 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     cancel: CancelToken,
     endpoint: Endpoint,
+    tls: Option<Tls>,
     place: String,
     driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
     runtime: Option<Runtime>,
@@ -45,11 +48,28 @@ impl Connection {
                 Some(database) => format!("{endpoint}, database {database:?}"),
                 None => endpoint.to_string(),
             };
+            let no_way = |error: std::io::Error| unreachable(error, place.clone());
+            let tls = server.tls.as_ref().map(|config| Tls::to(endpoint, config)).transpose();
+            let tls = tls.map_err(no_way)?.flatten();
+            let mut config = server.config.clone();
+            if tls.is_none() {
+                config.ssl_mode(SslMode::Disable);
+            }
             let connecting = async {
-                let socket = Socket::connect(endpoint, control.phase().wire().clone())
-                    .await
-                    .map_err(|error| unreachable(error, place.clone()))?;
-                server.config.connect_raw(socket, NoTls).await.map_err(|error| from_server(&error, &place))
+                let wire = control.phase().wire().clone();
+                let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
+                let refused = |error| from_server(&error, &place);
+                Ok(match tls.clone() {
+                    None => {
+                        let (client, connection) =
+                            config.connect_raw(socket, NoTls).await.map_err(refused)?;
+                        (client, runtime.spawn(connection))
+                    }
+                    Some(tls) => {
+                        let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
+                        (client, runtime.spawn(connection))
+                    }
+                })
             };
             let within = async {
                 let late = || {
@@ -59,12 +79,12 @@ impl Connection {
                 tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
             };
             match runtime.block_on(watched(control, within)) {
-                Ok(Ok((client, connection))) => {
-                    let driver = runtime.spawn(connection);
+                Ok(Ok((client, driver))) => {
                     return Ok(Self {
                         cancel: client.cancel_token(),
                         client,
                         endpoint: endpoint.clone(),
+                        tls,
                         place,
                         driver: std::sync::Mutex::new(Some(driver)),
                         runtime: Some(runtime),
@@ -128,7 +148,10 @@ impl Connection {
     fn ask_to_cancel(&self, runtime: &Runtime) {
         let asking = async {
             let socket = Socket::connect(&self.endpoint, WireCounters::default()).await.ok()?;
-            self.cancel.cancel_query_raw(socket, NoTls).await.ok()
+            match self.tls.clone() {
+                None => self.cancel.cancel_query_raw(socket, NoTls).await.ok(),
+                Some(tls) => self.cancel.cancel_query_raw(socket, tls).await.ok(),
+            }
         };
         // If this fails the connection is closed anyway, and the server notices when it reads or writes.
         let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(2), asking).await });

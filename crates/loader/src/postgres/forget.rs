@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
-use super::{Mode, Postgres};
+use super::Postgres;
 use crate::control::Control;
 use crate::error::Result;
 
@@ -41,7 +41,7 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let name = postgres.table.within(&schema);
     let recorded = checkpoints.exist(&connection, control)?;
     connection.batch(control, "BEGIN")?;
-    if staging.is_some() && (recorded || drop_table) && postgres.mode != Mode::Append {
+    if staging.is_some() && (recorded || drop_table) && postgres.mode.gathers() {
         connection.batch(control, &format!("DROP TABLE IF EXISTS {}", name.staging().quoted()))?;
         forgotten.staging_dropped = true;
     }

@@ -84,11 +84,18 @@ impl Preparing<'_, '_> {
         Ok((record, Standing::New))
     }
 
+    /// A load into the table that is there, emptied first in mode truncate: in the transaction that records
+    /// the load, so that it happens once.
     pub(super) fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        let truncate = self.postgres.mode == Mode::Truncate;
         if let Some(record) = record.filter(|record| record.table_oid == oid) {
             match (record.complete, record.changed_files(self.source.files()).is_empty()) {
-                (true, true) => return Ok((record, Standing::Complete)),
+                (true, true) if !truncate || self.holds_the_rows()? => {
+                    return Ok((record, Standing::Complete));
+                }
+                // Somebody has changed what is to be all that the table holds.
+                (true, true) => {}
                 // Another content under the same name, after the first was loaded, is another load.
                 (true, false) => {}
                 (false, _) => {
@@ -97,9 +104,10 @@ impl Preparing<'_, '_> {
                 }
             }
         }
-        let before = match self.options.verify {
-            false => None,
-            true => {
+        let before = match (truncate, self.options.verify) {
+            (true, _) => Some(Tally::empty(self.columns.len())),
+            (false, false) => None,
+            (false, true) => {
                 let read = ReadBack {
                     server: &self.postgres.server,
                     table: self.table,
@@ -112,10 +120,21 @@ impl Preparing<'_, '_> {
         };
         let record = self.record(oid, before);
         self.connection.batch(self.control, "BEGIN")?;
+        if truncate {
+            self.connection.batch(self.control, &format!("TRUNCATE TABLE {}", self.table.quoted()))?;
+        }
         self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;
         self.connection.batch(self.control, "COMMIT")?;
         Ok((record, Standing::New))
+    }
+
+    /// Whether the table has as many rows as the source.
+    fn holds_the_rows(&self) -> Result<bool> {
+        let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
+        let rows = self.connection.query(self.control, &sql, &[])?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| self.connection.get(row, 0))?;
+        Ok(count as u64 == self.source.files().iter().map(|file| file.rows).sum::<u64>())
     }
 
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {

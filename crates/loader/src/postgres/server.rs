@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ClientConfig;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
-use super::password_file;
+use super::{password_file, sslmode};
 use crate::error::{Error, Kind, Result};
 
 /// Where to connect to, and as whom. `Debug` and errors never show the password.
@@ -16,6 +18,9 @@ pub struct Server {
     pub(crate) config: Config,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) timeout: Duration,
+    /// How connections are encrypted; whether a server that cannot do that is refused is `ssl_mode` of
+    /// `config`. Unix sockets are never encrypted.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
 /// One way to reach the server.
@@ -61,7 +66,8 @@ impl FromStr for Server {
     /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). What is not
     /// named comes from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`, the password file
     /// (`PGPASSFILE`, `~/.pgpass`) and libpq's defaults: a local Unix socket if there is one, else
-    /// localhost, port 5432, the name of the user.
+    /// localhost, port 5432, the name of the user. `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and their
+    /// variables are understood, too.
     fn from_str(address: &str) -> Result<Self> {
         Self::with_environment(address, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
     }
@@ -82,14 +88,13 @@ impl Server {
     fn with_environment(address: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let advice = "give postgres://user@host:port/database or host=... port=... dbname=... user=...";
         let refused = |what: String| Error::new(Kind::Config, what).advise(advice);
-        let mut config = Config::from_str(address).map_err(|error| {
+        let (address, mode, tls) = sslmode::of_address(address, variable)?;
+        let mut config = Config::from_str(&address).map_err(|error| {
             use std::error::Error as _;
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             refused(format!("the address of the server cannot be used{cause}"))
         })?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(refused("sslmode=require: connections are not encrypted yet".to_owned()));
-        }
+        config.ssl_mode(mode);
         if config.get_user().is_none() {
             let user = variable("PGUSER").or_else(|| variable("USER")).or_else(|| variable("LOGNAME"));
             config.user(user.unwrap_or_else(|| "postgres".to_owned()));
@@ -117,7 +122,7 @@ impl Server {
             }
         }
         let timeout = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10));
-        Ok(Self { config, endpoints, timeout })
+        Ok(Self { config, endpoints, timeout, tls })
     }
 
     /// The first address, for errors that concern no endpoint in particular.

@@ -48,9 +48,9 @@ impl<'a> PostgresSession<'a> {
         control: &Control<'_>,
     ) -> Result<Self> {
         // What the source cannot give is told without a server.
-        let natural = match postgres.mode {
-            Mode::Create | Mode::Replace => Some(columns::natural(source.schema(), &postgres.table)?),
-            Mode::Append => None,
+        let natural = match postgres.mode.gathers() {
+            true => Some(columns::natural(source.schema(), &postgres.table)?),
+            false => None,
         };
         let connection = Connection::open(&postgres.server, control)?;
         let found = find(&connection, &postgres.table, control)?;
@@ -99,16 +99,16 @@ impl<'a> PostgresSession<'a> {
             columns: &columns,
             id: &id,
         };
-        let (record, standing) = match postgres.mode {
-            Mode::Create | Mode::Replace => preparing.create()?,
-            Mode::Append => preparing.append(found.map_or(0, |found| found.oid))?,
+        let (record, standing) = match postgres.mode.gathers() {
+            true => preparing.create()?,
+            false => preparing.append(found.map_or(0, |found| found.oid))?,
         };
         let done = match standing {
             Standing::New => HashMap::new(),
             _ => checkpoints.units(&connection, &id, control)?,
         };
-        let written = match (postgres.mode, standing) {
-            (Mode::Create | Mode::Replace, Standing::New | Standing::Resumed) => table.staging(),
+        let written = match (postgres.mode.gathers(), standing) {
+            (true, Standing::New | Standing::Resumed) => table.staging(),
             _ => table.clone(),
         };
         let plan = WriterPlan {
@@ -196,10 +196,10 @@ impl Session for PostgresSession<'_> {
         };
         let retries = self.options.retries;
         let mut target = again(retries, control, || read.run(control))?.whole;
-        match (&self.record.before, self.postgres.mode) {
+        match (&self.record.before, self.postgres.mode.gathers()) {
             (Some(before), _) => target = target.minus(before),
-            (None, Mode::Create | Mode::Replace) => {}
-            (None, Mode::Append) => {
+            (None, true) => {}
+            (None, false) => {
                 return Err(Error::new(
                     Kind::Mismatch,
                     "cannot be verified: what the table held before the load was not summed up",
@@ -211,7 +211,8 @@ impl Session for PostgresSession<'_> {
         let columns = self.columns.iter().map(|column| column.name.clone()).collect();
         let mut verification =
             Verification { columns, source: expected.clone(), target, differing: Vec::new() };
-        if !verification.matches() && self.record.before.is_none() {
+        // Of a table that holds other rows, too, nobody knows which they are.
+        if !verification.matches() && self.record.before.as_ref().is_none_or(|before| before.rows == 0) {
             let source = read_back::encode_source(
                 self.source,
                 &self.columns,
@@ -239,7 +240,7 @@ impl Session for PostgresSession<'_> {
             if self.postgres.mode == Mode::Replace {
                 connection.batch(control, &format!("DROP TABLE IF EXISTS {}", self.table.quoted()))?;
             }
-            if self.postgres.mode != Mode::Append {
+            if self.postgres.mode.gathers() {
                 connection.batch(
                     control,
                     &format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name())),

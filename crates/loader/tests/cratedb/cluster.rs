@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use sawmill_cratedb_standin::StandIn;
@@ -23,13 +25,16 @@ pub struct Cluster {
     pub standin: Option<StandIn>,
     url: String,
     address: String,
+    authorization: String,
+    /// What the names of all of its tables begin with.
     prefix: String,
 }
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Cluster {
-    /// A real cluster where one is named, else the stand-in.
+    /// A real cluster where one is named, else the stand-in. `SAWMILL_CRATEDB_URL` is the address of its HTTP
+    /// endpoint with user and password where it asks for them; of `SAWMILL_CRATEDB_PG_URL` the port is used.
     pub fn any() -> Self {
         let Ok(named) = std::env::var("SAWMILL_CRATEDB_URL") else { return Self::standin() };
         let address = named.split_once("://").map_or(named.as_str(), |(_, rest)| rest);
@@ -38,22 +43,33 @@ impl Cluster {
         let pg_port = pg
             .rsplit(':')
             .next()
-            .and_then(|rest| rest.split('/').next()?.parse::<u16>().ok())
+            .and_then(|rest| rest.split(['/', '?']).next()?.parse::<u16>().ok())
             .unwrap_or(5432);
-        let url = format!("crate://{address}/doc?pg_port={pg_port}");
-        let host = address.rsplit('@').next().unwrap().to_owned();
-        let host = if host.contains(':') { host } else { format!("{host}:4200") };
-        Self { standin: None, url, address: host, prefix: format!("sawmill_test_{}", std::process::id()) }
+        let (credentials, host) = address.rsplit_once('@').unwrap_or(("", &address));
+        let authorization = match credentials {
+            "" => String::new(),
+            user => {
+                let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
+                format!("Authorization: Basic {}\r\n", BASE64_STANDARD.encode(user))
+            }
+        };
+        Self {
+            standin: None,
+            url: format!("crate://{address}/doc?pg_port={pg_port}"),
+            address: if host.contains(':') { host.to_owned() } else { format!("{host}:4200") },
+            authorization,
+            prefix: format!("sawmill_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Relaxed)),
+        }
     }
 
     /// The stand-in.
     pub fn standin() -> Self {
         let standin = StandIn::start(1);
         let (url, address) = (standin.url(), format!("127.0.0.1:{}", standin.port(0)));
-        Self { standin: Some(standin), url, address, prefix: "t".to_owned() }
+        Self { standin: Some(standin), url, address, authorization: String::new(), prefix: "t".to_owned() }
     }
 
-    /// A table's name that no other test uses.
+    /// A table's name that nobody else uses.
     pub fn table(&self) -> String {
         format!("{}_{}", self.prefix, NUMBER.fetch_add(1, Relaxed))
     }
@@ -66,21 +82,28 @@ impl Cluster {
 
     /// Runs a statement and returns its rows.
     pub fn sql(&self, statement: &str) -> Vec<Vec<Value>> {
+        self.try_sql(statement).unwrap_or_else(|what| panic!("{statement}: {what}"))
+    }
+
+    fn try_sql(&self, statement: &str) -> Result<Vec<Vec<Value>>, String> {
+        let shown = |error: &dyn std::fmt::Display| error.to_string();
         let body = serde_json::json!({ "stmt": statement }).to_string();
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = TcpStream::connect(&self.address).map_err(|error| shown(&error))?;
         let head = format!(
-            "POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n",
+            self.authorization,
             body.len()
         );
-        stream.write_all((head + &body).as_bytes()).unwrap();
+        stream.write_all((head + &body).as_bytes()).map_err(|error| shown(&error))?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
+        stream.read_to_end(&mut answer).map_err(|error| shown(&error))?;
         let answer = String::from_utf8_lossy(&answer).into_owned();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        let body: Value =
-            serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {statement}: {body}"));
-        assert!(body.get("error").is_none(), "{statement}: {body}");
-        serde_json::from_value(body["rows"].clone()).unwrap_or_default()
+        let (_, body) = answer.split_once("\r\n\r\n").ok_or("no answer")?;
+        let body: Value = serde_json::from_str(body).map_err(|error| format!("{error}: {body}"))?;
+        match body.get("error") {
+            Some(error) => Err(error.to_string()),
+            None => Ok(serde_json::from_value(body["rows"].clone()).unwrap_or_default()),
+        }
     }
 
     pub fn count(&self, table: &str) -> u64 {
@@ -91,17 +114,18 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if self.standin.is_some() || std::thread::panicking() {
+        if self.standin.is_some() {
             return;
         }
         let named = format!(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN ('doc', '{}_checkpoints')",
             self.prefix
         );
-        for row in self.sql(&named) {
-            let (schema, name) = (row[0].as_str().unwrap(), row[1].as_str().unwrap());
-            if schema == "doc" && name.starts_with(&self.prefix) && name.matches('_').count() < 2 {
-                self.sql(&format!("DROP TABLE IF EXISTS \"{schema}\".\"{name}\""));
+        // What cannot be dropped stays: a panic would hide the one that may be under way.
+        for row in self.try_sql(&named).unwrap_or_default() {
+            let (Some(schema), Some(name)) = (row[0].as_str(), row[1].as_str()) else { continue };
+            if schema != "doc" || name.starts_with(&format!("{}_", self.prefix)) {
+                let _ = self.try_sql(&format!("DROP TABLE IF EXISTS \"{schema}\".\"{name}\""));
             }
         }
     }
@@ -130,10 +154,15 @@ pub fn run(source: &ParquetFiles, target: &CrateDb, options: &LoadOptions) -> Re
 }
 
 pub fn verify(source: &ParquetFiles, target: &CrateDb) -> Verification {
+    with_control(|control| target.verify(source, &small(), control)).unwrap()
+}
+
+/// Calls with a flag that nobody raises.
+pub fn with_control<T>(call: impl FnOnce(&Control<'_>) -> T) -> T {
     let cancel = AtomicBool::new(false);
     let profile = Profile::new();
-    let phase = profile.phase("verify");
-    target.verify(source, &small(), &Control::new(&cancel, &phase)).unwrap()
+    let phase = profile.phase("test");
+    call(&Control::new(&cancel, &phase))
 }
 
 /// Writes a batch with so many rows a row group.

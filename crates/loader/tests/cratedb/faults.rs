@@ -42,10 +42,11 @@ fn the_postgresql_wire_may_fail_and_http_finds_what_is_missing() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();
     let (_kept, source) = people(3_000);
-    standin.pg_faults().plan([Fault::DropBefore, Fault::DropInTheMiddle, Fault::DropAfter].map(Some));
-    let report =
-        run(&source, &cluster.target("t", options(Transport::Pg)), &LoadOptions { verify: true, ..small() })
-            .unwrap();
+    // Three in a row would leave the wire alone for good.
+    let faults = [Fault::DropBefore, Fault::DropInTheMiddle, Fault::DropAfter];
+    standin.pg_faults().plan(faults.into_iter().flat_map(|fault| [Some(fault), None]));
+    let loading = LoadOptions { verify: true, degree: 1, ..small() };
+    let report = run(&source, &cluster.target("t", options(Transport::Pg)), &loading).unwrap();
     assert_eq!((report.rows, standin.pg_faults().left()), (3_000, 0));
     assert_eq!(cluster.count("t"), 3_000);
     assert!(report.notes.iter().any(|note| note.contains("redone over HTTP")), "{:?}", report.notes);
@@ -108,11 +109,11 @@ fn a_request_is_never_longer_than_allowed_and_one_that_is_refused_for_it_is_halv
 
 #[test]
 fn bodies_are_compressed_where_asked_for() {
-    let cluster = Cluster::standin();
+    let cluster = Cluster::any();
     let (_kept, source) = people(1_000);
     let gzip = CrateOptions { gzip: true, ..options(Transport::Http) };
-    run(&source, &cluster.target("t", gzip), &LoadOptions { verify: true, ..small() }).unwrap();
-    assert!(cluster.standin.as_ref().unwrap().compressed() >= 10);
+    run(&source, &cluster.target(&cluster.table(), gzip), &LoadOptions { verify: true, ..small() }).unwrap();
+    assert!(cluster.standin.as_ref().is_none_or(|standin| standin.compressed() >= 10));
 }
 
 #[test]

@@ -9,3 +9,4 @@ mod rows;
 mod tls;
 mod types;
 mod unnest_postgres;
+mod wide;

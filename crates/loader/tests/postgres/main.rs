@@ -8,5 +8,6 @@ mod modes;
 mod nested;
 mod proxy;
 mod taxi;
+mod tls;
 mod types;
 mod verification;

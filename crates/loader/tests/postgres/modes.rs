@@ -237,3 +237,55 @@ fn a_table_is_replaced_in_one_step_and_matched_by_position_where_asked_for() {
     run(&chosen, &database.target("chosen"), &options).unwrap();
     assert_eq!(database.count("chosen WHERE number >= 0"), 500);
 }
+
+#[test]
+fn a_table_is_emptied_once_and_then_loaded_and_again_only_if_it_was_changed() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let table = "CREATE TABLE people (id bigint PRIMARY KEY, name text, amount double precision, kept text DEFAULT 'k');
+                 INSERT INTO people VALUES (5, 'old', 1), (99999, 'older', 2)";
+    database.client().batch_execute(table).unwrap();
+    let target = database.target("people").mode(Mode::Truncate);
+    let first = run(&source, &target, &small()).unwrap();
+    assert_eq!((first.standing, first.rows_loaded), (Standing::New, 1200));
+    assert!(first.verified.unwrap().matches());
+    assert_eq!(database.count("people"), 1200);
+    assert_eq!(database.count("people WHERE kept = 'k'"), 1200);
+    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    database.client().batch_execute("DELETE FROM people WHERE id < 10").unwrap();
+    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::New);
+    assert_eq!(database.count("people"), 1200);
+    // What refers to its rows keeps them: nothing is removed, nothing loaded.
+    let referring =
+        "CREATE TABLE visits (person bigint REFERENCES people (id)); INSERT INTO visits VALUES (7)";
+    database.client().batch_execute(referring).unwrap();
+    let other = directory.path().join("other.parquet");
+    people(&other, 5000, 10, 700);
+    let error = run(&ParquetFiles::open(&[&other]).unwrap(), &target, &small()).unwrap_err();
+    assert!(error.what().contains("foreign key"), "{error}");
+    assert_eq!(database.count("people"), 1200);
+}
+
+#[test]
+fn a_truncating_load_that_was_broken_off_keeps_what_it_had_loaded() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let table = "CREATE TABLE people (id bigint CHECK (id <> 900), name text, amount double precision);
+                 INSERT INTO people VALUES (5, 'old', 1)";
+    database.client().batch_execute(table).unwrap();
+    let target = database.target("people").mode(Mode::Truncate);
+    let options = LoadOptions { degree: 1, ..small() };
+    run(&source, &target, &options).unwrap_err();
+    let loaded = database.count("people");
+    assert!((1..1200).contains(&loaded), "{loaded}");
+    database.client().batch_execute("ALTER TABLE people DROP CONSTRAINT people_id_check").unwrap();
+    let rest = run(&source, &target, &options).unwrap();
+    assert_eq!((rest.standing, rest.rows_loaded), (Standing::Resumed, 1200 - loaded as u64));
+    assert_eq!(database.count("people"), 1200);
+}

@@ -1,0 +1,204 @@
+//! The CrateDB loader beside its floor: the same requests made beforehand and sent by a client that does
+//! nothing else.
+//!
+//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS]`. Both take turns at two connections, into new
+//! tables of the same server. Told are the medians of wall time and of the client's CPU, and the CPU of the
+//! server for the same rows. Targets: wall time 1.05 times the floor at most, client CPU 15 % of the server's.
+//!
+//! The server is the stand-in, in a process of its own. It is no CrateDB: it keeps rows in memory. In the second
+//! table each row costs it as much CPU as it costs CrateDB 6.4.3, 17 us (two cores take 115 thousand rows a
+//! second, `docs/loading-cratedb.md`), by a loop that does nothing but count. With `SAWMILL_CRATEDB_URL` it is a
+//! real server, and with `SAWMILL_CRATEDB_PID` its CPU is read, too.
+
+mod floor;
+mod taxi;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use sawmill_cratedb_standin::StandIn;
+use sawmill_loader::{Control, CrateDb, CrateOptions, LoadOptions, ParquetFiles, Transport, load};
+use sawmill_profile::Profile;
+
+/// What a row costs CrateDB.
+const REAL_COST: Duration = Duration::from_micros(17);
+/// Connections.
+const DEGREE: usize = 2;
+/// Rounds that are counted.
+const ROUNDS: usize = 7;
+
+/// The stand-in's process, or what is known of a real server.
+struct Server {
+    url: String,
+    pid: Option<u32>,
+    process: Option<Child>,
+}
+
+impl Server {
+    fn standin(cost: Duration) -> Self {
+        let mut process = Command::new(std::env::current_exe().expect("a program has a path"))
+            .args(["serve", &cost.as_nanos().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts once more");
+        let mut url = String::new();
+        let mut told = BufReader::new(process.stdout.take().expect("it is piped"));
+        told.read_line(&mut url).expect("the stand-in tells its address");
+        Self { url: url.trim().to_owned(), pid: Some(process.id()), process: Some(process) }
+    }
+
+    fn named() -> Option<Self> {
+        let url = std::env::var("SAWMILL_CRATEDB_URL").ok()?;
+        let pid = std::env::var("SAWMILL_CRATEDB_PID").ok().and_then(|pid| pid.parse().ok());
+        Some(Self { url, pid, process: None })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            // The end of its standard input ends it.
+            drop(process.stdin.take());
+            let _ = process.wait();
+        }
+    }
+}
+
+/// Runs the stand-in until standard input ends.
+fn serve(cost: &str) {
+    let standin = StandIn::start(1);
+    standin.work(Duration::from_nanos(cost.parse().expect("nanoseconds")));
+    println!("{}", standin.url());
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// CPU seconds of a process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
+fn cpu(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// One way's runs.
+#[derive(Default)]
+struct Runs {
+    wall: Vec<f64>,
+    client: Vec<f64>,
+    server: Vec<f64>,
+}
+
+impl Runs {
+    fn measure(&mut self, server: &Server, count: bool, run: impl FnOnce()) {
+        let spent = || (cpu(std::process::id()), server.pid.map_or(f64::NAN, cpu));
+        let (before, started) = (spent(), Instant::now());
+        run();
+        let (wall, after) = (started.elapsed().as_secs_f64(), spent());
+        if count {
+            self.wall.push(wall);
+            self.client.push(after.0 - before.0);
+            self.server.push(after.1 - before.1);
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn write_file(path: &Path, rows: usize) {
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows.div_ceil(4))).build();
+    let batch = taxi::batch(rows, 7);
+    let file = std::fs::File::create(path).expect("a file is made");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a schema");
+    writer.write(&batch).expect("rows are written");
+    writer.close().expect("the footer is written");
+}
+
+fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, testing: bool) {
+    let rounds = if testing { 1 } else { ROUNDS };
+    println!("\n{title}; {rows} rows, {DEGREE} connections, medians of {rounds} rounds\n");
+    println!(
+        "| transport | way | wall s | of the floor | client CPU s | server CPU s | client's of server's |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let loading = LoadOptions { degree: DEGREE, batch_bytes: CrateDb::BATCH_BYTES, ..LoadOptions::default() };
+    for transport in [Transport::Http, Transport::Pg] {
+        let options = CrateOptions {
+            row_key: Some("sawmill_row_key".into()),
+            transport,
+            replicas: Some("0".into()),
+            ..CrateOptions::default()
+        };
+        let table = |name: &str| {
+            let address = server.url.parse().expect("an address");
+            CrateDb::new(address, name.parse().expect("a name")).options(options.clone())
+        };
+        let target = table("sawmill_bench");
+        let floor = floor::Floor::new(&server.url, &table("sawmill_floor"), source, &loading, transport);
+        let (cancel, profile) = (AtomicBool::new(false), Profile::new());
+        let phase = profile.phase("load");
+        let control = Control::new(&cancel, &phase);
+        let (mut ours, mut theirs) = (Runs::default(), Runs::default());
+        for round in 0..=rounds {
+            floor.clear();
+            theirs.measure(server, round > 0, || floor.send(DEGREE));
+            floor.drop();
+            ours.measure(server, round > 0, || {
+                let report = load(source, &target, &loading, &control).expect("rows are loaded");
+                assert_eq!(report.rows_loaded, rows as u64);
+            });
+            target.forget(true, &control).expect("the table is dropped");
+        }
+        let name = format!("{transport:?}").to_lowercase();
+        for (way, runs) in [("floor", &theirs), ("loader", &ours)] {
+            let (wall, client, at_server) = (median(&runs.wall), median(&runs.client), median(&runs.server));
+            let ratios: Vec<f64> = runs.wall.iter().zip(&theirs.wall).map(|(a, b)| a / b).collect();
+            println!(
+                "| {name} | {way} | {wall:.3} | {:.3} | {client:.2} | {at_server:.2} | {:.1} % |",
+                median(&ratios),
+                client / at_server * 100.0
+            );
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if let [serving, cost] = arguments.as_slice()
+        && serving == "serve"
+    {
+        return serve(cost);
+    }
+    // Names of benchmarks choose among all of them.
+    let names: Vec<&String> = arguments.iter().filter(|word| word.parse::<usize>().is_err()).collect();
+    if !names.is_empty() && names.iter().all(|name| !"crate_load".contains(name.as_str())) {
+        return;
+    }
+    let testing = std::env::args().any(|word| word == "--test");
+    let given = arguments.iter().find_map(|rows| rows.parse().ok());
+    let rows: usize = given.unwrap_or(if testing { 2_000 } else { 200_000 });
+    let directory = tempfile::tempdir().expect("a directory is made");
+    let path = directory.path().join("taxi.parquet");
+    write_file(&path, rows);
+    let source = ParquetFiles::open(&[path]).expect("the file is read");
+    match Server::named() {
+        Some(server) => compare("A real server", &server, &source, rows, testing),
+        None => {
+            let servers = [
+                ("The stand-in, which is no CrateDB", Duration::ZERO),
+                ("The stand-in at the cost of CrateDB, 17 us of CPU a row", REAL_COST),
+            ];
+            for (title, cost) in servers {
+                compare(title, &Server::standin(cost), &source, rows, testing);
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How much memory a load into CrateDB takes: what was configured, whatever the width of rows.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use sawmill_cratedb_standin::StandIn;
+
+use crate::harness::{sawmill, start, wait};
+
+/// One column of texts of so many bytes, no two of them alike, in row groups of 64 MiB.
+fn write(path: &Path, rows: usize, width: usize) {
+    let schema_of = |rows: std::ops::Range<usize>| {
+        let texts = rows.map(|row| {
+            // A linear congruence, so that nothing is shortened by a dictionary.
+            let mut state = row as u64 + 1;
+            let letters = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b'a' + ((state >> 33) % 26) as u8)
+            });
+            letters.take(width).collect::<String>()
+        });
+        let array: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        RecordBatch::try_from_iter([("text", array)]).unwrap()
+    };
+    let group = ((64 << 20) / width).max(1);
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(group))
+        .set_dictionary_enabled(false)
+        .build();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, schema_of(0..0).schema(), Some(properties)).unwrap();
+    for from in (0..rows).step_by(group) {
+        writer.write(&schema_of(from..(from + group).min(rows))).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+/// The most memory that a process had so far, in bytes (proc(5): VmHWM).
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_follows_the_options_and_not_the_width_of_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    for (rows, width) in [(1_000_000, 150), (1_500, 100_000), (150, 2_000_000)] {
+        for transport in ["http", "pg"] {
+            let cluster = StandIn::start(1);
+            let file = dir.path().join(format!("{width}.parquet"));
+            if !file.exists() {
+                write(&file, rows, width);
+            }
+            let url = cluster.url();
+            let file = file.to_str().unwrap();
+            let args = [
+                "load",
+                file,
+                "--to",
+                &url,
+                "--table",
+                "c",
+                "--row-key",
+                "--transport",
+                transport,
+                "--degree",
+                "2",
+                "--batch-bytes",
+                "1M",
+                "--long-text",
+                "noindex",
+            ];
+            let plan = sawmill(args.into_iter().chain(["--explain", "--json"])).ok().json();
+            let encoded = plan["memory_bytes"].as_u64().unwrap();
+            assert_eq!(encoded, 24 << 20);
+            let mut child = start(args);
+            let mut most = 0;
+            while child.try_wait().unwrap().is_none() {
+                most = most.max(peak(child.id()).unwrap_or(0));
+                std::thread::sleep(std::time::Duration::from_millis(3));
+            }
+            wait(child).ok();
+            println!("{width} bytes a row over {transport}: {} MiB at most", most >> 20);
+            // A row that is longer than a batch has a block of its own. Beside what is encoded: two decoded
+            // batches of 16 MiB with their pages, being read and being dropped, and the program itself. The
+            // file of the widest rows has 300 MB.
+            let encoded = encoded.max(24 * width as u64);
+            let bound = encoded + 2 * 3 * (16 << 20) + (64 << 20);
+            assert!(most < bound, "{width} bytes a row over {transport}: {most}, not below {bound}");
+            assert_eq!(cluster.engine().rows_in("doc", "c"), Some(rows));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A dataset of the generator as a source: rows are made when they are loaded, without a file in between.
+//!
+//! Row `i` is a function of the spec, the seed and `i`, so a load that was broken off goes on like one of
+//! files: units that have not arrived are made again, and are the same.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use sawmill_generator::{Batches, Dataset, ROW_GROUP_ROWS};
+
+use crate::column_choice::ColumnChoice;
+use crate::error::{Error, Kind, Result};
+use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
+
+/// The first rows of a dataset.
+pub struct GeneratedRows {
+    dataset: Dataset,
+    seed: u64,
+    schema: SchemaRef,
+    /// The one "file" that all rows are of.
+    files: Vec<SourceFile>,
+    /// The columns that are wanted, where not all.
+    chosen: Option<Vec<usize>>,
+    mapping: String,
+}
+
+impl GeneratedRows {
+    /// Rows 0 to `rows` of `dataset`.
+    ///
+    /// ```
+    /// use sawmill_loader::{GeneratedRows, Source};
+    /// let contacts = sawmill_generator::Dataset::built_in("contacts").unwrap()?;
+    /// let source = GeneratedRows::new(contacts, 1_000_000, 42);
+    /// assert_eq!(source.files()[0].rows, 1_000_000);
+    /// # Ok::<(), sawmill_generator::Error>(())
+    /// ```
+    pub fn new(dataset: Dataset, rows: u64, seed: u64) -> Self {
+        // Another version may draw other values.
+        let fingerprint = format!("{:032x} version {}", dataset.spec_hash(), env!("CARGO_PKG_VERSION"));
+        let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());
+        let bytes = (dataset.explain().bytes_a_row * rows as f64) as u64;
+        let files = vec![SourceFile { name, fingerprint, rows, bytes }];
+        let schema = dataset.arrow_schema();
+        Self { dataset, seed, schema, files, chosen: None, mapping: String::new() }
+    }
+
+    /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
+    /// gives some another name.
+    ///
+    /// # Errors
+    /// A column that is not there or named twice; two columns that end with the same name.
+    pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
+        if let Some(choice) = ColumnChoice::of(&self.schema, columns, renames)? {
+            self.chosen = Some(choice.places);
+            self.schema = choice.schema;
+            self.mapping = choice.mapping;
+        }
+        Ok(self)
+    }
+}
+
+impl Source for GeneratedRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn mapping(&self) -> String {
+        self.mapping.clone()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let SourceFile { rows, bytes, .. } = self.files[0];
+        let mut runs = Vec::new();
+        for row_group in 0..rows.div_ceil(ROW_GROUP_ROWS) {
+            let rows_here = ROW_GROUP_ROWS.min(rows - row_group * ROW_GROUP_ROWS);
+            let mut run = Vec::new();
+            let mut first_row = 0;
+            while first_row < rows_here {
+                let take = unit_rows.max(1).min(rows_here - first_row);
+                let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
+                let key = UnitKey { file: 0, row_group: row_group as u32, first_row };
+                run.push(Unit { key, rows: take, bytes: share });
+                first_row += take;
+            }
+            runs.push(run);
+        }
+        runs
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(GeneratedReader { source: self, batch_rows, batches: None })
+    }
+}
+
+struct GeneratedReader<'a> {
+    source: &'a GeneratedRows,
+    batch_rows: usize,
+    batches: Option<Batches<'a>>,
+}
+
+impl UnitReader for GeneratedReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        let first = u64::from(unit.key.row_group) * ROW_GROUP_ROWS + unit.key.first_row;
+        let rows = first..first + unit.rows;
+        self.batches = Some(self.source.dataset.batches(rows, self.source.seed, self.batch_rows));
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(batch) = self.batches.as_mut().and_then(Iterator::next) else { return Ok(None) };
+        let failed = |what: String| Error::new(Kind::Source, what).at(&self.source.files[0].name);
+        let batch = batch.map_err(|error| failed(error.what().to_owned()).advise(error.advice()))?;
+        let Some(chosen) = &self.source.chosen else { return Ok(Some(batch)) };
+        let columns = chosen.iter().map(|place| Arc::clone(batch.column(*place))).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&self.source.schema), columns);
+        batch.map(Some).map_err(|error| failed(error.to_string()))
+    }
+}

@@ -1,0 +1,189 @@
+"""Draws docs/benchmarks.md, its pictures and the measured parts of other pages from the results.
+
+The measured parts stand between `<!-- measured: NAME -->` and `<!-- end of measured -->`.
+"""
+
+import re
+
+from benchmark_footers import footer_files, footer_table, scaling
+from benchmark_page import benchmarks_page
+from benchmark_text import commands, missing, memory, nanoseconds, rate, ratio, table, time
+
+PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end of measured -->)", re.DOTALL)
+
+
+def pages(docs, results):
+    """The text of each file that is drawn, by its path."""
+    drawn = {docs / name: text for name, text in benchmarks_page(results).items()}
+    drawn[docs / "footer-scaling.svg"] = scaling(results)
+    for path in sorted(docs.glob("*.md")):
+        if path not in drawn:
+            text = path.read_text()
+            filled = PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]](results)}\n\n{found[3]}", text)
+            if PART.search(text):
+                drawn[path] = filled
+    return drawn
+
+
+def entry(results, name):
+    """A result and why there is none."""
+    found = results.get(name)
+    if not found:
+        return None, "not measured"
+    return (None, found["failed"]) if "failed" in found else (found, "")
+
+
+def generator_runs(results):
+    """Rows a second, CPU and memory of whole runs."""
+    rows, used = [], []
+
+    def add(what, name, case):
+        side = case["sides"][0]
+        wall = side["wall"]["median"]
+        rows.append([what, time(side["wall"]), rate(side["work"]["rows"], wall), time(side["cpu"]), memory(side)])
+        if results[name]["command"] not in used:
+            used.append(results[name]["command"])
+
+    for name, label in [
+        ("own-threads", lambda p: f"{p['threads']} thread{'s' if p['threads'] != '1' else ''}, 4 files"),
+        ("own-writers", lambda p: f"{p['files']} file{'s' if p['files'] != '1' else ''}, {p['writers']} at a time"),
+        ("own-codecs", lambda p: f"compression {p['compression']}"),
+        ("own-memory-10M", lambda p: "10 M rows to /dev/null"),
+        ("own-memory-1B", lambda p: "1 B rows to /dev/null"),
+        ("own-wide", lambda p: "10,000 columns in 20 row groups"),
+    ]:
+        found, why = entry(results, name)
+        if not found:
+            rows.append([missing(name, why), "", "", "", ""])
+            continue
+        for case in found["cases"]:
+            add(label(case["parameters"]), name, case)
+    lines = table(["run", "time", "rows/s", "CPU", "peak memory"], rows)
+    found, _ = entry(results, "own-threads")
+    if found:
+        walls = {case["parameters"]["threads"]: case["sides"][0]["wall"]["median"] for case in found["cases"]}
+        lines += ["", f"Two threads are {ratio(walls['1'] / walls['2'])} as fast as one."]
+    found, _ = entry(results, "own-writers")
+    if found:
+        cpu = [case["sides"][0]["cpu"]["median"] for case in found["cases"]]
+        spread = 100 * (max(cpu) / min(cpu) - 1)
+        lines += ["", f"CPU time over numbers of files and writers differs by {spread:.1f} % at most."]
+    return "\n".join(lines + commands(used))
+
+
+def generator_peers(results):
+    """Beside other generators of the same records."""
+    rows, used = [], []
+    for name in ["gen-datablok", "gen-arrow-writer"]:
+        found, why = entry(results, name)
+        if not found:
+            rows.append([missing(name, why), "", "", ""])
+            continue
+        ours, theirs = found["cases"][0]["sides"]
+        times = theirs["wall"]["median"] / ours["wall"]["median"]
+        what = f"{theirs['name']}, {ours['work']['rows']:,} rows"
+        rows.append([what, time(ours["wall"]), time(theirs["wall"]), ratio(times)])
+        used.append(found["command"])
+    found, why = entry(results, "micro")
+    medians = {(b["group"], b["function"]): b["nanoseconds"] for b in found["benchmarks"]} if found else {}
+    for codec in ["none", "snappy", "zstd"]:
+        for threads in ["1", "2"]:
+            ours = medians.get((f"contacts/{codec}", f"sawmill/{threads}"))
+            theirs = medians.get((f"contacts/{codec}", f"ArrowWriter 60/{threads}"))
+            if ours and theirs:
+                what = f"ArrowWriter pipeline, compression {codec}, threads: {threads}, files not kept"
+                rows.append([what, nanoseconds(ours), nanoseconds(theirs), ratio(theirs / ours)])
+    lines = table(["peer", "ours", "theirs", "ours is as fast"], rows)
+    return "\n".join(lines + commands(used + (["cargo bench -p sawmill-benches --bench contacts"] if medians else [])))
+
+
+def generator_values(results):
+    """What drawing one value costs."""
+    found, why = entry(results, "micro")
+    if not found:
+        return missing("micro", why)
+    rows = []
+    for benchmark in found["benchmarks"]:
+        if benchmark["group"] in ("value", "draw") and benchmark["throughput"]:
+            what = "drawn alone" if benchmark["group"] == "value" else "drawn, shredded and encoded"
+            each = benchmark["nanoseconds"] / benchmark["throughput"][1]
+            rows.append([benchmark["function"], what, f"{each:.2f} ns"])
+    return "\n".join(
+        table(["values", "what", "each"], rows) + commands(["cargo bench -p sawmill-benches --bench generator"])
+    )
+
+
+# What the modules of the generator do, for those who read the table.
+MODULES = {
+    "shred": "nulls, lengths and levels (shred)",
+    "rng": "random bits (rng)",
+    "weights": "look-ups in tables of weights (weights)",
+    "levels": "encoding of levels and indices (levels)",
+    "person_name": "names (person_name)",
+    "template": "unique strings (template)",
+    "column_chunk": "pages and their sizes (column_chunk)",
+    "statistics": "bounds (statistics)",
+    "content_sum": "sums of the files' bytes (content_sum)",
+    "output": "copying into the page cache (output)",
+}
+
+
+def generator_samples(results):
+    """Shares of CPU time by module, before and after each larger change."""
+    names = [name for name in sorted(results) if name.startswith("before-")] + ["own-samples"]
+    columns, modules = [], []
+    for name in names:
+        found, why = entry(results, name)
+        if not found:
+            continue
+        side = found["cases"][0]["sides"][0]
+        total = sum(side["samples"].values())
+        columns.append((found, side, {module: n / total for module, n in side["samples"].items()}))
+    if not columns:
+        return missing("own-samples", "not measured")
+    last = columns[-1][2]
+    for module in sorted({m for _, _, shares in columns for m in shares}, key=lambda m: -last.get(m, 0)):
+        if max(shares.get(module, 0) for _, _, shares in columns) >= 0.01:
+            modules.append(module)
+    head = ["share of CPU time"] + [f"at {(found['commit'] or {}).get('hash', '')[:8]}" for found, _, _ in columns]
+    rows = [[MODULES.get(m, m)] + [f"{100 * shares.get(m, 0):.1f} %" for _, _, shares in columns] for m in modules]
+    walls = [side["wall"]["median"] / side["work"]["rows"] * 1e9 for _, side, _ in columns]
+    rows.append(["**time of a row, one thread**"] + [f"**{wall:.1f} ns**" for wall in walls])
+    titles = [
+        f"- {(found['commit'] or {}).get('hash', '')[:8]}: {(found['commit'] or {}).get('title', '')}"
+        for found, _, _ in columns
+    ]
+    return "\n".join(table(head, rows) + [""] + titles + commands([columns[-1][0]["command"]]))
+
+
+def spans(results):
+    """What a span costs, and what that is of whole runs."""
+    found, why = entry(results, "micro")
+    if not found:
+        return missing("micro", why)
+    medians = {b["function"]: b["nanoseconds"] for b in found["benchmarks"] if b["group"] == "span"}
+    lines = table(["", "each"], [[name.replace("_", " "), nanoseconds(cost)] for name, cost in medians.items()])
+    rows = []
+    for name in ["own-threads", "own-memory-1B", "own-wide", "footer-footer_pyarrow", "load-load_floor", "load-load_adbc"]:
+        run, _ = entry(results, name)
+        if not run or "attached" not in medians:
+            continue
+        side = run["cases"][-1]["sides"][0]
+        if side["spans_cpu"]:
+            cost = side["spans"] * medians["attached"] / 1e9
+            what = run["command"].split(" --")[0].removeprefix("sawmill bench ")
+            rows.append([f"`{what}`", f"{side['spans']:,}", f"{100 * cost / side['spans_cpu']:.3f} %"])
+    lines += ["", "Spans of whole runs, times what an attached span costs, over the CPU time of the run:", ""]
+    lines += table(["run", "spans", "share"], rows)
+    return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench span"]))
+
+
+PARTS = {
+    "generator-runs": generator_runs,
+    "generator-peers": generator_peers,
+    "generator-values": generator_values,
+    "generator-samples": generator_samples,
+    "spans": spans,
+    "footer-table": footer_table,
+    "footer-files": footer_files,
+}

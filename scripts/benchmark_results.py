@@ -1,0 +1,126 @@
+"""What was measured, as one file: docs/benchmarks/results.json. The pages are drawn from it alone.
+
+Each entry is the result of one run, with when and where it was made: of `sawmill bench` what its JSON says
+without the samples over time, of criterion the medians, of benchmarks that take turns the medians and ratios.
+"""
+
+import json
+import os
+import subprocess
+
+
+def load(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def save(path, results):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+
+
+def failed(kind, reason):
+    return {"kind": kind, "failed": reason}
+
+
+def of_sawmill_bench(file, root):
+    """What a file of `sawmill bench --json` says, without what nothing is drawn from."""
+    cases = []
+    for case in file["cases"]:
+        sides = [side(each) for each in case["sides"]]
+        cases.append({"parameters": case["parameters"], "sides": sides, "comparisons": case["comparisons"]})
+    return {
+        "kind": "sawmill bench",
+        "started": file["started"],
+        "command": shorten(file["command"], root),
+        "commit": file.get("commit"),
+        "machine": machine(file["machine"]),
+        "disks": sorted({f"{disk['kind']} on {disk['device']}" for disk in file["filesystems"]}),
+        "versions": file["versions"],
+        "cases": cases,
+        "load": os.getloadavg()[0],
+    }
+
+
+def side(found):
+    kept = {name: found.get(name) for name in ("name", "wall", "cpu", "peak_memory")}
+    run = found["runs"][0]
+    kept["work"] = {name: run[name] for name in ("rows", "bytes", "checksum") if run.get(name) is not None}
+    phases = found.get("phases") or []
+    kept["spans"] = sum(calls(span) for phase in phases for thread in phase["threads"] for span in thread["spans"])
+    kept["spans_cpu"] = sum(phase["cpu"] for phase in phases if phase["depth"] == 0)
+    if found.get("folded_stacks"):
+        kept["samples"] = samples(found["folded_stacks"])
+    return kept
+
+
+def calls(span):
+    return span["calls"] + sum(calls(child) for child in span.get("children", []))
+
+
+def samples(folded):
+    """Samples of CPU time by the innermost module of ours."""
+    counts = {}
+    for line in folded.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        ours = [frame for frame in stack.split(";") if frame.startswith("generator::")]
+        inner = stack.split(";")[-1]
+        module = ours[-1].split("::")[1] if ours else "other"
+        if inner.startswith("xxhash_rust"):
+            module = "content_sum"
+        counts[module] = counts.get(module, 0) + int(count)
+    return counts
+
+
+def of_criterion(folder, root):
+    """The medians of all benchmarks that criterion has run."""
+    benchmarks = []
+    for path in sorted(folder.glob("**/new/benchmark.json")):
+        about = json.loads(path.read_text())
+        median = json.loads((path.parent / "estimates.json").read_text())["median"]
+        interval = median["confidence_interval"]
+        throughput = about.get("throughput")
+        benchmarks.append(
+            {
+                "group": about["group_id"],
+                "function": about.get("function_id") or about.get("value_str") or "",
+                "throughput": next(iter(throughput.items())) if throughput else None,
+                "nanoseconds": median["point_estimate"],
+                "interval": [interval["lower_bound"], interval["upper_bound"]],
+            }
+        )
+    return {"kind": "criterion", "benchmarks": benchmarks, **here(root)}
+
+
+def of_turns(path, root):
+    """The tables of benchmarks whose ways take turns."""
+    tables = [json.loads(line) for line in path.read_text().splitlines()]
+    return {"kind": "turns", "tables": tables, **here(root)}
+
+
+def here(root):
+    """Where a benchmark ran that does not say so itself."""
+
+    def said(*command):
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit = said("git", "rev-parse", "HEAD")
+    changed = bool(said("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"))
+    return {
+        "started": said("date", "-u", "+%Y-%m-%dT%H:%M:%SZ"),
+        "commit": {"hash": commit, "changed": changed} if commit else None,
+        "load": os.getloadavg()[0],
+    }
+
+
+def machine(told):
+    memory = f"{told['memory'] / 2**30:.0f} GiB" if told.get("memory") else ""
+    parts = [told["cpu"], f"{told['processors']} processors", memory, told.get("virtualisation") or "", told["system"]]
+    parts += [told["kernel"], told["rustc"], told["build"]]
+    return ", ".join(part for part in parts if part)
+
+
+def shorten(command, root):
+    """The command without the folders of the machine it ran on."""
+    program, _, arguments = command.partition(" ")
+    return f"{program.rsplit('/', 1)[-1]} {arguments}".replace(f"{root}/", "")
