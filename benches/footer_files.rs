@@ -86,6 +86,7 @@ fn page_indexes(columns: usize) {
         black_box(found);
         time
     });
+    turns.at_least(4.0);
     turns.timed("parquet 60, 10 columns", theirs(Some(ColumnChunkMask::columns(ten.iter().copied()))));
     turns.way_of("sawmill, 10 columns", "parquet 60, 10 columns", || {
         drop(black_box(of_ten.read_page_indexes(file.as_slice()).expect("page indexes just made")));
@@ -129,8 +130,10 @@ fn small_files(directory: &Path, count: usize) {
     };
     turns.peer("parquet 60, 1 thread", theirs(1));
     turns.way("sawmill, 1 thread", ours(1));
+    turns.at_least(3.0);
     turns.way("parquet 60, 2 threads", theirs(2));
     turns.way_of("sawmill, 2 threads", "parquet 60, 2 threads", ours(2));
+    turns.at_least(3.0);
     turns.run();
 }
 
@@ -162,6 +165,9 @@ fn mapped(directory: &Path, columns: usize) {
             // SAFETY: nobody else knows the file.
             drop(black_box(unsafe { Footer::open_mapped(path, &options) }.expect("a file just made")));
         });
+        if threads == 1 {
+            turns.at_least(10.0);
+        }
     }
     turns.way("sawmill, by a kept index", || {
         let footer = Footer::open_with_index(&path, &index).expect("files just made");

@@ -83,24 +83,55 @@ fn main() {
         };
         turns.way("parquet 60, default", theirs(ParquetMetaDataOptions::new()));
         turns.peer("parquet 60, skips", theirs(peer(|| ParquetStatisticsPolicy::SkipAll)));
+        // What each way is to reach: more on footers whose chunks are all alike.
+        let mixed = kind == SyntheticColumns::Mixed;
+        let chunks = columns * row_groups;
         turns.way("all chunks", ours(Options::new()));
+        turns.at_least(if mixed {
+            6.0
+        } else if chunks > 20_000 {
+            8.0
+        } else {
+            7.0
+        });
         turns.way("all chunks, 2 threads", ours(Options::new().threads(2)));
+        if columns >= 10_000 {
+            turns.at_least_of(1.6, "all chunks");
+        }
         turns.way("all chunks, AVX2/BMI2", ours(Options::new().method(Method::Avx2)));
         turns.way("all chunks, portable", ours(Options::new().method(Method::Portable)));
+        if mixed || columns >= 10_000 {
+            turns.at_least(if mixed { 2.5 } else { 3.0 });
+        }
         turns.way("all chunks, scalar", ours(Options::new().method(Method::Scalar)));
         turns.way("index pass", || {
             drop(black_box(
                 FooterIndex::build(shared.clone(), &Options::new()).expect("a footer made by code"),
             ));
         });
+        if chunks >= 20_000 {
+            turns.at_least(12.0);
+        }
         turns.way_of("all chunks and their statistics", "parquet 60, default", || {
             drop(black_box(with_statistics(&shared, &Options::new())));
         });
+        turns.at_least(6.0);
         turns.way("parquet 60, skips except 10", theirs(peer(|| ParquetStatisticsPolicy::skip_except(&ten))));
         turns.way_of("10 columns and their statistics", "parquet 60, skips except 10", || {
             drop(black_box(with_statistics(&shared, &of_ten)));
         });
+        if columns >= 100_000 {
+            turns.at_least(9.0);
+        }
         turns.way("first row group", ours(Options::new().row_groups(0..1)));
+        if columns >= 10_000 {
+            turns.at_least(90.0);
+        }
         turns.run();
+        let decoded = Footer::decode(shared.clone(), &Options::new()).expect("a footer made by code");
+        println!(
+            "decoded: {:.1} bytes a chunk beside the footer's own",
+            decoded.heap_bytes() as f64 / chunks as f64
+        );
     }
 }

@@ -19,6 +19,8 @@ struct Way<'w> {
     /// Runs once and says how long it took.
     run: Box<dyn FnMut() -> Duration + 'w>,
     times: Vec<f64>,
+    /// How many times as fast as which way it is to be; none for the one that it is compared with.
+    target: Option<(f64, Option<&'static str>)>,
 }
 
 /// Ways that take turns.
@@ -49,7 +51,7 @@ impl<'w> Turns<'w> {
     }
 
     fn add(&mut self, name: &'static str, against: Option<&'static str>, run: impl FnMut() -> Duration + 'w) {
-        self.ways.push(Way { name, against, run: Box::new(run), times: Vec::new() });
+        self.ways.push(Way { name, against, run: Box::new(run), times: Vec::new(), target: None });
     }
 
     /// A way that is compared with the peer.
@@ -68,6 +70,20 @@ impl<'w> Turns<'w> {
         self.way(name, run);
     }
 
+    /// How many times as fast as what it is compared with the way added last is to be.
+    pub fn at_least(&mut self, times_as_fast: f64) {
+        if let Some(way) = self.ways.last_mut() {
+            way.target = Some((times_as_fast, None));
+        }
+    }
+
+    /// How many times as fast as another one the way added last is to be.
+    pub fn at_least_of(&mut self, times_as_fast: f64, other: &'static str) {
+        if let Some(way) = self.ways.last_mut() {
+            way.target = Some((times_as_fast, Some(other)));
+        }
+    }
+
     /// A way that takes its own time, as a part of what it does is not to be measured.
     pub fn timed(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
         self.add(name, None, run);
@@ -79,8 +95,8 @@ impl<'w> Turns<'w> {
         self.add(name, None, run);
     }
 
-    /// Runs all ways in turns and prints their medians and how many times as fast as their peers they
-    /// are. One round with `--test`.
+    /// Runs all ways in turns and prints their medians, how many times as fast as their peers they
+    /// are, and which targets are reached. One round with `--test`.
     pub fn run(mut self) {
         let testing = std::env::args().any(|word| word == "--test");
         let started = Instant::now();
@@ -123,6 +139,13 @@ impl<'w> Turns<'w> {
             let line = format!("{{\"title\":{:?},\"ways\":[{}]}}\n", self.title, ways.join(","));
             let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
             file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of the figures");
+        }
+        for way in &self.ways {
+            let Some((target, other)) = way.target else { continue };
+            let against = other.or(way.against).or(self.peer).unwrap_or_default();
+            let ratio = median(way.name).zip(median(against)).map_or(0.0, |(own, of_peer)| of_peer / own);
+            let verdict = if ratio >= target { "reached" } else { "missed" };
+            println!("target {verdict}: {} at {ratio:.2} of {target} times {against}", way.name);
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::carried::Carried;
 use crate::details::{self, Want};
+use crate::ending::Tail;
 use crate::engine::Engine;
-use crate::enums::ColumnOrder;
 use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
 use crate::groups::{self, GroupFields, Groups, Wanted};
@@ -16,7 +16,7 @@ use crate::options::{Options, Verify};
 use crate::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::scan;
 use crate::schema::Schema;
-use crate::thrift::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
+use crate::thrift::{Cursor, I32, I64, LIST, STOP, Step};
 use crate::trace;
 
 /// Everything decoded from the bytes of a footer.
@@ -37,22 +37,6 @@ pub(crate) struct Decoded {
     pub tail: OnceLock<Option<Tail>>,
     /// Where the list of row groups stands.
     groups_at: usize,
-}
-
-/// Keys and values as ranges of the footer.
-type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
-
-/// What follows the row groups. Text is kept as ranges of the footer that were found to be UTF-8.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tail {
-    pub key_values: Option<KeyValueRanges>,
-    pub created_by: Option<Range<u32>>,
-    pub column_orders: Option<Vec<ColumnOrder>>,
-    /// Where the `EncryptionAlgorithm` union starts.
-    pub encryption_algorithm: Option<u32>,
-    pub footer_signing_key_metadata: Option<Range<u32>>,
-    /// Where the footer's struct ends.
-    pub end: usize,
 }
 
 /// Why decoding stopped: a fault in the bytes, or an error that has nothing to do with them.
@@ -336,94 +320,4 @@ pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
         chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0);
     // Neither is negative: the scan refuses negative data page offsets.
     (if has_dictionary { dictionary } else { data }) as u64
-}
-
-impl Tail {
-    fn field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
-        match (id, wire) {
-            (5, LIST) => self.key_values = key_values(cursor)?,
-            (6, BINARY) => self.created_by = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
-            (7, LIST) => self.column_orders = column_orders(cursor)?,
-            (8, STRUCT) => {
-                self.encryption_algorithm = Some(cursor.at as u32);
-                cursor.skip(STRUCT)?;
-            }
-            (9, BINARY) => {
-                let range = range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?;
-                self.footer_signing_key_metadata = Some(range);
-            }
-            (_, wire) => cursor.skip(wire)?,
-        }
-        Ok(())
-    }
-}
-
-/// The range of the bytes that `take` takes, whose length it returns.
-fn range_of(cursor: &mut Cursor<'_>, take: impl FnOnce(&mut Cursor<'_>) -> Step<usize>) -> Step<Range<u32>> {
-    let len = take(cursor)?;
-    // The footer's length has 32 bits.
-    Ok((cursor.at - len) as u32..cursor.at as u32)
-}
-
-fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
-    let start = *cursor;
-    let (wire, count) = cursor.list()?;
-    if wire != STRUCT && count > 0 {
-        *cursor = start;
-        cursor.skip(LIST)?;
-        return Ok(None);
-    }
-    let mut pairs = Vec::new();
-    for _ in 0..count {
-        pairs.push(key_value(cursor)?);
-    }
-    Ok(Some(pairs))
-}
-
-fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> {
-    let start = cursor.at;
-    let (mut key, mut value, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
-        match (field.id, field.wire) {
-            (_, STOP) => break,
-            (1, BINARY) => key = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
-            (2, BINARY) => value = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    Ok((key.ok_or(Fault::new(start, FaultKind::Missing { field: "key" }))?, value))
-}
-
-fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
-    let start = *cursor;
-    let (wire, count) = cursor.list()?;
-    if wire != STRUCT && count > 0 {
-        *cursor = start;
-        cursor.skip(LIST)?;
-        return Ok(None);
-    }
-    // Room for as many as there can be is the bytes left: made as they come beyond what is usual.
-    let mut orders = Vec::with_capacity(count.min(1024));
-    for _ in 0..count {
-        orders.push(column_order(cursor)?);
-    }
-    Ok(Some(orders))
-}
-
-fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
-    let (mut order, mut last) = (ColumnOrder::Unknown(0), 0);
-    loop {
-        let field = cursor.field(&mut last)?;
-        if field.wire == STOP {
-            return Ok(order);
-        }
-        cursor.skip(field.wire)?;
-        order = match field.id {
-            1 => ColumnOrder::TypeOrder,
-            2 => ColumnOrder::Ieee754TotalOrder,
-            3 => ColumnOrder::Int96TimestampOrder,
-            id => ColumnOrder::Unknown(id),
-        };
-    }
 }

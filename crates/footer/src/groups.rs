@@ -213,7 +213,7 @@ impl<K: Kernel> Walk<'_, K> {
         let width = self.width;
         let mut rest = &mut *rows;
         let mut results = std::thread::scope(|scope| {
-            let mut running = Vec::new();
+            let (mut running, mut own_part) = (Vec::new(), None);
             for (start, part) in &parts {
                 let len = (part.len() * width).min(rest.len());
                 let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
@@ -228,10 +228,16 @@ impl<K: Kernel> Walk<'_, K> {
                     let walked = walk.run(&mut cursor, part, first_row, own, Some(&mut fields));
                     (walked.is_ok().then_some(cursor.at), fields, walk.engine)
                 };
-                running.push(std::thread::Builder::new().spawn_scoped(scope, run));
+                // The first part is for this thread, which would only wait.
+                match own_part {
+                    None => own_part = Some(run),
+                    Some(_) => running.push(std::thread::Builder::new().spawn_scoped(scope, run)),
+                }
             }
+            let first = own_part.map(|run| run());
             // A thread that could not be started or that panicked has walked nothing.
-            running.into_iter().map(|thread| thread.ok()?.join().ok()).collect::<Vec<_>>()
+            let others = running.into_iter().map(|thread| thread.ok()?.join().ok());
+            std::iter::once(first).chain(others).collect::<Vec<_>>()
         });
         let mut done = 0;
         for ((start, part), result) in parts.into_iter().zip(results.drain(..)) {

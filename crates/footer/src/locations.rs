@@ -30,11 +30,11 @@ pub(crate) struct Location {
 ///
 /// # Errors
 ///
-/// A value is malformed, or negative.
+/// A value is malformed, or negative; or the first one of `found`.
 pub(crate) fn each(
     footer: &Footer,
     wanted: impl Fn(usize, usize) -> bool,
-    found: impl FnMut(usize, Location),
+    found: impl FnMut(usize, Location) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let walk = Walk { footer, wanted, found, shapes: Vec::new(), method: footer.method() };
     footer.method().choose(walk)
@@ -48,7 +48,7 @@ struct Walk<'a, W, F> {
     method: Method,
 }
 
-impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location)> Choose for Walk<'_, W, F> {
+impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Choose for Walk<'_, W, F> {
     type Output = Result<(), Error>;
 
     fn with<K: Kernel>(self, kernel: K) -> Self::Output {
@@ -56,7 +56,7 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location)> Choose for Walk<'_,
     }
 }
 
-impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location)> Task for Walk<'_, W, F> {
+impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Task for Walk<'_, W, F> {
     type Output = Result<(), Error>;
 
     #[inline(always)]
@@ -96,7 +96,7 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location)> Task for Walk<'_, W
                         Some(location) => location,
                         None => self.other(kernel, row, at, &mut expected)?,
                     };
-                    (self.found)(row, location);
+                    (self.found)(row, location)?;
                 }
             }
         }

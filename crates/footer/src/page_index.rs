@@ -12,7 +12,8 @@ use crate::buffer::FooterBytes;
 use crate::enums::BoundaryOrder;
 use crate::error::{Error, Fault};
 use crate::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
-use crate::page_index_tables::{ColumnEntry, OffsetEntry, Tables, Words};
+use crate::page_index_entries::{ColumnEntry, OffsetEntry, Words};
+use crate::page_index_tables::Tables;
 use crate::trace;
 
 /// Where a data page stands (`PageLocation`).

@@ -10,12 +10,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::buffer::FooterBytes;
 use crate::chunk::ColumnChunk;
 use crate::columns;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::footer::Footer;
-use crate::format::{COLUMN_INDEX, OFFSET_INDEX};
+use crate::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
 use crate::huge;
 use crate::locations::{self, Location};
 use crate::options::PageIndexPolicy;
@@ -38,6 +37,108 @@ impl Wanted {
     fn range(&self) -> Range<u64> {
         self.start..self.start.saturating_add(self.len.into())
     }
+}
+
+/// Indexes are located, read and decoded this many at a time: few enough for their places to stay in the
+/// processor's caches, enough for reads of a megabyte.
+const BATCH: usize = 1 << 16;
+
+/// Page indexes on their way from a file to tables.
+struct Decoding<'d, R: ?Sized> {
+    footer: &'d Footer,
+    reader: &'d R,
+    found: PageIndexes,
+    tables: Tables,
+    of_columns: Vec<Wanted>,
+    of_offsets: Vec<Wanted>,
+    /// The bytes of offset indexes, of which nothing is kept.
+    scratch: Vec<u8>,
+}
+
+impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
+    /// With room for the indexes of all decoded chunks, if `all` are wanted.
+    fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Self {
+        let columns = footer.num_columns();
+        let count = columns * footer.num_row_groups();
+        let (offset, column) = (vec![[0; 4]; count], vec![[0; 8]; count]);
+        let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
+        huge::advise(&mut found.offset);
+        huge::advise(&mut found.column);
+        let mut tables = Tables::default();
+        if all {
+            tables.reserve(count);
+        }
+        let (of_columns, of_offsets, scratch) = Default::default();
+        Self { footer, reader, found, tables, of_columns, of_offsets, scratch }
+    }
+
+    /// Adds the indexes of the chunk in a row.
+    #[inline(always)]
+    fn add(&mut self, row: usize, location: Location) -> Result<(), Error> {
+        // Rows are fewer than the footer's bytes, whose number has 32 bits.
+        let wanted = |(start, len)| Wanted { start, len, row: row as u32 };
+        self.of_columns.extend(location.column_index.map(wanted));
+        self.of_offsets.extend(location.offset_index.map(wanted));
+        if self.of_columns.len().max(self.of_offsets.len()) >= BATCH { self.decode() } else { Ok(()) }
+    }
+
+    /// Reads and decodes the indexes added so far.
+    #[inline(never)]
+    fn decode(&mut self) -> Result<(), Error> {
+        for list in [&mut self.of_columns, &mut self.of_offsets] {
+            // Writers put them in the order of their chunks.
+            if !list.is_sorted_by_key(|wanted| wanted.start) {
+                list.sort_unstable_by_key(|wanted| wanted.start);
+            }
+        }
+        let mut rest = self.of_columns.as_slice();
+        while let Some(run) = first_run(rest) {
+            let mut bytes = Vec::new();
+            self.footer.read_run(self.reader, run, &mut bytes)?;
+            for wanted in run {
+                let (own, at) = part_of(&bytes, run, wanted);
+                let entry = self.tables.column_index(own, at);
+                let entry = entry.map_err(|fault| self.fault(own, at, &COLUMN_INDEX, fault, *wanted))?;
+                self.found.column[wanted.row as usize] = entry.pack();
+            }
+            self.tables.keep(bytes.into());
+            rest = &rest[run.len()..];
+        }
+        let mut rest = self.of_offsets.as_slice();
+        while let Some(run) = first_run(rest) {
+            self.scratch.clear();
+            self.footer.read_run(self.reader, run, &mut self.scratch)?;
+            for wanted in run {
+                let (own, at) = part_of(&self.scratch, run, wanted);
+                let entry = self.tables.offset_index(own, at);
+                let entry = entry.map_err(|fault| self.fault(own, at, &OFFSET_INDEX, fault, *wanted))?;
+                self.found.offset[wanted.row as usize] = entry.pack();
+            }
+            rest = &rest[run.len()..];
+        }
+        self.of_columns.clear();
+        self.of_offsets.clear();
+        Ok(())
+    }
+
+    #[cold]
+    fn fault(
+        &self,
+        own: &[u8],
+        at: usize,
+        def: &'static StructDef,
+        mut fault: Fault,
+        wanted: Wanted,
+    ) -> Error {
+        fault.at = fault.at.saturating_sub(at);
+        self.footer.in_chunk(explain(own.get(at..).unwrap_or_default(), def, fault), wanted)
+    }
+}
+
+/// The bytes of a run up to the end of one of its indexes, and where that starts.
+fn part_of<'b>(bytes: &'b [u8], run: &[Wanted], wanted: &Wanted) -> (&'b [u8], usize) {
+    let at = (wanted.start - run[0].start) as usize;
+    (bytes.get(..at + wanted.len as usize).unwrap_or_default(), at)
 }
 
 impl Footer {
@@ -84,84 +185,24 @@ impl Footer {
         all: bool,
         wanted: impl Fn(usize, usize) -> bool,
     ) -> Result<PageIndexes, Error> {
-        let columns = self.num_columns();
-        let count = columns * self.num_row_groups();
-        let (offset, column) = (vec![[0; 4]; count], vec![[0; 8]; count]);
-        let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
-        huge::advise(&mut found.offset);
-        huge::advise(&mut found.column);
-        let mut tables = Tables::default();
-        // All tables are made before any is touched: so they share huge pages.
-        let room = if all { count } else { 0 };
-        tables.reserve(room);
-        let mut of_columns: Vec<Wanted> = Vec::with_capacity(room);
-        let mut of_offsets: Vec<Wanted> = Vec::with_capacity(room);
-        huge::advise(of_columns.spare_capacity_mut());
-        huge::advise(of_offsets.spare_capacity_mut());
+        let mut decoding = Decoding::new(self, reader, all);
         let wanted = |position: usize, column| {
             all || wanted(self.row_group(position).map_or(position, |group| group.index()), column)
         };
-        locations::each(self, wanted, |row, Location { offset_index, column_index }| {
-            let add = |list: &mut Vec<Wanted>, index: Option<(u64, u32)>| {
-                // Rows are fewer than the footer's bytes, whose number has 32 bits.
-                list.extend(index.map(|(start, len)| Wanted { start, len, row: row as u32 }));
-            };
-            add(&mut of_columns, column_index);
-            add(&mut of_offsets, offset_index);
-        })?;
-        for list in [&mut of_columns, &mut of_offsets] {
-            // Writers put them in the order of their chunks.
-            if !list.is_sorted_by_key(|wanted| wanted.start) {
-                list.sort_unstable_by_key(|wanted| wanted.start);
-            }
-        }
-        self.decode_runs(reader, &of_columns, |bytes, part| {
-            for wanted in part {
-                let at = (wanted.start - part[0].start) as usize;
-                let own = bytes.as_slice().get(..at + wanted.len as usize).unwrap_or_default();
-                let decoded = tables.column_index(own, at);
-                let entry = decoded.map_err(|mut fault| {
-                    fault.at = fault.at.saturating_sub(at);
-                    self.in_chunk(explain(own.get(at..).unwrap_or_default(), &COLUMN_INDEX, fault), *wanted)
-                })?;
-                found.column[wanted.row as usize] = entry.pack();
-            }
-            tables.keep(bytes);
-            Ok(())
-        })?;
-        self.decode_runs(reader, &of_offsets, |bytes, part| {
-            for wanted in part {
-                let at = (wanted.start - part[0].start) as usize;
-                let own = bytes.as_slice().get(..at + wanted.len as usize).unwrap_or_default();
-                let decoded = tables.offset_index(own, at);
-                let entry = decoded.map_err(|mut fault| {
-                    fault.at = fault.at.saturating_sub(at);
-                    self.in_chunk(explain(own.get(at..).unwrap_or_default(), &OFFSET_INDEX, fault), *wanted)
-                })?;
-                found.offset[wanted.row as usize] = entry.pack();
-            }
-            Ok(())
-        })?;
+        locations::each(self, wanted, |row, location| decoding.add(row, location))?;
+        decoding.decode()?;
+        let Decoding { mut found, tables, .. } = decoding;
         found.tables = Arc::new(tables);
         Ok(found)
     }
 
-    /// Reads runs of indexes that stand one right behind the other and hands them over.
-    fn decode_runs<R: RangeReader + ?Sized>(
+    /// Reads a run of indexes into `bytes`, which is empty.
+    fn read_run<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
-        wanted: &[Wanted],
-        mut take: impl FnMut(FooterBytes, &[Wanted]) -> Result<(), Error>,
+        run: &[Wanted],
+        bytes: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let mut rest = wanted;
-        while let Some(run) = first_run(rest) {
-            take(self.read_run(reader, run)?, run)?;
-            rest = &rest[run.len()..];
-        }
-        Ok(())
-    }
-
-    fn read_run<R: RangeReader + ?Sized>(&self, reader: &R, run: &[Wanted]) -> Result<FooterBytes, Error> {
         let (first, last) = (run[0], run[run.len() - 1]);
         let (start, end) = (first.start, last.range().end);
         // The file's length bounds what is allocated.
@@ -171,12 +212,10 @@ impl Footer {
             let what = format!("expected page indexes within the file's {len} bytes, found some up to {end}");
             return Err(self.in_chunk(Error::new(what), last));
         }
-        let mut bytes = vec![0; (end - start) as usize];
-        huge::advise(&mut bytes);
-        match reader.read_exact_at(start, &mut bytes) {
-            Ok(()) => Ok(bytes.into()),
-            Err(error) => Err(self.in_chunk(Error::io("reading a page index", &error), first)),
-        }
+        bytes.resize((end - start) as usize, 0);
+        reader
+            .read_exact_at(start, bytes)
+            .map_err(|error| self.in_chunk(Error::io("reading a page index", &error), first))
     }
 
     fn in_chunk(&self, error: Error, wanted: Wanted) -> Error {
@@ -217,7 +256,8 @@ impl ColumnChunk<'_> {
     ) -> Result<Option<OffsetIndex>, Error> {
         let Some(wanted) = self.wanted(self.offset_index_range()?) else { return Ok(None) };
         let footer = self.group.footer;
-        let bytes = footer.read_run(reader, &[wanted])?;
+        let mut bytes = Vec::new();
+        footer.read_run(reader, &[wanted], &mut bytes)?;
         OffsetIndex::decode(bytes.as_slice()).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 
@@ -232,7 +272,8 @@ impl ColumnChunk<'_> {
     ) -> Result<Option<ColumnIndex>, Error> {
         let Some(wanted) = self.wanted(self.column_index_range()?) else { return Ok(None) };
         let footer = self.group.footer;
-        let bytes = footer.read_run(reader, &[wanted])?;
+        let mut bytes = Vec::new();
+        footer.read_run(reader, &[wanted], &mut bytes)?;
         ColumnIndex::decode(bytes).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 

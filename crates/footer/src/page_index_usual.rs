@@ -5,7 +5,8 @@
 //! the general decoder there, which also says what is wrong with it; the tables are as before then.
 
 use crate::page_index::PageLocation;
-use crate::page_index_tables::{ColumnEntry, OffsetEntry, Span, Tables};
+use crate::page_index_entries::{ColumnEntry, OffsetEntry, Span};
+use crate::page_index_tables::Tables;
 
 /// The header of a field that follows the one before it: a list, an i32, an i64.
 const NEXT_LIST: u8 = 0x19;

@@ -1,0 +1,116 @@
+//! What follows the row groups in a footer: keys and values, the writer's name, column orders, encryption.
+//!
+//! The walk hands over field by field; texts are kept as ranges of the footer.
+
+use std::ops::Range;
+
+use crate::enums::ColumnOrder;
+use crate::error::{Fault, FaultKind};
+use crate::thrift::{BINARY, Cursor, LIST, STOP, STRUCT, Step};
+
+/// Keys and values as ranges of the footer.
+type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
+
+/// What follows the row groups. Text is kept as ranges of the footer that were found to be UTF-8.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail {
+    pub key_values: Option<KeyValueRanges>,
+    pub created_by: Option<Range<u32>>,
+    pub column_orders: Option<Vec<ColumnOrder>>,
+    /// Where the `EncryptionAlgorithm` union starts.
+    pub encryption_algorithm: Option<u32>,
+    pub footer_signing_key_metadata: Option<Range<u32>>,
+    /// Where the footer's struct ends.
+    pub end: usize,
+}
+
+impl Tail {
+    /// Takes a field of `FileMetaData` behind the row groups, of type `wire`; others are skipped.
+    pub fn field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
+        match (id, wire) {
+            (5, LIST) => self.key_values = key_values(cursor)?,
+            (6, BINARY) => self.created_by = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (7, LIST) => self.column_orders = column_orders(cursor)?,
+            (8, STRUCT) => {
+                self.encryption_algorithm = Some(cursor.at as u32);
+                cursor.skip(STRUCT)?;
+            }
+            (9, BINARY) => {
+                let range = range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?;
+                self.footer_signing_key_metadata = Some(range);
+            }
+            (_, wire) => cursor.skip(wire)?,
+        }
+        Ok(())
+    }
+}
+
+/// The range of the bytes that `take` takes, whose length it returns.
+fn range_of(cursor: &mut Cursor<'_>, take: impl FnOnce(&mut Cursor<'_>) -> Step<usize>) -> Step<Range<u32>> {
+    let len = take(cursor)?;
+    // The footer's length has 32 bits.
+    Ok((cursor.at - len) as u32..cursor.at as u32)
+}
+
+fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
+    let start = *cursor;
+    let (wire, count) = cursor.list()?;
+    if wire != STRUCT && count > 0 {
+        *cursor = start;
+        cursor.skip(LIST)?;
+        return Ok(None);
+    }
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        pairs.push(key_value(cursor)?);
+    }
+    Ok(Some(pairs))
+}
+
+fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> {
+    let start = cursor.at;
+    let (mut key, mut value, mut last) = (None, None, 0);
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, BINARY) => key = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (2, BINARY) => value = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+    Ok((key.ok_or(Fault::new(start, FaultKind::Missing { field: "key" }))?, value))
+}
+
+fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
+    let start = *cursor;
+    let (wire, count) = cursor.list()?;
+    if wire != STRUCT && count > 0 {
+        *cursor = start;
+        cursor.skip(LIST)?;
+        return Ok(None);
+    }
+    // Room for as many as there can be is the bytes left: made as they come beyond what is usual.
+    let mut orders = Vec::with_capacity(count.min(1024));
+    for _ in 0..count {
+        orders.push(column_order(cursor)?);
+    }
+    Ok(Some(orders))
+}
+
+fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
+    let (mut order, mut last) = (ColumnOrder::Unknown(0), 0);
+    loop {
+        let field = cursor.field(&mut last)?;
+        if field.wire == STOP {
+            return Ok(order);
+        }
+        cursor.skip(field.wire)?;
+        order = match field.id {
+            1 => ColumnOrder::TypeOrder,
+            2 => ColumnOrder::Ieee754TotalOrder,
+            3 => ColumnOrder::Int96TimestampOrder,
+            id => ColumnOrder::Unknown(id),
+        };
+    }
+}
