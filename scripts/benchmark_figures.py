@@ -149,11 +149,7 @@ def generator_samples(results):
     rows = [[MODULES.get(m, m)] + [f"{100 * shares.get(m, 0):.1f} %" for _, _, shares in columns] for m in modules]
     walls = [side["wall"]["median"] / side["work"]["rows"] * 1e9 for _, side, _ in columns]
     rows.append(["**time of a row, one thread**"] + [f"**{wall:.1f} ns**" for wall in walls])
-    titles = [
-        f"- {(found['commit'] or {}).get('hash', '')[:8]}: {(found['commit'] or {}).get('title', '')}"
-        for found, _, _ in columns
-    ]
-    return "\n".join(table(head, rows) + [""] + titles + commands([columns[-1][0]["command"]]))
+    return "\n".join(table(head, rows) + commands([columns[-1][0]["command"]]))
 
 
 def spans(results):

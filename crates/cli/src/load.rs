@@ -29,6 +29,7 @@ Examples:
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
+  sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
   sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips \\
@@ -50,6 +51,9 @@ pub(crate) struct LoadArgs {
     /// What happens to the table.
     #[arg(long, value_enum, default_value = "create")]
     mode: ModeArg,
+    /// The columns by which mode upsert finds the rows that are there.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required_if_eq("mode", "upsert"))]
+    key: Vec<String>,
     #[command(flatten)]
     columns: ColumnArgs,
     /// Only so many rows, the first ones in the order of the files.
@@ -106,7 +110,10 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return run_forget(target, console, cancel);
     }
     let target = args.target.destination(&args.crate_options, &args.effort)?.mode(args.mode.into());
-    let target = target.by_position(args.map == MapArg::Position);
+    if args.mode != ModeArg::Upsert && !args.key.is_empty() {
+        return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
+    }
+    let target = target.by_position(args.map == MapArg::Position).key(&args.key);
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));

@@ -55,6 +55,14 @@ impl Destination {
         }
     }
 
+    /// The key of mode upsert.
+    pub(crate) fn key(self, key: &[String]) -> Self {
+        match self {
+            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.key(key.to_vec()))),
+            other => other,
+        }
+    }
+
     pub(crate) fn ddl(&self, source: &dyn Source) -> Result<String, Error> {
         Ok(match self {
             Self::Postgres(postgres) => postgres.ddl(source)?,
@@ -213,6 +221,8 @@ pub(crate) enum ModeArg {
     Truncate,
     /// A new table takes the place of the one that exists, when it is complete.
     Replace,
+    /// The table exists; rows whose --key is there replace its values, the others are added. Not of CrateDB.
+    Upsert,
 }
 
 impl From<ModeArg> for Mode {
@@ -222,6 +232,7 @@ impl From<ModeArg> for Mode {
             ModeArg::Append => Mode::Append,
             ModeArg::Truncate => Mode::Truncate,
             ModeArg::Replace => Mode::Replace,
+            ModeArg::Upsert => Mode::Upsert,
         }
     }
 }

@@ -229,7 +229,7 @@ fn row_groups_of_many_names_have_a_dictionary_and_read_back_alike() {
     let spec = spec(&[(flat.into(), true), (list.into(), true)]);
     let dataset = Dataset::from_toml(&spec).unwrap();
     // The last row group is too short for it; pages of 2,000 bytes are many.
-    let (rows, group) = (100_000, 90_000);
+    let (rows, group) = (80_000, 72_000);
     for (codec, version, page_bytes) in [
         ("none", PageVersion::V1, 1 << 20),
         ("zstd", PageVersion::V2, 1 << 20),

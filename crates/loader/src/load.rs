@@ -150,7 +150,7 @@ pub fn load(
         )
         .advise("forget this load and start it again"));
     }
-    let verified = match options.verify {
+    let verified = match options.verify && session.can_verify() {
         true => {
             let verifying = control.phase().phase("verify");
             let verification = session.verify(&total, control)?;

@@ -26,6 +26,7 @@ mod sslmode;
 mod table_name;
 pub(crate) mod tls;
 mod tuples;
+mod upsert;
 mod verify;
 mod writer;
 
@@ -60,6 +61,9 @@ pub enum Mode {
     /// A new table is filled out of sight and then put in the place of the one that exists, if any, in one
     /// step.
     Replace,
+    /// The table exists, with a unique key. Rows gather in a table out of sight; in one step those whose key is
+    /// there take the place of the old values of their columns, and the others are added. PostgreSQL alone.
+    Upsert,
 }
 
 impl Mode {
@@ -69,12 +73,17 @@ impl Mode {
             Self::Append => "append",
             Self::Truncate => "truncate",
             Self::Replace => "replace",
+            Self::Upsert => "upsert",
         }
     }
 
-    /// Whether rows gather in a new table that takes its name in the end; otherwise they go into the one
-    /// that is there.
+    /// Whether rows gather in a table out of sight; otherwise they go into the one that is there.
     pub(crate) fn gathers(self) -> bool {
+        matches!(self, Self::Create | Self::Replace | Self::Upsert)
+    }
+
+    /// Whether the table that gathers takes the name in the end, so that its columns are the source's.
+    pub(crate) fn makes_the_table(self) -> bool {
         matches!(self, Self::Create | Self::Replace)
     }
 }
@@ -87,6 +96,8 @@ pub struct Postgres {
     pub(crate) mode: Mode,
     pub(crate) checkpoint_schema: String,
     pub(crate) by_position: bool,
+    /// The columns by which mode upsert finds rows.
+    pub(crate) key: Vec<String>,
 }
 
 impl Postgres {
@@ -98,7 +109,15 @@ impl Postgres {
             mode: Mode::Create,
             checkpoint_schema: "_sawmill".to_owned(),
             by_position: false,
+            key: Vec::new(),
         }
+    }
+
+    /// The columns by which mode upsert finds rows that are there; the table needs a unique index of exactly
+    /// these.
+    pub fn key(mut self, columns: Vec<String>) -> Self {
+        self.key = columns;
+        self
     }
 
     /// What happens to the table.

@@ -78,6 +78,11 @@ pub trait Session: Sync {
         0
     }
 
+    /// Whether [`verify`](Self::verify) can tell the load's rows from others.
+    fn can_verify(&self) -> bool {
+        true
+    }
+
     /// What else there is to say about how the load went.
     fn notes(&self) -> Vec<String> {
         Vec::new()

@@ -284,3 +284,24 @@ fn the_first_rows_are_loaded_and_verified() {
     sawmill(bench.args("verify", &file, "few", &["--limit", "1000"])).ok();
     sawmill(bench.args("verify", &file, "few", &[])).fails(4);
 }
+
+#[test]
+fn an_upsert_needs_its_key_and_only_an_upsert_has_one() {
+    let bench = Bench::new();
+    let file = bench.dir.path().join("orders.parquet");
+    sawmill(["gen", "orders", "--rows", "500", "--out", file.to_str().unwrap()]).ok();
+    assert!(bench.load(&file, "orders", &["--mode", "upsert"]).fails(2).contains("--key"));
+    assert!(bench.load(&file, "orders", &["--key", "id"]).fails(2).contains("upsert"));
+    bench.load(&file, "orders", &[]).ok();
+    let upsert = ["--mode", "upsert", "--key", "id", "--verify"];
+    assert!(bench.load(&file, "orders", &upsert).fails(1).contains("PRIMARY KEY (id)"));
+    bench.client().batch_execute("ALTER TABLE orders ADD PRIMARY KEY (id)").unwrap();
+    bench.load(&file, "orders", &upsert).ok();
+    assert_eq!(bench.count("select count(*) from orders"), 500);
+    let crate_db =
+        ["load", file.to_str().unwrap(), "--to", "crate://127.0.0.1:1", "--table", "t", "--row-key"];
+    for mode in [&["--mode", "truncate"][..], &["--mode", "upsert", "--key", "id"]] {
+        let error = sawmill(crate_db.iter().chain(mode)).fails(2);
+        assert!(error.contains("is for PostgreSQL"), "{error}");
+    }
+}

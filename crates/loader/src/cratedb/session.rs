@@ -55,10 +55,16 @@ impl<'a> CrateSession<'a> {
         control: &Control<'_>,
     ) -> Result<Self> {
         let table = crate_db.table()?;
-        if crate_db.mode == Mode::Truncate {
-            let advice =
-                "load in mode replace, which fills a new table and puts it in the place of the old one";
-            return Err(Error::new(Kind::Config, "mode truncate is for PostgreSQL").advise(advice));
+        let other_way = match crate_db.mode {
+            Mode::Truncate => {
+                Some("load in mode replace, which puts a new table in the place of the old one")
+            }
+            Mode::Upsert => Some("load in mode append: rows whose key is there are left as they are"),
+            _ => None,
+        };
+        if let Some(advice) = other_way {
+            let what = format!("mode {} is for PostgreSQL", crate_db.mode.name());
+            return Err(Error::new(Kind::Config, what).advise(advice));
         }
         let gathers = crate_db.mode != Mode::Append;
         // What the source cannot give is told without a server.

@@ -61,14 +61,7 @@ impl Preparing<'_, '_> {
 
     /// A new table out of sight, and the load's record, in one transaction.
     fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
-        if gathered.is_some() {
-            return Err(Error::new(
-                Kind::Exists,
-                format!("another load into this table is not finished: {staging} is there"),
-            )
-            .at(self.place())
-            .advise("finish it with the files it began with, or forget it"));
-        }
+        self.refuse_gathered(gathered, staging)?;
         let connection = self.connection;
         let create = columns::create_table(staging, self.columns, self.source.schema());
         connection.batch(self.control, &format!("BEGIN; {create}"))?;
@@ -82,6 +75,49 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         connection.batch(self.control, "COMMIT")?;
         Ok((record, Standing::New))
+    }
+
+    /// A load that gathers beside the table that is there, to be merged into it in the end.
+    pub(super) fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+        let staging = self.table.staging();
+        let gathered = find(self.connection, &staging, self.control)?;
+        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        match record.filter(|record| record.table_oid == oid) {
+            Some(record) if record.complete && record.changed_files(self.source.files()).is_empty() => {
+                return Ok((record, Standing::Complete));
+            }
+            Some(record) if !record.complete && gathered.is_some() => {
+                self.refuse_changed(&record)?;
+                return Ok((record, Standing::Resumed));
+            }
+            _ => {}
+        }
+        self.refuse_gathered(gathered.as_ref(), &staging)?;
+        let create = format!(
+            "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
+            staging.quoted(),
+            columns::list(self.columns),
+            self.table.quoted()
+        );
+        self.connection.batch(self.control, &format!("BEGIN; {create}"))?;
+        let record = self.record(oid, None);
+        self.checkpoints.delete(self.connection, self.id, self.control)?;
+        self.write_record(&record)?;
+        self.connection.batch(self.control, "COMMIT")?;
+        Ok((record, Standing::New))
+    }
+
+    /// Another load that has not ended stands in the way of one into the same table.
+    fn refuse_gathered(&self, gathered: Option<&Found>, staging: &TableName) -> Result<()> {
+        match gathered {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                Kind::Exists,
+                format!("another load into this table is not finished: {staging} is there"),
+            )
+            .at(self.place())
+            .advise("finish it with the files it began with, or forget it")),
+        }
     }
 
     /// A load into the table that is there, emptied first in mode truncate: in the transaction that records

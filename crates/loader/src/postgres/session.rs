@@ -11,7 +11,7 @@ use super::prepare::Preparing;
 use super::read_back::{self, ReadBack};
 use super::table_name::{TableName, quote};
 use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, columns};
+use super::{Mode, Postgres, columns, upsert};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -48,7 +48,7 @@ impl<'a> PostgresSession<'a> {
         control: &Control<'_>,
     ) -> Result<Self> {
         // What the source cannot give is told without a server.
-        let natural = match postgres.mode.gathers() {
+        let natural = match postgres.mode.makes_the_table() {
             true => Some(columns::natural(source.schema(), &postgres.table)?),
             false => None,
         };
@@ -81,10 +81,13 @@ impl<'a> PostgresSession<'a> {
                     .advise("create it, or load in mode create, which creates it"));
             }
         };
+        if let (Mode::Upsert, Some(found)) = (postgres.mode, &found) {
+            upsert::check_key(&connection, &postgres.key, &columns, found.oid, &table, control)?;
+        }
         let mode = postgres.mode.name();
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
         let by_position = if postgres.by_position { "by position" } else { "" };
-        let mapping = source.mapping() + by_position;
+        let mapping = source.mapping() + by_position + &postgres.key.join("\0");
         let id = load_id(source.files(), &mapping, &table.to_string(), mode);
         checkpoints.lock(&connection, &id, control)?;
         checkpoints.create(&connection, control)?;
@@ -99,9 +102,11 @@ impl<'a> PostgresSession<'a> {
             columns: &columns,
             id: &id,
         };
-        let (record, standing) = match postgres.mode.gathers() {
-            true => preparing.create()?,
-            false => preparing.append(found.map_or(0, |found| found.oid))?,
+        let oid = found.map_or(0, |found| found.oid);
+        let (record, standing) = match postgres.mode {
+            Mode::Create | Mode::Replace => preparing.create()?,
+            Mode::Append | Mode::Truncate => preparing.append(oid)?,
+            Mode::Upsert => preparing.upsert(oid)?,
         };
         let done = match standing {
             Standing::New => HashMap::new(),
@@ -228,6 +233,18 @@ impl Session for PostgresSession<'_> {
         verification.into_result(&format!("table {}, {}", self.table, self.postgres.server))
     }
 
+    fn can_verify(&self) -> bool {
+        // What was merged stands among rows that were there before.
+        !(self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self.can_verify() {
+            true => Vec::new(),
+            false => vec!["these rows were merged before; they are compared before that alone".to_owned()],
+        }
+    }
+
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
@@ -237,10 +254,20 @@ impl Session for PostgresSession<'_> {
                 return Ok(());
             }
             connection.batch(control, "BEGIN")?;
+            if self.postgres.mode == Mode::Upsert {
+                upsert::merge(
+                    connection,
+                    &self.written,
+                    &self.table,
+                    &self.columns,
+                    &self.postgres.key,
+                    control,
+                )?;
+            }
             if self.postgres.mode == Mode::Replace {
                 connection.batch(control, &format!("DROP TABLE IF EXISTS {}", self.table.quoted()))?;
             }
-            if self.postgres.mode.gathers() {
+            if self.postgres.mode.makes_the_table() {
                 connection.batch(
                     control,
                     &format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name())),

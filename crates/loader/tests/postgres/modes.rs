@@ -311,3 +311,82 @@ fn a_limit_takes_the_first_rows_and_is_another_load_than_all_of_them() {
     let target = database.target("first_1").mode(Mode::Append);
     assert_eq!(run(&source, &target, &small()).unwrap().rows_loaded, 1500);
 }
+
+#[test]
+fn an_upsert_replaces_what_is_there_by_its_key_and_adds_the_rest_in_one_step() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let table = "CREATE TABLE people (id bigint PRIMARY KEY, name text, amount double precision, kept text DEFAULT 'new');
+                 INSERT INTO people VALUES (5, 'old', 1, 'old'), (99999, 'older', 2, 'old')";
+    database.client().batch_execute(table).unwrap();
+    let target = database.target("people").mode(Mode::Upsert).key(vec!["id".into()]);
+    let first = run(&source, &target, &small()).unwrap();
+    assert_eq!((first.standing, first.rows_loaded), (Standing::New, 1200));
+    assert!(first.verified.unwrap().matches());
+    assert_eq!(database.count("people"), 1201);
+    // The column that the file lacks stays, the others are the file's.
+    assert_eq!(
+        database.count("people WHERE id = 5 AND name = 'name 5 ü' AND amount = 0.625 AND kept = 'old'"),
+        1
+    );
+    assert_eq!(database.count("people WHERE kept = 'new'"), 1199);
+    assert!(!database.has("people__sawmill_loading"));
+    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    assert_eq!(database.count("people"), 1201);
+}
+
+#[test]
+fn an_upsert_without_a_key_that_settles_it_is_refused_before_a_row_is_sent() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let table = "CREATE TABLE people (id bigint, name text, amount double precision, UNIQUE (id, amount));
+                 CREATE UNIQUE INDEX ON people (id) WHERE id > 5";
+    database.client().batch_execute(table).unwrap();
+    let upsert = |key: &[&str]| {
+        let key = key.iter().map(|name| (*name).to_owned()).collect();
+        run(&source, &database.target("people").mode(Mode::Upsert).key(key), &small())
+    };
+    for (key, expected) in [(&[][..], "without a key"), (&["id"], "amount, id"), (&["who"], "\"who\"")] {
+        let error = upsert(key).unwrap_err();
+        assert_eq!(error.kind(), Kind::Schema);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert!(!database.has("people__sawmill_loading"));
+    upsert(&["amount", "id"]).unwrap();
+    assert_eq!(database.count("people"), 1200);
+    let absent = database.target("nobody").mode(Mode::Upsert).key(vec!["id".into()]);
+    assert!(run(&source, &absent, &small()).unwrap_err().what().contains("no such table"));
+}
+
+#[test]
+fn two_rows_with_the_same_key_change_nothing_and_say_so() {
+    let database = Database::new();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 2]));
+    let (_directory, path) = file_of(vec![("id", ids)], 10);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    database
+        .client()
+        .batch_execute("CREATE TABLE t (id bigint PRIMARY KEY, n int DEFAULT 1); INSERT INTO t VALUES (2)")
+        .unwrap();
+    let target = database.target("t").mode(Mode::Upsert).key(vec!["id".into()]);
+    // All columns are the key's: there is nothing to replace, and the first of two rows counts.
+    run(&source, &target, &small()).unwrap();
+    assert_eq!(database.count("t"), 2);
+    let amounts: ArrayRef = Arc::new(Int32Array::from(vec![7, 8, 9]));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 2]));
+    let (_directory, path) = file_of(vec![("id", ids), ("n", amounts)], 10);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let error = run(&source, &target, &small()).unwrap_err();
+    assert!(error.what().contains("same key"), "{error}");
+    assert_eq!(database.count("t WHERE n = 1"), 2, "nothing was merged");
+    // What gathered is there to go on with, and goes when it is forgotten.
+    assert!(database.has("t__sawmill_loading"));
+    with_control(|control| forget(&target, false, control)).unwrap();
+    assert!(!database.has("t__sawmill_loading"));
+}

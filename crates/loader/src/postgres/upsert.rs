@@ -1,0 +1,90 @@
+//! Rows that gathered beside a table, merged into it by their key.
+
+use super::columns::list;
+use super::connection::Connection;
+use super::copy_binary::Column;
+use super::table_name::{TableName, quote};
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// Makes sure, before a row is sent, that the source fills the key and that the table has a unique index of
+/// exactly its columns, without which the server cannot tell which rows are there.
+pub(super) fn check_key(
+    connection: &Connection,
+    key: &[String],
+    columns: &[Column],
+    oid: u32,
+    table: &TableName,
+    control: &Control<'_>,
+) -> Result<()> {
+    let refused =
+        |what: String| Error::new(Kind::Schema, what).at(format!("table {table}, {}", connection.place()));
+    if key.is_empty() {
+        return Err(refused("an upsert without a key".to_owned())
+            .advise("name the columns of the table's primary key or of another unique key with --key"));
+    }
+    if let Some(missing) = key.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {
+        return Err(refused(format!("the source has no column {missing:?}, which is a part of the key"))
+            .advise("rename the column that is meant, or take another key"));
+    }
+    // Partial indexes and those of expressions do not settle conflicts.
+    let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
+                 WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
+                 ORDER BY a.attname::text) \
+               FROM pg_catalog.pg_index i \
+               WHERE i.indrelid = $1 AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL";
+    let mut wanted = key.to_vec();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut there = Vec::new();
+    for row in connection.query(control, sql, &[&oid])? {
+        let mut names: Vec<String> = connection.get(&row, 0)?;
+        names.sort_unstable();
+        if names == wanted {
+            return Ok(());
+        }
+        there.push(names.join(", "));
+    }
+    let advice = match there.is_empty() {
+        true => format!("the table has no unique key: add one, PRIMARY KEY ({})", key.join(", ")),
+        false => format!("its unique keys are {}", there.join("; ")),
+    };
+    Err(refused(format!("there is no unique key of exactly {}", key.join(", "))).advise(advice))
+}
+
+/// Merges the rows of `gathered` into the table and drops what gathered them, in the caller's transaction.
+///
+/// # Errors
+/// What the server says: two rows of the source with the same key, a constraint of the table.
+pub(super) fn merge(
+    connection: &Connection,
+    gathered: &TableName,
+    table: &TableName,
+    columns: &[Column],
+    key: &[String],
+    control: &Control<'_>,
+) -> Result<()> {
+    let names = list(columns);
+    let updates: Vec<String> = columns
+        .iter()
+        .filter(|column| !key.contains(&column.name))
+        .map(|column| format!("{0} = EXCLUDED.{0}", quote(&column.name)))
+        .collect();
+    let action = match updates.is_empty() {
+        true => "NOTHING".to_owned(),
+        false => format!("UPDATE SET {}", updates.join(", ")),
+    };
+    let key = key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+    let merge = format!(
+        "INSERT INTO {} ({names}) SELECT {names} FROM {} ON CONFLICT ({key}) DO {action}; DROP TABLE {}",
+        table.quoted(),
+        gathered.quoted(),
+        gathered.quoted()
+    );
+    connection.batch(control, &merge).map_err(|error| match error.what().contains("a second time") {
+        false => error,
+        true => Error::new(error.kind(), "two rows of the source have the same key")
+            .at(error.place())
+            .advise("forget the load, and load files whose rows share keys one after the other"),
+    })
+}
