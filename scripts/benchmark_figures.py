@@ -16,7 +16,7 @@ def pages(docs, results):
     """The text of each file that is drawn, by its path."""
     drawn = {docs / name: text for name, text in benchmarks_page(results).items()}
     drawn[docs / "footer-scaling.svg"] = scaling(results)
-    for path in sorted(docs.glob("*.md")):
+    for path in [docs.parent / "README.md", *sorted(docs.glob("*.md"))]:
         if path not in drawn:
             text = path.read_text()
             filled = PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]](results)}\n\n{found[3]}", text)
@@ -31,6 +31,12 @@ def entry(results, name):
     if not found:
         return None, "not measured"
     return (None, found["failed"]) if "failed" in found else (found, "")
+
+
+def demo(results):
+    """What the README's first command prints."""
+    found, why = entry(results, "demo")
+    return "\n".join(["```", found["text"].rstrip(), "```"]) if found else missing("demo", why)
 
 
 def generator_runs(results):
@@ -216,6 +222,7 @@ def crate_settings(results):
 
 
 PARTS = {
+    "demo": demo,
     "crate-rows": crate_rows,
     "crate-load": crate_load,
     "crate-settings": crate_settings,

@@ -97,6 +97,11 @@ def of_turns(path, root):
     return {"kind": "turns", "tables": tables, **here(root)}
 
 
+def of_output(text, root):
+    """What a command printed, as it stands."""
+    return {"kind": "output", "text": text, **here(root)}
+
+
 def here(root):
     """Where a benchmark ran that does not say so itself."""
 
