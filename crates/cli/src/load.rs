@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
-    Control, CrateExplanation, Limited, LoadOptions, LoadReport, Source, Standing, Target, load,
+    Control, CrateExplanation, CrateServer, Limited, LoadOptions, LoadReport, Postgres, Server, Source,
+    Standing, TableName, Target, load, status,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -30,6 +31,7 @@ Examples:
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
+  sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
   sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips \\
@@ -95,6 +97,22 @@ Examples:
 
 The table itself stays.")]
     Forget(TargetArgs),
+    /// Show which loads a PostgreSQL server has records of, and how far they are.
+    #[command(after_help = "\
+Examples:
+  sawmill load status --to postgres://me@localhost/db
+  sawmill load status --to postgres://me@localhost/db --table trips --json")]
+    Status(StatusArgs),
+}
+
+#[derive(Args, Debug)]
+struct StatusArgs {
+    /// The server, as for a load.
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// Only loads into this table.
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
 }
 
 /// What `--json` prints.
@@ -106,8 +124,10 @@ struct LoadResult<'a> {
 }
 
 pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    if let Some(LoadCommand::Forget(target)) = &args.command {
-        return run_forget(target, console, cancel);
+    match &args.command {
+        Some(LoadCommand::Forget(target)) => return run_forget(target, console, cancel),
+        Some(LoadCommand::Status(status)) => return run_status(status, console, cancel),
+        None => {}
     }
     let target = args.target.destination(&args.crate_options, &args.effort)?.mode(args.mode.into());
     if args.mode != ModeArg::Upsert && !args.key.is_empty() {
@@ -254,6 +274,37 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
         out += ", verified: the table holds what the files hold";
     }
     out + "\n"
+}
+
+fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    if CrateServer::understands(&args.to) {
+        return Err(Error::usage(
+            "status is for PostgreSQL",
+            "--to",
+            "look at the table's records in CrateDB itself",
+        ));
+    }
+    let table = args.table.as_deref().map(str::parse::<TableName>).transpose()?;
+    let phase = Profile::new().phase("status");
+    let control = Control::new(cancel, &phase);
+    let loads = status(&args.to.parse::<Server>()?, Postgres::CHECKPOINT_SCHEMA, table.as_ref(), &control)?;
+    console.result(&loads, || {
+        if loads.is_empty() {
+            return "no loads are recorded\n".to_owned();
+        }
+        let mut rows = vec![["table", "mode", "files", "units", "rows", "begun", "state"].map(str::to_owned)];
+        for load in &loads {
+            let state = match (&load.completed, load.running) {
+                (Some(completed), _) => format!("complete {completed}"),
+                (None, true) => "under way".to_owned(),
+                (None, false) => "broken off".to_owned(),
+            };
+            let (files, units) = (load.files.len().to_string(), phases::thousands(load.units));
+            let (rows_in, begun) = (phases::thousands(load.rows), load.begun.clone());
+            rows.push([load.table.clone(), load.mode.clone(), files, units, rows_in, begun, state]);
+        }
+        phases::table(&rows)
+    })
 }
 
 fn run_forget(args: &TargetArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {

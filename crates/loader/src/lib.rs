@@ -57,7 +57,9 @@ pub use generated_rows::GeneratedRows;
 pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
-pub use postgres::{Forgotten, Mode, Postgres, Server, TableKind, TableName, forget, verify};
+pub use postgres::{
+    Forgotten, LoadStatus, Mode, Postgres, Server, TableKind, TableName, forget, status, verify,
+};
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter};
 pub use verify::Verification;

@@ -23,6 +23,7 @@ pub(crate) mod server_error;
 mod session;
 mod socket;
 mod sslmode;
+mod status;
 mod table_name;
 pub(crate) mod tls;
 mod tuples;
@@ -35,6 +36,7 @@ use serde::Serialize;
 pub use empty_table::TableKind;
 pub use forget::{Forgotten, forget};
 pub use server::Server;
+pub use status::{LoadStatus, status};
 pub use table_name::TableName;
 pub use verify::verify;
 
@@ -101,13 +103,16 @@ pub struct Postgres {
 }
 
 impl Postgres {
+    /// The schema of the checkpoint tables where none is named.
+    pub const CHECKPOINT_SCHEMA: &str = "_sawmill";
+
     /// A new table on a server.
     pub fn new(server: Server, table: TableName) -> Self {
         Self {
             server,
             table,
             mode: Mode::Create,
-            checkpoint_schema: "_sawmill".to_owned(),
+            checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
             by_position: false,
             key: Vec::new(),
         }

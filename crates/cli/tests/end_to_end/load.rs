@@ -305,3 +305,29 @@ fn an_upsert_needs_its_key_and_only_an_upsert_has_one() {
         assert!(error.contains("is for PostgreSQL"), "{error}");
     }
 }
+
+#[test]
+fn the_state_of_loads_is_shown() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    let status = |more: &[&str]| sawmill(["load", "status", "--to", &url].iter().chain(more)).ok();
+    assert_eq!(status(&[]).out, "no loads are recorded\n");
+    let rows = Path::new("gen:contacts?rows=900k");
+    bench.load(Path::new("gen:events?rows=10"), "done", &[]).ok();
+    let child = start(bench.args("load", rows, "under_way", &["--unit-rows", "5000"]));
+    let of = |table: &str| status(&["--table", table, "--json"]).json();
+    until("the first unit", || of("under_way")[0]["units"].as_u64().is_some_and(|units| units > 0));
+    assert_eq!(of("under_way")[0]["running"], true);
+    signal(&child, "KILL");
+    wait(child);
+    until("the server notices", || of("under_way")[0]["running"] == false);
+    let text = status(&[]).out;
+    assert!(text.contains("public.under_way") && text.contains("broken off"), "{text}");
+    assert!(text.contains("public.done") && text.contains("complete 20"), "{text}");
+    let done = of("public.done");
+    assert_eq!(
+        (&done[0]["rows"], &done[0]["mode"], &done[0]["files"][0]),
+        (&10.into(), &"create".into(), &"gen:events?rows=10&seed=42".into())
+    );
+    assert_eq!(of("other.done").as_array().unwrap().len(), 0);
+}

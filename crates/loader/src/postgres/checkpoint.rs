@@ -71,7 +71,7 @@ impl Checkpoints {
         Self { schema: schema.to_owned() }
     }
 
-    fn table(&self, name: &str) -> String {
+    pub(crate) fn table(&self, name: &str) -> String {
         format!("{}.{}", quote(&self.schema), quote(name))
     }
 
@@ -337,6 +337,6 @@ pub(crate) fn signed(counts: &[u64]) -> Vec<i64> {
 }
 
 /// A 64-bit key for advisory locks.
-fn advisory_key(text: &str) -> i64 {
+pub(crate) fn advisory_key(text: &str) -> i64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(text.as_bytes(), 0x5a3_111) as i64
 }

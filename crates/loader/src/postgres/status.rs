@@ -1,0 +1,98 @@
+//! What a server knows of loads: which there are, how far they are, whether they run.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::checkpoint::{Checkpoints, advisory_key};
+use super::connection::Connection;
+use super::server::Server;
+use super::table_name::TableName;
+use crate::control::Control;
+use crate::error::Result;
+
+/// One load, as its records in the target say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LoadStatus {
+    /// The table, with its schema.
+    pub table: String,
+    /// The mode: create, append, truncate, replace or upsert.
+    pub mode: String,
+    /// The files, in order.
+    pub files: Vec<String>,
+    /// When it began, UTC, RFC 3339.
+    pub begun: String,
+    /// When it was complete; none as long as rows are missing.
+    pub completed: Option<String>,
+    /// Units that are in.
+    pub units: u64,
+    /// Rows that are in.
+    pub rows: u64,
+    /// Whether somebody is at it now.
+    pub running: bool,
+    /// What it is recorded by.
+    pub load_id: String,
+}
+
+/// All loads that the server has records of, or those into one table, the latest first. `checkpoint_schema`
+/// is that of the checkpoint tables; without them there are no loads.
+///
+/// # Errors
+/// No connection, or no permission.
+pub fn status(
+    server: &Server,
+    checkpoint_schema: &str,
+    table: Option<&TableName>,
+    control: &Control<'_>,
+) -> Result<Vec<LoadStatus>> {
+    let connection = Connection::open(server, control)?;
+    let checkpoints = Checkpoints::new(checkpoint_schema);
+    if !checkpoints.exist(&connection, control)? {
+        return Ok(Vec::new());
+    }
+    // A 64-bit advisory lock stands in two columns of 32 bits
+    // (https://www.postgresql.org/docs/current/view-pg-locks.html).
+    let locks = "SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks \
+                 WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
+                 AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+    let mut held: HashSet<i64> = HashSet::new();
+    for row in connection.query(control, locks, &[])? {
+        held.insert(connection.get(&row, 0)?);
+    }
+    let moment =
+        |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
+    let sql = format!(
+        "SELECT l.load_id, l.target, l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint \
+         FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
+        moment("l.begun"),
+        moment("l.completed"),
+        checkpoints.table("loads"),
+        checkpoints.table("units")
+    );
+    let mut loads = Vec::new();
+    for row in connection.query(control, &sql, &[])? {
+        let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
+        if table.is_some_and(|table| !is_meant(table, &target)) {
+            continue;
+        }
+        let (units, rows): (i64, i64) = (connection.get(&row, 6)?, connection.get(&row, 7)?);
+        loads.push(LoadStatus {
+            table: target,
+            mode: connection.get(&row, 2)?,
+            files: connection.get(&row, 3)?,
+            begun: connection.get(&row, 4)?,
+            completed: connection.get(&row, 5)?,
+            units: units as u64,
+            rows: rows as u64,
+            running: held.contains(&advisory_key(&load_id)),
+            load_id,
+        });
+    }
+    Ok(loads)
+}
+
+/// Whether a table that may be named without its schema is the recorded one.
+fn is_meant(table: &TableName, recorded: &str) -> bool {
+    let Ok(recorded) = recorded.parse::<TableName>() else { return false };
+    table.name() == recorded.name() && table.schema().is_none_or(|schema| recorded.schema() == Some(schema))
+}
