@@ -11,7 +11,7 @@ use sawmill_generator::{Batches, Dataset, ROW_GROUP_ROWS};
 
 use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
-use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
+use crate::source::{Source, SourceFile, Unit, UnitReader, units_of};
 
 /// The first rows of a dataset.
 pub struct GeneratedRows {
@@ -75,21 +75,13 @@ impl Source for GeneratedRows {
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let SourceFile { rows, bytes, .. } = self.files[0];
-        let mut runs = Vec::new();
-        for row_group in 0..rows.div_ceil(ROW_GROUP_ROWS) {
-            let rows_here = ROW_GROUP_ROWS.min(rows - row_group * ROW_GROUP_ROWS);
-            let mut run = Vec::new();
-            let mut first_row = 0;
-            while first_row < rows_here {
-                let take = unit_rows.max(1).min(rows_here - first_row);
-                let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
-                let key = UnitKey { file: 0, row_group: row_group as u32, first_row };
-                run.push(Unit { key, rows: take, bytes: share });
-                first_row += take;
-            }
-            runs.push(run);
-        }
-        runs
+        let row_groups = 0..rows.div_ceil(ROW_GROUP_ROWS);
+        let units = |row_group: u64| {
+            let here = ROW_GROUP_ROWS.min(rows - row_group * ROW_GROUP_ROWS);
+            let share = (u128::from(bytes) * u128::from(here) / u128::from(rows)) as u64;
+            units_of(0, row_group as u32, here, share, unit_rows)
+        };
+        row_groups.map(units).collect()
     }
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {

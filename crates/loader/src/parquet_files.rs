@@ -18,7 +18,7 @@ use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
-use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
+use crate::source::{Source, SourceFile, Unit, UnitReader, units_of};
 
 /// Parquet files of the file system, all with the same columns.
 pub struct ParquetFiles {
@@ -152,20 +152,10 @@ impl Source for ParquetFiles {
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
-        let unit_rows = unit_rows.max(1);
         let mut runs = Vec::new();
         for (file, opened) in (0u32..).zip(&self.opened) {
             for (row_group, RowGroup { rows, bytes }) in (0u32..).zip(opened.row_groups.iter().copied()) {
-                let mut run = Vec::new();
-                let mut first_row = 0;
-                while first_row < rows {
-                    let take = unit_rows.min(rows - first_row);
-                    let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
-                    let key = UnitKey { file, row_group, first_row };
-                    run.push(Unit { key, rows: take, bytes: share });
-                    first_row += take;
-                }
-                runs.push(run);
+                runs.push(units_of(file, row_group, rows, bytes, unit_rows));
             }
         }
         runs

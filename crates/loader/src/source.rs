@@ -31,6 +31,20 @@ pub struct Unit {
     pub bytes: u64,
 }
 
+/// A row group of `rows` rows and `bytes` stored bytes, cut into units of at most `unit_rows` rows.
+pub(crate) fn units_of(file: u32, row_group: u32, rows: u64, bytes: u64, unit_rows: u64) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let mut first_row = 0;
+    while first_row < rows {
+        let take = unit_rows.max(1).min(rows - first_row);
+        let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
+        let key = UnitKey { file, row_group, first_row };
+        units.push(Unit { key, rows: take, bytes: share });
+        first_row += take;
+    }
+    units
+}
+
 /// One file of a source, as its identity goes into checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceFile {
