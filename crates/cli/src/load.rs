@@ -15,6 +15,7 @@ use crate::console::Console;
 use crate::crate_options::CrateArgs;
 use crate::error::Error;
 use crate::inputs::{self, ColumnArgs};
+use crate::nested_args::NestedArgs;
 use crate::phases;
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 
@@ -31,6 +32,7 @@ Examples:
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
+  sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
@@ -64,6 +66,8 @@ pub(crate) struct LoadArgs {
     /// How columns of an existing table are matched.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
+    #[command(flatten)]
+    nested: NestedArgs,
     #[command(flatten)]
     effort: EffortArgs,
     /// Compare what is in the table with what is in the files before the load counts as complete.
@@ -134,6 +138,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
     }
     let target = target.by_position(args.map == MapArg::Position).key(&args.key);
+    let target = target.nested(args.nested.nested.into())?;
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));

@@ -16,6 +16,7 @@ mod globs;
 mod inputs;
 mod interrupt;
 mod load;
+mod nested_args;
 mod phases;
 mod target;
 mod verify;

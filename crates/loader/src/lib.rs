@@ -58,7 +58,7 @@ pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Forgotten, LoadStatus, Mode, Postgres, Server, TableKind, TableName, forget, status, verify,
+    Forgotten, LoadStatus, Mode, Nested, Postgres, Server, TableKind, TableName, forget, status, verify,
 };
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter};

@@ -6,13 +6,16 @@
 //! ([`session`]); the table is read back for proof ([`read_back`]).
 
 mod catalogue;
+mod catalogue_type;
 pub(crate) mod checkpoint;
+mod column_type;
 mod columns;
 pub(crate) mod connection;
 pub(crate) mod copy_binary;
 mod empty_table;
 mod forget;
 pub(crate) mod jsonb;
+mod made_types;
 mod parameters;
 mod password_file;
 pub(crate) mod pg_type;
@@ -33,6 +36,7 @@ mod writer;
 
 use serde::Serialize;
 
+pub use column_type::Nested;
 pub use empty_table::TableKind;
 pub use forget::{Forgotten, forget};
 pub use server::Server;
@@ -98,6 +102,7 @@ pub struct Postgres {
     pub(crate) mode: Mode,
     pub(crate) checkpoint_schema: String,
     pub(crate) by_position: bool,
+    pub(crate) nested: Nested,
     /// The columns by which mode upsert finds rows.
     pub(crate) key: Vec<String>,
 }
@@ -114,6 +119,7 @@ impl Postgres {
             mode: Mode::Create,
             checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
             by_position: false,
+            nested: Nested::default(),
             key: Vec::new(),
         }
     }
@@ -142,19 +148,30 @@ impl Postgres {
         self
     }
 
+    /// What becomes of lists, structs and maps in a new table. In one that exists its columns decide.
+    pub fn nested(mut self, nested: Nested) -> Self {
+        self.nested = nested;
+        self
+    }
+
+    /// Whether a new table may bring types with it.
+    fn makes_types(&self) -> bool {
+        self.mode.makes_the_table() && self.nested == Nested::Native
+    }
+
     /// The schema of the checkpoint tables, `_sawmill` by default.
     pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
         self.checkpoint_schema = schema.into();
         self
     }
 
-    /// `CREATE TABLE` as mode create would run it for this source.
+    /// `CREATE TABLE` as mode create would run it for this source, with the types before it.
     ///
     /// # Errors
     /// Columns that have no type or no valid name in PostgreSQL, all named at once.
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
-        let columns = columns::natural(source.schema(), &self.table)?;
-        Ok(columns::create_table(&self.table, &columns, source.schema()))
+        let new = columns::natural(source.schema(), &self.table, self.nested)?;
+        Ok(columns::create_table(&self.table, &new, source.schema()))
     }
 
     /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for
@@ -163,8 +180,8 @@ impl Postgres {
     /// # Errors
     /// As [`ddl`](Self::ddl).
     pub fn encoder(&self, source: &dyn Source, block_bytes: usize) -> Result<Box<dyn BatchEncoder>> {
-        let columns = columns::natural(source.schema(), &self.table)?;
-        Ok(Box::new(copy_binary::CopyEncoder::new(columns, Buffers::new(block_bytes))))
+        let new = columns::natural(source.schema(), &self.table, self.nested)?;
+        Ok(Box::new(copy_binary::CopyEncoder::new(new.columns, Buffers::new(block_bytes))))
     }
 }
 

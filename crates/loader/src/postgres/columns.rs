@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
 
+use super::catalogue_type;
+use super::column_type::{ColumnType, Composite, Nested};
 use super::connection::Connection;
 use super::copy_binary::Column;
-use super::pg_type::PgType;
 use super::table_name::{TableName, check_name, quote};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -22,7 +23,8 @@ pub(crate) struct TableColumn {
     pub name: String,
     /// As the server spells its type.
     pub type_name: String,
-    pub pg_type: Option<PgType>,
+    /// `None` where the loader cannot write it.
+    pub column_type: Option<ColumnType>,
     pub not_null: bool,
     /// Has a default, counts itself or is computed: the server fills it.
     pub filled: bool,
@@ -41,11 +43,15 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
     let mut columns = Vec::with_capacity(rows.len());
     for row in &rows {
         let (filled, generated): (bool, bool) = (connection.get(row, 5)?, connection.get(row, 6)?);
-        let pg_type = PgType::of_catalogue(connection.get(row, 2)?, connection.get(row, 3)?);
+        let (oid, modifier): (u32, i32) = (connection.get(row, 2)?, connection.get(row, 3)?);
+        let column_type = match generated {
+            true => None,
+            false => catalogue_type::read(connection, oid, modifier, control)?,
+        };
         columns.push(TableColumn {
             name: connection.get(row, 0)?,
             type_name: connection.get(row, 1)?,
-            pg_type: pg_type.filter(|_| !generated),
+            column_type,
             not_null: connection.get(row, 4)?,
             filled: filled || generated,
         });
@@ -53,12 +59,20 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
     Ok(columns)
 }
 
-/// The columns of a new table for this schema. All that cannot be represented is named at once.
-pub(crate) fn natural(schema: &Schema, table: &TableName) -> Result<Arc<Vec<Column>>> {
+/// A table that can be made: its columns, and the types to make before it, inner ones first.
+pub(crate) struct NewTable {
+    pub columns: Arc<Vec<Column>>,
+    pub types: Vec<Arc<Composite>>,
+}
+
+/// A new table for this schema. All that cannot be represented is named at once.
+pub(crate) fn natural(schema: &Schema, table: &TableName, nested: Nested) -> Result<NewTable> {
+    let mut types = Vec::new();
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
     for (i, field) in schema.fields().iter().enumerate() {
-        match PgType::natural(field).and_then(|pg_type| Column::new(field, i, pg_type)) {
+        let column_type = ColumnType::natural(field, nested, &table.below(field.name()), &mut types);
+        match column_type.and_then(|column_type| Column::new(field, i, column_type)) {
             Ok(column) => columns.push(column),
             Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
         }
@@ -69,7 +83,12 @@ pub(crate) fn natural(schema: &Schema, table: &TableName) -> Result<Arc<Vec<Colu
             refused.push(format!("column {:?}: every table has a system column of that name", field.name()));
         }
     }
-    checked(columns, refused, schema, table)
+    let mut names: Vec<&str> = types.iter().map(|composite| composite.name.name()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        refused.push(format!("two structs would both have the type {:?}", pair[0]));
+    }
+    Ok(NewTable { columns: checked(columns, refused, schema, table)?, types })
 }
 
 /// The columns of an existing table that this schema fills, matched by name. Missing, extra and
@@ -86,8 +105,8 @@ pub(crate) fn matched(
             refused.push(format!("column {:?} is not in the table", field.name()));
             continue;
         };
-        match theirs.pg_type.filter(|pg_type| pg_type.takes(field)) {
-            Some(pg_type) => match Column::new(field, i, pg_type) {
+        match theirs.column_type.clone().filter(|column_type| column_type.takes(field)) {
+            Some(column_type) => match Column::new(field, i, column_type) {
                 Ok(column) => columns.push(column),
                 Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
             },
@@ -117,7 +136,7 @@ pub(crate) fn by_position(
 ) -> Result<Arc<Schema>> {
     let names: Vec<&str> = existing
         .iter()
-        .filter(|column| column.pg_type.is_some() || !column.filled)
+        .filter(|column| column.column_type.is_some() || !column.filled)
         .map(|column| column.name.as_str())
         .collect();
     if names.len() < schema.fields().len() {
@@ -163,13 +182,14 @@ pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<St
     for column in wanted {
         match existing.iter().find(|theirs| theirs.name == column.name) {
             None => lines.push(format!("it has no column {:?}", column.name)),
-            Some(theirs) if theirs.pg_type != Some(column.pg_type) => {
-                lines.push(format!(
-                    "column {:?} is {} and not {}",
-                    column.name, theirs.type_name, column.pg_type
-                ));
+            Some(theirs) => {
+                let same =
+                    theirs.column_type.as_ref().is_some_and(|theirs| theirs.is_like(&column.column_type));
+                if !same {
+                    let (name, column_type) = (&column.name, &column.column_type);
+                    lines.push(format!("column {name:?} is {} and not {column_type}", theirs.type_name));
+                }
             }
-            Some(_) => {}
         }
     }
     for theirs in existing {
@@ -180,14 +200,17 @@ pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<St
     lines
 }
 
-/// `CREATE TABLE` for these columns. A field that cannot be NULL in the source is NOT NULL.
-pub(crate) fn create_table(table: &TableName, columns: &[Column], schema: &Schema) -> String {
-    let lines = columns.iter().map(|column| {
+/// `CREATE TABLE`, after `CREATE TYPE` for each type that is new. A field that cannot be NULL in the source is
+/// NOT NULL.
+pub(crate) fn create_table(table: &TableName, new: &NewTable, schema: &Schema) -> String {
+    let lines = new.columns.iter().map(|column| {
         let required = schema.fields().get(column.source).is_some_and(|field| !field_is_nullable(field));
         let constraint = if required { " NOT NULL" } else { "" };
-        format!("  {} {}{constraint}", quote(&column.name), column.pg_type)
+        format!("  {} {}{constraint}", quote(&column.name), column.column_type)
     });
-    format!("CREATE TABLE {} (\n{}\n)", table.quoted(), lines.collect::<Vec<_>>().join(",\n"))
+    let table = format!("CREATE TABLE {} (\n{}\n)", table.quoted(), lines.collect::<Vec<_>>().join(",\n"));
+    let types = new.types.iter().map(|composite| composite.create());
+    types.chain([table]).collect::<Vec<_>>().join(";\n")
 }
 
 fn field_is_nullable(field: &Field) -> bool {

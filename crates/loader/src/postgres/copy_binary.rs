@@ -16,6 +16,8 @@ pub(crate) mod fault;
 pub(crate) mod fixed_width;
 pub(crate) mod interval;
 mod layout;
+pub(crate) mod lists;
+mod native;
 pub(crate) mod numeric;
 mod rows;
 pub(crate) mod valid;
@@ -26,7 +28,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Field;
 use bytes::Bytes;
 
-use super::pg_type::PgType;
+use super::column_type::ColumnType;
 use crate::buffers::{Buffer, Buffers};
 use crate::content_sum::Tally;
 use element::Element;
@@ -46,15 +48,18 @@ pub(crate) struct Column {
     pub name: String,
     /// Its position in the source's batches.
     pub source: usize,
-    pub pg_type: PgType,
+    pub column_type: ColumnType,
     element: Element,
 }
 
 impl Column {
     /// Plans the encoding of a field into a column, or says why there is none.
-    pub(crate) fn new(field: &Field, source: usize, pg_type: PgType) -> Result<Self, String> {
-        let element = Element::choose(field, pg_type)?;
-        Ok(Self { name: field.name().clone(), source, pg_type, element })
+    pub(crate) fn new(field: &Field, source: usize, column_type: ColumnType) -> Result<Self, String> {
+        let element = match &column_type {
+            ColumnType::Plain(pg_type) => Element::choose(field, *pg_type)?,
+            nested => Element::Native(native::Node::choose(field, nested)?),
+        };
+        Ok(Self { name: field.name().clone(), source, column_type, element })
     }
 }
 

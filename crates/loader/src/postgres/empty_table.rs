@@ -26,7 +26,7 @@ impl Postgres {
     /// As [`ddl`](Self::ddl); a column of the key that the source has not; a table that exists; no
     /// connection or no permission.
     pub fn create_empty(&self, source: &dyn Source, kind: &TableKind, control: &Control<'_>) -> Result<()> {
-        let planned = columns::natural(source.schema(), &self.table)?;
+        let planned = columns::natural(source.schema(), &self.table, self.nested)?;
         let statement = columns::create_table(&self.table, &planned, source.schema());
         let connection = Connection::open(&self.server, control)?;
         connection.batch(control, "BEGIN")?;
@@ -35,7 +35,7 @@ impl Postgres {
             connection.batch(control, &format!("ALTER TABLE {} SET UNLOGGED", self.table.quoted()))?;
         }
         if !kind.primary_key.is_empty() {
-            let missing = |name: &&String| planned.iter().all(|column| column.name != **name);
+            let missing = |name: &&String| planned.columns.iter().all(|column| column.name != **name);
             if let Some(missing) = kind.primary_key.iter().find(missing) {
                 return Err(Error::new(Kind::Config, format!("the source has no column {missing:?}"))
                     .at(format!("primary key of table {}", self.table))

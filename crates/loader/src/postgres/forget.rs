@@ -6,6 +6,7 @@ use super::Postgres;
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
+use super::made_types;
 use crate::control::Control;
 use crate::error::Result;
 
@@ -21,7 +22,7 @@ pub struct Forgotten {
 }
 
 /// Removes the records of all loads into a table and what unfinished loads left behind, and with
-/// `drop_table` the table itself. The schema of the checkpoints goes when nothing is left in it. Rows
+/// `drop_table` the table itself, each with the types made for it. The schema of the checkpoints goes when nothing is left in it. Rows
 /// that were appended to a table that existed before stay.
 ///
 /// # Errors
@@ -41,12 +42,12 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let name = postgres.table.within(&schema);
     let recorded = checkpoints.exist(&connection, control)?;
     connection.batch(control, "BEGIN")?;
-    if staging.is_some() && (recorded || drop_table) && postgres.mode.gathers() {
-        connection.batch(control, &format!("DROP TABLE IF EXISTS {}", name.staging().quoted()))?;
+    if let Some(staging) = staging.filter(|_| (recorded || drop_table) && postgres.mode.gathers()) {
+        made_types::drop_table(&connection, &name.staging(), staging.oid, control)?;
         forgotten.staging_dropped = true;
     }
-    if table.is_some() && drop_table {
-        connection.batch(control, &format!("DROP TABLE IF EXISTS {}", name.quoted()))?;
+    if let Some(table) = table.filter(|_| drop_table) {
+        made_types::drop_table(&connection, &name, table.oid, control)?;
         forgotten.table_dropped = true;
     }
     if recorded {

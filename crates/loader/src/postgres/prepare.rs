@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Mode, Postgres, columns};
+use super::{Mode, Postgres, columns, made_types};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -24,6 +24,8 @@ pub(super) struct Preparing<'p, 'a> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
     pub columns: &'p [Column],
+    /// The table that is there.
+    pub found: &'p Option<Found>,
     pub id: &'p str,
 }
 
@@ -31,9 +33,8 @@ impl Preparing<'_, '_> {
     pub(super) fn create(&mut self) -> Result<(LoadRecord, Standing)> {
         let staging = self.table.staging();
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
-        let table = find(self.connection, self.table, self.control)?;
         let gathered = find(self.connection, &staging, self.control)?;
-        match (record, table) {
+        match (record, self.found) {
             (Some(record), Some(found)) if record.complete && record.table_oid == found.oid => {
                 let changed = record.changed_files(self.source.files());
                 match changed.is_empty() {
@@ -47,7 +48,7 @@ impl Preparing<'_, '_> {
                     .advise("drop the table to load it afresh, or load into another one")),
                 }
             }
-            (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(&found)?),
+            (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(found)?),
             (Some(record), _) if !record.complete => match gathered {
                 Some(gathered) if gathered.oid == record.table_oid => {
                     self.refuse_changed(&record)?;
@@ -63,7 +64,12 @@ impl Preparing<'_, '_> {
     fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
         self.refuse_gathered(gathered, staging)?;
         let connection = self.connection;
-        let create = columns::create_table(staging, self.columns, self.source.schema());
+        let (schema, nested) = (self.source.schema(), self.postgres.nested);
+        let replaced = self.found.as_ref().map(|found| found.oid);
+        let types = columns::natural(schema, self.table, nested)?.types;
+        made_types::check_names(connection, &types, replaced, self.control)?;
+        let new = columns::natural(schema, staging, nested)?;
+        let create = columns::create_table(staging, &new, schema) + &made_types::mark(&new.types);
         connection.batch(self.control, &format!("BEGIN; {create}"))?;
         let Some(found) = find(connection, staging, self.control)? else {
             return Err(

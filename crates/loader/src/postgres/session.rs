@@ -11,7 +11,7 @@ use super::prepare::Preparing;
 use super::read_back::{self, ReadBack};
 use super::table_name::{TableName, quote};
 use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, columns, upsert};
+use super::{Mode, Postgres, columns, made_types, upsert};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -49,7 +49,7 @@ impl<'a> PostgresSession<'a> {
     ) -> Result<Self> {
         // What the source cannot give is told without a server.
         let natural = match postgres.mode.makes_the_table() {
-            true => Some(columns::natural(source.schema(), &postgres.table)?),
+            true => Some(columns::natural(source.schema(), &postgres.table, postgres.nested)?),
             false => None,
         };
         let connection = Connection::open(&postgres.server, control)?;
@@ -61,7 +61,7 @@ impl<'a> PostgresSession<'a> {
         };
         let table = postgres.table.within(&schema);
         let columns = match (natural, &found) {
-            (Some(natural), _) => natural,
+            (Some(natural), _) => natural.columns,
             (None, Some(found)) => {
                 if !matches!(found.kind.as_str(), "r" | "p") {
                     return Err(Error::new(Kind::Schema, "it is no table but a view or another relation")
@@ -87,7 +87,8 @@ impl<'a> PostgresSession<'a> {
         let mode = postgres.mode.name();
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
         let by_position = if postgres.by_position { "by position" } else { "" };
-        let mapping = source.mapping() + by_position + &postgres.key.join("\0");
+        let native = if postgres.makes_types() { "nested native" } else { "" };
+        let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native;
         let id = load_id(source.files(), &mapping, &table.to_string(), mode);
         checkpoints.lock(&connection, &id, control)?;
         checkpoints.create(&connection, control)?;
@@ -100,9 +101,10 @@ impl<'a> PostgresSession<'a> {
             checkpoints: &checkpoints,
             table: &table,
             columns: &columns,
+            found: &found,
             id: &id,
         };
-        let oid = found.map_or(0, |found| found.oid);
+        let oid = found.as_ref().map_or(0, |found| found.oid);
         let (record, standing) = match postgres.mode {
             Mode::Create | Mode::Replace => preparing.create()?,
             Mode::Append | Mode::Truncate => preparing.append(oid)?,
@@ -115,6 +117,14 @@ impl<'a> PostgresSession<'a> {
         let written = match (postgres.mode.gathers(), standing) {
             (true, Standing::New | Standing::Resumed) => table.staging(),
             _ => table.clone(),
+        };
+        // The numbers of types that were made with the table are the server's to say.
+        let columns = match postgres.makes_types() {
+            true => {
+                let existing = columns::read(&connection, record.table_oid, control)?;
+                columns::matched(source.schema(), &existing, &written)?
+            }
+            false => columns,
         };
         let plan = WriterPlan {
             load_id: id,
@@ -264,10 +274,18 @@ impl Session for PostgresSession<'_> {
                     control,
                 )?;
             }
-            if self.postgres.mode == Mode::Replace {
-                connection.batch(control, &format!("DROP TABLE IF EXISTS {}", self.table.quoted()))?;
+            let old = match self.postgres.mode {
+                Mode::Replace => find(connection, &self.table, control)?,
+                _ => None,
+            };
+            if let Some(old) = old {
+                made_types::drop_table(connection, &self.table, old.oid, control)?;
             }
             if self.postgres.mode.makes_the_table() {
+                let (schema, nested) = (self.source.schema(), self.postgres.nested);
+                let from = columns::natural(schema, &self.written, nested)?.types;
+                let to = columns::natural(schema, &self.table, nested)?.types;
+                made_types::rename(connection, &from, &to, control)?;
                 connection.batch(
                     control,
                     &format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name())),

@@ -41,17 +41,13 @@ impl TableName {
 
     /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
     pub(crate) fn staging(&self) -> Self {
-        const SUFFIX: &str = "__sawmill_loading";
-        let mut name = format!("{}{SUFFIX}", self.name);
-        if name.len() > LONGEST {
-            // Cut at a character, and kept apart from other long names by a hash.
-            let hash = format!("{:08x}", xxhash_rust::xxh3::xxh3_64(self.name.as_bytes()) as u32);
-            let mut keep = LONGEST - SUFFIX.len() - hash.len();
-            while !self.name.is_char_boundary(keep) {
-                keep -= 1;
-            }
-            name = format!("{}{hash}{SUFFIX}", &self.name[..keep]);
-        }
+        let name = fitted(&self.name, "__sawmill_loading");
+        Self { schema: self.schema.clone(), name }
+    }
+
+    /// What is made for a part of this: the same schema, both names with `_` between them.
+    pub(crate) fn below(&self, part: &str) -> Self {
+        let name = fitted(&format!("{}_{part}", self.name), "");
         Self { schema: self.schema.clone(), name }
     }
 
@@ -67,6 +63,20 @@ impl TableName {
             None => quote(&self.name),
         }
     }
+}
+
+/// The name and its suffix. A name that is too long is cut at a character, and kept apart from other long names
+/// by a hash.
+pub(crate) fn fitted(name: &str, suffix: &str) -> String {
+    if name.len() + suffix.len() <= LONGEST {
+        return format!("{name}{suffix}");
+    }
+    let hash = format!("{:08x}", xxhash_rust::xxh3::xxh3_64(name.as_bytes()) as u32);
+    let mut keep = LONGEST.saturating_sub(suffix.len() + hash.len());
+    while !name.is_char_boundary(keep) {
+        keep -= 1;
+    }
+    format!("{}{hash}{suffix}", &name[..keep])
 }
 
 /// Whether PostgreSQL keeps a name as it is.
@@ -151,5 +161,7 @@ mod tests {
         assert!(a.staging().name().len() <= LONGEST);
         assert_ne!(a.staging(), b.staging());
         assert_eq!(TableName::new(None, "t").unwrap().staging().name(), "t__sawmill_loading");
+        assert!(a.below("part").name().len() <= LONGEST);
+        assert_ne!(a.below("part"), a.below("other"));
     }
 }

@@ -5,6 +5,7 @@ mod failures;
 mod faults;
 mod fixture;
 mod modes;
+mod native;
 mod nested;
 mod proxy;
 mod taxi;

@@ -100,7 +100,7 @@ fn maps_become_objects_or_pairs_and_a_doubled_key_is_refused() {
 }
 
 /// An array of `rows` rows of a random type with random values, no deeper than `depth`.
-fn array(depth: u32, rows: usize) -> BoxedStrategy<ArrayRef> {
+pub fn array(depth: u32, rows: usize) -> BoxedStrategy<ArrayRef> {
     fn some<T: std::fmt::Debug + Clone + 'static>(
         value: impl Strategy<Value = T> + 'static,
         rows: usize,

@@ -1,5 +1,5 @@
-//! Values that have to be computed before their length is known: numerics, intervals, jsonb, and
-//! the entries of dictionaries.
+//! Values that have to be computed before their length is known: numerics, intervals, jsonb, arrays and
+//! composites, and the entries of dictionaries.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -11,6 +11,7 @@ use super::byte_strings::ByteStrings;
 use super::fault::{Fault, shown};
 use super::fixed_width::{FixedWidth, Words};
 use super::interval::Interval;
+use super::native;
 use super::numeric;
 use super::valid::Valid;
 use crate::postgres::jsonb::{self, BoundNode};
@@ -29,6 +30,7 @@ pub(crate) enum Element {
     },
     Interval,
     Jsonb(jsonb::Node),
+    Native(native::Node),
 }
 
 impl Element {
@@ -77,6 +79,7 @@ impl Element {
             },
             Self::Interval => BoundElement::Interval(array),
             Self::Jsonb(node) => BoundElement::Jsonb(node.bind(array)?),
+            Self::Native(node) => BoundElement::Native(Box::new(node.bind(array)?)),
         })
     }
 }
@@ -89,6 +92,7 @@ pub(crate) enum BoundElement<'a> {
     Numeric { values: Integers<'a>, scale: u16, display: u16 },
     Interval(&'a ArrayRef),
     Jsonb(BoundNode<'a>),
+    Native(Box<native::BoundNode<'a>>),
 }
 
 impl BoundElement<'_> {
@@ -115,11 +119,9 @@ impl BoundElement<'_> {
             Self::Jsonb(node) => {
                 // The one version there is (jsonb_send in src/backend/utils/adt/jsonb.c).
                 out.push(1);
-                node.write(row, out).map_err(|mut fault| {
-                    fault.row = row;
-                    fault
-                })?;
+                node.write(row, out).map_err(|fault| Fault { row, ..fault })?;
             }
+            Self::Native(node) => return node.write(row, out).map_err(|fault| Fault { row, ..fault }),
         }
         Ok(true)
     }

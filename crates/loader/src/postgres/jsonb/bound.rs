@@ -17,6 +17,7 @@ use crate::postgres::copy_binary::byte_strings::ByteStrings;
 use crate::postgres::copy_binary::dictionary::Keys;
 use crate::postgres::copy_binary::fault::{Fault, shown};
 use crate::postgres::copy_binary::interval::Interval;
+use crate::postgres::copy_binary::lists::{Items, Lists, Offsets};
 use crate::postgres::copy_binary::numeric;
 use std::io::Write;
 
@@ -69,22 +70,6 @@ enum Values<'a> {
     },
 }
 
-enum Offsets<'a> {
-    Small(&'a [i32]),
-    Large(&'a [i64]),
-    Fixed(usize),
-}
-
-impl Offsets<'_> {
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
-        match self {
-            Self::Small(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
-            Self::Large(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
-            Self::Fixed(size) => row * size..(row + 1) * size,
-        }
-    }
-}
-
 /// Types without parts that have a form in jsonb.
 pub(super) fn is_leaf(arrow: &DataType) -> bool {
     use DataType::*;
@@ -130,20 +115,11 @@ impl Node {
                 let (keys, entries) = some!(Keys::bind(array));
                 Values::Dictionary(keys, Box::new(node.bind(entries)?))
             }
-            Self::List(node) => match array.data_type() {
-                DataType::List(_) => {
-                    let list = some!(array.as_list_opt::<i32>());
-                    Values::List(Offsets::Small(list.value_offsets()), Box::new(node.bind(list.values())?))
+            Self::List(node) => match some!(Lists::bind(array)) {
+                Lists { offsets, items: Items::Values(items), .. } => {
+                    Values::List(offsets, Box::new(node.bind(items)?))
                 }
-                DataType::LargeList(_) => {
-                    let list = some!(array.as_list_opt::<i64>());
-                    Values::List(Offsets::Large(list.value_offsets()), Box::new(node.bind(list.values())?))
-                }
-                _ => {
-                    let list = some!(array.as_fixed_size_list_opt());
-                    let size = list.value_length().max(0) as usize;
-                    Values::List(Offsets::Fixed(size), Box::new(node.bind(list.values())?))
-                }
+                _ => return Ok(None),
             },
             Self::Struct(members) => {
                 let parts = some!(array.as_struct_opt()).columns();
