@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
-    Control, CrateExplanation, CrateServer, Limited, LoadOptions, LoadReport, Postgres, Server, Source,
-    Standing, TableName, Target, load, status,
+    Control, CrateExplanation, CrateServer, Limited, LoadOptions, LoadReport, Postgres, PostgresTables,
+    Server, Source, Standing, TableName, Target, load, status,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::console::Console;
 use crate::crate_options::CrateArgs;
 use crate::error::Error;
 use crate::inputs::{self, ColumnArgs};
+use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases;
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
@@ -33,6 +34,7 @@ Examples:
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
+  sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
@@ -138,17 +140,21 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
     }
     let target = target.by_position(args.map == MapArg::Position).key(&args.key);
-    let target = target.nested(args.nested.nested.into())?;
+    let target = args.nested.apply(target)?;
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
     let source = limited.as_ref().map_or(inputs.source(), |limited| limited);
+    let tables = args.nested.tables(&target, source)?;
     if args.ddl {
-        let ddl = target.ddl(source)?;
+        let ddl = match &tables {
+            Some(tables) => tables.ddl()?,
+            None => target.ddl(source)?,
+        };
         return console.result(&ddl, || ddl.clone() + ";\n");
     }
     if args.explain {
-        return explain(&target, source, &options, console, cancel);
+        return explain(&target, source, tables.as_ref(), &options, console, cancel);
     }
     console.detail(|| {
         format!(
@@ -158,6 +164,9 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
             phases::bytes(options.block_memory())
         )
     });
+    if let Some(tables) = &tables {
+        return load_tables::run(tables, &options, console, cancel);
+    }
     let profile = Profile::new();
     let (report, phase) = load_files(source, target.as_target(), &options, &profile, console, cancel)?;
     let result = LoadResult { table: args.target.table(), report: &report, phase: &phase };
@@ -185,6 +194,7 @@ pub(crate) fn load_files(
 fn explain(
     target: &Destination,
     source: &dyn Source,
+    tables: Option<&PostgresTables<'_>>,
     options: &LoadOptions,
     console: Console,
     cancel: &AtomicBool,
@@ -211,7 +221,7 @@ fn explain(
                 units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
                 degree: options.degree,
                 memory_bytes: options.block_memory(),
-                ddl: postgres.ddl(source)?,
+                ddl: tables.map_or_else(|| postgres.ddl(source), PostgresTables::ddl)?,
             };
             console.result(&plan, || {
                 format!(

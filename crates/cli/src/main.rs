@@ -16,6 +16,7 @@ mod globs;
 mod inputs;
 mod interrupt;
 mod load;
+mod load_tables;
 mod nested_args;
 mod phases;
 mod target;

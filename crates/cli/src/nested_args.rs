@@ -1,7 +1,10 @@
 //! What becomes of lists, structs and maps in PostgreSQL.
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::Nested;
+use sawmill_loader::{Nested, PostgresTables, Source};
+
+use crate::error::Error;
+use crate::target::Destination;
 
 /// The layout of nested columns.
 #[derive(Args, Debug, Default)]
@@ -9,24 +12,63 @@ pub(crate) struct NestedArgs {
     /// What becomes of lists, structs and maps in a new table of PostgreSQL; in one that exists its columns
     /// decide.
     #[arg(long, value_enum, default_value = "jsonb")]
-    pub nested: NestedArg,
+    nested: NestedArg,
+    /// Give each of the tables a primary key, and those of lists foreign keys, when all are complete.
+    #[arg(long)]
+    foreign_keys: bool,
 }
 
 /// What becomes of lists, structs and maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NestedArg {
+enum NestedArg {
     /// One jsonb value a column.
     #[default]
     Jsonb,
     /// Arrays, and composite types that are made with the table: TABLE_COLUMN.
     Native,
+    /// A table for each list, TABLE_COLUMN, with the number of the row and the place in the list; structs
+    /// become columns.
+    Tables,
 }
 
-impl From<NestedArg> for Nested {
-    fn from(nested: NestedArg) -> Self {
-        match nested {
-            NestedArg::Jsonb => Nested::Jsonb,
-            NestedArg::Native => Nested::Native,
+impl NestedArgs {
+    /// The target with this layout.
+    pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
+        if self.foreign_keys && self.nested != NestedArg::Tables {
+            return Err(Error::usage(
+                "foreign keys without several tables",
+                "--foreign-keys",
+                "add --nested tables",
+            ));
+        }
+        match (target, self.nested) {
+            (Destination::Postgres(postgres), nested) => {
+                let nested = match nested {
+                    NestedArg::Native => Nested::Native,
+                    NestedArg::Jsonb | NestedArg::Tables => Nested::Jsonb,
+                };
+                Ok(Destination::Postgres(Box::new(postgres.nested(nested))))
+            }
+            (other, NestedArg::Jsonb) => Ok(other),
+            (Destination::CrateDb(_), _) => Err(Error::usage(
+                "another layout of nested columns than CrateDB's arrays and objects",
+                "--nested",
+                "leave it out",
+            )),
+        }
+    }
+
+    /// The tables that are meant, where nested columns become such.
+    pub(crate) fn tables<'a>(
+        &self,
+        target: &Destination,
+        source: &'a dyn Source,
+    ) -> Result<Option<PostgresTables<'a>>, Error> {
+        match (target, self.nested) {
+            (Destination::Postgres(postgres), NestedArg::Tables) => {
+                Ok(Some(PostgresTables::new(source, postgres.as_ref().clone(), self.foreign_keys)?))
+            }
+            _ => Ok(None),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{
-    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Nested, Postgres, Server, Source, TableName,
-    Target, Verification, forget, verify,
+    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Postgres, Server, Source, TableName, Target,
+    Verification, forget, verify,
 };
 
 use crate::crate_options::CrateArgs;
@@ -60,19 +60,6 @@ impl Destination {
         match self {
             Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.key(key.to_vec()))),
             other => other,
-        }
-    }
-
-    /// What becomes of nested columns in a new table.
-    pub(crate) fn nested(self, nested: Nested) -> Result<Self, Error> {
-        match (self, nested) {
-            (Self::Postgres(postgres), nested) => Ok(Self::Postgres(Box::new(postgres.nested(nested)))),
-            (other, Nested::Jsonb) => Ok(other),
-            (Self::CrateDb(_), _) => Err(Error::usage(
-                "another layout of nested columns than CrateDB's objects",
-                "--nested",
-                "leave it out: lists and structs are arrays and objects there",
-            )),
         }
     }
 

@@ -11,6 +11,8 @@ use crate::console::Console;
 use crate::crate_options::CrateArgs;
 use crate::error::{Error, Exit};
 use crate::inputs::{self, ColumnArgs};
+use crate::load_tables;
+use crate::nested_args::NestedArgs;
 use crate::phases::{self, thousands};
 use crate::target::{EffortArgs, TargetArgs};
 
@@ -19,6 +21,7 @@ use crate::target::{EffortArgs, TargetArgs};
 #[command(after_help = "\
 Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips
+  sawmill verify contacts.parquet --to postgres://localhost/db --table contacts --nested tables
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
@@ -35,6 +38,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "ROWS", value_parser = phases::count)]
     limit: Option<u64>,
     #[command(flatten)]
+    nested: NestedArgs,
+    #[command(flatten)]
     effort: EffortArgs,
     #[command(flatten)]
     crate_options: CrateArgs,
@@ -46,6 +51,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
     let source = limited.as_ref().map_or(inputs.source(), |limited| limited);
+    let target = args.nested.apply(target)?;
+    if let Some(tables) = args.nested.tables(&target, source)? {
+        return load_tables::verify(&tables, &options, console, cancel);
+    }
     let profile = Profile::new();
     let phase = profile.phase("verify");
     console.step(&format!("verifying {}", args.target.table()));

@@ -33,6 +33,7 @@ mod content_sum;
 mod control;
 mod cratedb;
 mod error;
+mod flat_tables;
 mod generated_rows;
 mod limited;
 mod load;
@@ -58,7 +59,8 @@ pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Forgotten, LoadStatus, Mode, Nested, Postgres, Server, TableKind, TableName, forget, status, verify,
+    Forgotten, LoadStatus, Mode, Nested, OfTable, Postgres, PostgresTables, Server, TableKind, TableName,
+    forget, status, verify,
 };
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter};

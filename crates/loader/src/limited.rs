@@ -53,4 +53,8 @@ impl Source for Limited<'_> {
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         self.source.reader(batch_rows)
     }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.source.reader_of(columns, batch_rows)
+    }
 }

@@ -143,7 +143,7 @@ pub fn load(
     let total = progress.total();
     let planned = source.rows();
     let rows_rejected = session.rejected();
-    if total.rows + rows_rejected != planned {
+    if source.knows_rows() && total.rows + rows_rejected != planned {
         return Err(Error::new(
             Kind::Mismatch,
             format!("{} rows are recorded as loaded, the source has {planned}", total.rows + rows_rejected),

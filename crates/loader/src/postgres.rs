@@ -8,7 +8,7 @@
 mod catalogue;
 mod catalogue_type;
 pub(crate) mod checkpoint;
-mod column_type;
+pub(crate) mod column_type;
 mod columns;
 pub(crate) mod connection;
 pub(crate) mod copy_binary;
@@ -28,6 +28,7 @@ mod socket;
 mod sslmode;
 mod status;
 mod table_name;
+mod tables;
 pub(crate) mod tls;
 mod tuples;
 mod upsert;
@@ -42,6 +43,7 @@ pub use forget::{Forgotten, forget};
 pub use server::Server;
 pub use status::{LoadStatus, status};
 pub use table_name::TableName;
+pub use tables::{OfTable, PostgresTables};
 pub use verify::verify;
 
 use crate::buffers::Buffers;
@@ -103,6 +105,8 @@ pub struct Postgres {
     pub(crate) checkpoint_schema: String,
     pub(crate) by_position: bool,
     pub(crate) nested: Nested,
+    /// What the load of this table is recorded by, where it is one of several that are put in their places together.
+    part_of: Option<String>,
     /// The columns by which mode upsert finds rows.
     pub(crate) key: Vec<String>,
 }
@@ -120,6 +124,7 @@ impl Postgres {
             checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
             by_position: false,
             nested: Nested::default(),
+            part_of: None,
             key: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 
 /// A unit's identity: stable for a source as long as its files do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -72,6 +72,12 @@ pub trait Source: Sync {
         self.files().iter().map(|file| file.rows).sum()
     }
 
+    /// Whether a unit's rows are known before it is read. Where they are not, [`Unit::rows`] counts what the rows
+    /// are made of.
+    fn knows_rows(&self) -> bool {
+        true
+    }
+
     /// How columns were chosen and renamed, as part of a load's identity; empty where nothing was.
     fn mapping(&self) -> String {
         String::new()
@@ -83,6 +89,32 @@ pub trait Source: Sync {
 
     /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
+
+    /// The same with these columns alone, by their positions in the schema.
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(Projected { reader: self.reader(batch_rows), columns: columns.to_vec() })
+    }
+}
+
+/// A reader that leaves out columns after they were read.
+struct Projected<'a> {
+    reader: Box<dyn UnitReader + 'a>,
+    columns: Vec<usize>,
+}
+
+impl UnitReader for Projected<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        self.reader.start(unit)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(batch) = self.reader.next_batch()? else { return Ok(None) };
+        batch.project(&self.columns).map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()))
+    }
+
+    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
+        self.reader.row_in_group(in_batch)
+    }
 }
 
 /// Reads one unit after the other.
@@ -92,4 +124,10 @@ pub trait UnitReader {
 
     /// The next batch of the unit, `None` at its end.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>>;
+
+    /// The row of the row group that a row of the last batch is of; `None` where batches hold the unit's rows as
+    /// they are, one after the other.
+    fn row_in_group(&self, _in_batch: usize) -> Option<u64> {
+        None
+    }
 }

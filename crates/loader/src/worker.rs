@@ -12,7 +12,7 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::{CHANNEL, LoadOptions, Progress, backoff};
 use crate::schedule::Schedule;
-use crate::source::{Source, Unit};
+use crate::source::{Source, Unit, UnitReader};
 use crate::target::{Parcel, Refusal, Session, UnitWriter};
 
 /// What a worker works with.
@@ -148,7 +148,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             send(Parcel::Rows(block))
         };
         let mut row = unit.key.first_row;
-        let mut decode = || {
+        let decode = |reader: &mut dyn UnitReader| {
             let decoding = span("decode");
             let batch = reader.next_batch();
             if let Ok(Some(batch)) = &batch {
@@ -156,7 +156,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             }
             batch
         };
-        while let Some(batch) = decode()? {
+        while let Some(batch) = decode(reader.as_mut())? {
             control.check()?;
             let encoding = span("encode");
             encoding.add_rows(batch.num_rows() as u64);
@@ -169,7 +169,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
                         .at(format!(
                             "{file}, row group {}, row {}, column {column:?}",
                             unit.key.row_group,
-                            row + in_batch as u64
+                            reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64)
                         ))
                         .advise("rows count from 0 in their row group; correct the value in the source")
                 }

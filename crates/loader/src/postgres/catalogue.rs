@@ -33,6 +33,16 @@ pub(super) fn find(
     }))
 }
 
+/// The name that a table has now.
+pub(super) fn name_of(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Option<TableName>> {
+    let sql = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1";
+    let rows = connection.query(control, sql, &[&oid])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (schema, name): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    TableName::new(Some(&schema), &name).map(Some)
+}
+
 /// The schema that new tables go to when none is named.
 pub(super) fn current_schema(connection: &Connection, control: &Control<'_>) -> Result<String> {
     let rows = connection.query(control, "SELECT current_schema()::text", &[])?;

@@ -230,14 +230,35 @@ impl Checkpoints {
         connection.execute(control, &sql, &[&id])
     }
 
-    /// Removes the rows of all loads into a table, by its name.
+    /// The tables in which parts of loads into a table gather or have gathered, by their numbers.
+    pub(crate) fn parts(
+        &self,
+        connection: &Connection,
+        target: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<u32>> {
+        let sql = format!("SELECT table_oid FROM {} WHERE {}", self.table("loads"), self.is_part());
+        let rows = connection.query(control, &sql, &[&target])?;
+        rows.iter().map(|row| connection.get::<i64>(row, 0).map(|oid| oid as u32)).collect()
+    }
+
+    /// The condition that a load is a part of one into the table `$1`: its number begins with that one's, up to
+    /// the `/`.
+    fn is_part(&self) -> String {
+        format!(
+            "split_part(load_id, '/', 1) || '/' IN (SELECT load_id FROM {} WHERE target = $1)",
+            self.table("loads")
+        )
+    }
+
+    /// Removes the rows of all loads into a table, by its name, and those of their parts.
     pub(crate) fn delete_target(
         &self,
         connection: &Connection,
         target: &str,
         control: &Control<'_>,
     ) -> Result<u64> {
-        let sql = format!("DELETE FROM {} WHERE target = $1", self.table("loads"));
+        let sql = format!("DELETE FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_part());
         connection.execute(control, &sql, &[&target])
     }
 

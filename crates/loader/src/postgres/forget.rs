@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::Postgres;
-use super::catalogue::find;
+use super::catalogue::{find, name_of};
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
 use super::made_types;
+use super::table_name::TableName;
 use crate::control::Control;
 use crate::error::Result;
 
@@ -22,7 +23,7 @@ pub struct Forgotten {
 }
 
 /// Removes the records of all loads into a table and what unfinished loads left behind, and with
-/// `drop_table` the table itself, each with the types made for it. The schema of the checkpoints goes when nothing is left in it. Rows
+/// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the checkpoints goes when nothing is left in it. Rows
 /// that were appended to a table that existed before stay.
 ///
 /// # Errors
@@ -42,6 +43,19 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let name = postgres.table.within(&schema);
     let recorded = checkpoints.exist(&connection, control)?;
     connection.batch(control, "BEGIN")?;
+    if recorded {
+        let mut parts = Vec::new();
+        for oid in checkpoints.parts(&connection, &name.to_string(), control)? {
+            let part = name_of(&connection, oid, control)?;
+            parts.extend(part.filter(|part| drop_table || part.is_staging()));
+        }
+        if !parts.is_empty() {
+            // In one statement: some refer to others.
+            let names: Vec<String> = parts.iter().map(TableName::quoted).collect();
+            connection.batch(control, &format!("DROP TABLE {}", names.join(", ")))?;
+            forgotten.staging_dropped |= parts.iter().any(TableName::is_staging);
+        }
+    }
     if let Some(staging) = staging.filter(|_| (recorded || drop_table) && postgres.mode.gathers()) {
         made_types::drop_table(&connection, &name.staging(), staging.oid, control)?;
         forgotten.staging_dropped = true;

@@ -24,8 +24,8 @@ pub(super) struct Preparing<'p, 'a> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
     pub columns: &'p [Column],
-    /// The table that is there.
-    pub found: &'p Option<Found>,
+    /// The table that is there, looked up under the load's lock.
+    pub found: Option<Found>,
     pub id: &'p str,
 }
 
@@ -33,8 +33,9 @@ impl Preparing<'_, '_> {
     pub(super) fn create(&mut self) -> Result<(LoadRecord, Standing)> {
         let staging = self.table.staging();
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        self.found = find(self.connection, self.table, self.control)?;
         let gathered = find(self.connection, &staging, self.control)?;
-        match (record, self.found) {
+        match (record, &self.found) {
             (Some(record), Some(found)) if record.complete && record.table_oid == found.oid => {
                 let changed = record.changed_files(self.source.files());
                 match changed.is_empty() {
@@ -49,6 +50,14 @@ impl Preparing<'_, '_> {
                 }
             }
             (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(found)?),
+            (Some(record), _)
+                if self.postgres.part_of.is_some()
+                    && record.complete
+                    && gathered.as_ref().is_some_and(|gathered| gathered.oid == record.table_oid)
+                    && record.changed_files(self.source.files()).is_empty() =>
+            {
+                Ok((record, Standing::Complete))
+            }
             (Some(record), _) if !record.complete => match gathered {
                 Some(gathered) if gathered.oid == record.table_oid => {
                     self.refuse_changed(&record)?;

@@ -89,7 +89,10 @@ impl<'a> PostgresSession<'a> {
         let by_position = if postgres.by_position { "by position" } else { "" };
         let native = if postgres.makes_types() { "nested native" } else { "" };
         let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native;
-        let id = load_id(source.files(), &mapping, &table.to_string(), mode);
+        let id = match &postgres.part_of {
+            Some(id) => id.clone(),
+            None => load_id(source.files(), &mapping, &table.to_string(), mode),
+        };
         checkpoints.lock(&connection, &id, control)?;
         checkpoints.create(&connection, control)?;
         let mut preparing = Preparing {
@@ -101,7 +104,7 @@ impl<'a> PostgresSession<'a> {
             checkpoints: &checkpoints,
             table: &table,
             columns: &columns,
-            found: &found,
+            found: None,
             id: &id,
         };
         let oid = found.as_ref().map_or(0, |found| found.oid);
@@ -116,6 +119,11 @@ impl<'a> PostgresSession<'a> {
         };
         let written = match (postgres.mode.gathers(), standing) {
             (true, Standing::New | Standing::Resumed) => table.staging(),
+            // One of several tables that wait for each other may be complete but not in its place yet.
+            _ if postgres.part_of.is_some() => match find(&connection, &table.staging(), control)? {
+                Some(_) => table.staging(),
+                None => table.clone(),
+            },
             _ => table.clone(),
         };
         // The numbers of types that were made with the table are the server's to say.
@@ -134,6 +142,7 @@ impl<'a> PostgresSession<'a> {
                 written.quoted(),
                 columns::list(&columns)
             ),
+            rows_planned: source.knows_rows(),
         };
         Ok(Self {
             postgres,
@@ -262,6 +271,9 @@ impl Session for PostgresSession<'_> {
             // After a lost connection the commit may have happened.
             if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {
                 return Ok(());
+            }
+            if self.postgres.part_of.is_some() {
+                return checkpoints.complete(connection, id, total, control);
             }
             connection.batch(control, "BEGIN")?;
             if self.postgres.mode == Mode::Upsert {

@@ -8,6 +8,9 @@ use crate::error::{Error, Kind, Result};
 /// Bytes that PostgreSQL keeps of a name (`NAMEDATALEN` - 1); it would cut longer ones silently.
 pub(crate) const LONGEST: usize = 63;
 
+/// What the name of a table ends in as long as it is not complete.
+const STAGING: &str = "__sawmill_loading";
+
 /// A table, with its schema if one was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
@@ -41,8 +44,13 @@ impl TableName {
 
     /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
     pub(crate) fn staging(&self) -> Self {
-        let name = fitted(&self.name, "__sawmill_loading");
+        let name = fitted(&self.name, STAGING);
         Self { schema: self.schema.clone(), name }
+    }
+
+    /// Whether it is the name of a table in which rows gather.
+    pub(crate) fn is_staging(&self) -> bool {
+        self.name.ends_with(STAGING)
     }
 
     /// What is made for a part of this: the same schema, both names with `_` between them.

@@ -24,6 +24,8 @@ pub(crate) struct WriterPlan {
     pub checkpoints: Checkpoints,
     /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
     pub copy: String,
+    /// Whether units have as many rows as was planned, and not as many as they are made of.
+    pub rows_planned: bool,
 }
 
 /// A connection that copies units into the table.
@@ -84,16 +86,17 @@ impl UnitWriter for CopyWriter {
                 sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
                 sink.as_mut().finish().await?
             };
-            if copied != unit.rows || tally.rows != unit.rows {
+            let rows = if plan.rows_planned { unit.rows } else { tally.rows };
+            if copied != rows || tally.rows != rows {
                 return Err(Error::new(
                     Kind::Mismatch,
-                    format!("a unit of {} rows was read as {} and copied as {copied}", unit.rows, tally.rows),
+                    format!("a unit of {rows} rows was read as {} and copied as {copied}", tally.rows),
                 )
                 .advise("a trigger or rule of the table may drop rows")
                 .into());
             }
             let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
-            let (first_row, rows) = (unit.key.first_row as i64, unit.rows as i64);
+            let (first_row, rows) = (unit.key.first_row as i64, rows as i64);
             let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
             let _committing = wait(WaitKind::Network);
             client

@@ -8,6 +8,7 @@ mod modes;
 mod native;
 mod nested;
 mod proxy;
+mod tables;
 mod taxi;
 mod tls;
 mod types;

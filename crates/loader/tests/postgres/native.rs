@@ -14,7 +14,7 @@ use sawmill_loader::{Kind, Mode, Nested, ParquetFiles, Postgres, Source, Standin
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::{file_of, write};
-use crate::nested::array;
+use crate::nested::plain_array;
 
 fn target(database: &Database, table: &str) -> Postgres {
     database.target(table).nested(Nested::Native)
@@ -260,7 +260,7 @@ fn random_nested_batches_are_equal_to_what_they_are_as_jsonb() {
     let arrived = std::cell::Cell::new(0);
     let mut runner = TestRunner::new(Config { cases: 80, failure_persistence: None, ..Config::default() });
     runner
-        .run(&proptest::collection::vec(array(3, 23), 1..4), |columns| {
+        .run(&proptest::collection::vec(plain_array(3, 23), 1..4), |columns| {
             number.set(number.get() + 1);
             let (native, jsonb) = (format!("native_{}", number.get()), format!("jsonb_{}", number.get()));
             let count = columns.len();
