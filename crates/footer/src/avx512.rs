@@ -1,15 +1,19 @@
 //! The kernel for processors with AVX-512 (VBMI and VBMI2: Ice Lake, Zen 4 and later).
 //!
-//! A segment is one load of 64 bytes. Its masked bytes are compared under their mask. The bytes without
-//! a continuation bit, as a bitmap, end the tokens: a bit deposit finds the last one, a compression
-//! gathers the tokens' first bytes for comparison, and permutations gather up to eight varints into the
-//! lanes of one register, where they are decoded together.
+//! A segment is one load of 64 bytes. The bytes without a continuation bit, as a bitmap, end the tokens: a
+//! bit deposit finds the last one, a compression gathers the masked bytes and the tokens' first ones, which
+//! are compared under a mask, and permutations gather up to eight varints into the lanes of one register,
+//! where they are decoded together ([`crate::avx512_values`]).
+//!
+//! Chunks of several row groups take each segment together. The first one that does not match, or needs a
+//! closer look, has all of them looked at one by one for this segment.
 
 use std::arch::x86_64::*;
 
-use crate::kernel::{Kernel, Task, Values};
+use crate::avx512_values::{decode, packed};
+use crate::kernel::{Kernel, Stopped, Task, Values};
 use crate::portable::prefetch;
-use crate::rows::{Packed, locator};
+use crate::rows::Packed;
 use crate::shape::{Mark, Segment, Shape, WINDOW};
 
 /// Exists only where the processor has the features: see [`Avx512::detect`].
@@ -17,7 +21,7 @@ use crate::shape::{Mark, Segment, Shape, WINDOW};
 pub(crate) struct Avx512(());
 
 #[repr(C, align(64))]
-struct Bytes([u8; 64]);
+pub(crate) struct Bytes(pub [u8; 64]);
 
 /// 0, 1, 2 ... 63.
 static INDEX: Bytes = Bytes({
@@ -25,17 +29,6 @@ static INDEX: Bytes = Bytes({
     let mut at = 0;
     while at < 64 {
         bytes[at] = at as u8;
-        at += 1;
-    }
-    bytes
-});
-
-/// 0, 1 ... 7 in every lane.
-static INDEX_IN_LANE: Bytes = Bytes({
-    let mut bytes = [0; 64];
-    let mut at = 0;
-    while at < 64 {
-        bytes[at] = at as u8 % 8;
         at += 1;
     }
     bytes
@@ -65,7 +58,7 @@ fn enter<T: Task>(kernel: Avx512, task: T) -> T::Output {
 /// Loads 64 bytes.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load(bytes: &[u8; 64]) -> __m512i {
+pub(crate) fn load(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: the reference is to 64 readable bytes; the load asks for no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
@@ -73,48 +66,265 @@ fn load(bytes: &[u8; 64]) -> __m512i {
 /// The parts of a segment that every lane needs.
 #[derive(Clone, Copy)]
 struct Loaded {
-    fixed: __m512i,
+    gathered: __m512i,
     mask: __m512i,
-    constants: __m512i,
 }
 
 /// As [`Kernel::step`]. All lanes take a segment before any takes the next: none waits for another, and
-/// the segment's own bytes are loaded once.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-fn step<const VALUES: bool, const LANES: usize>(
+/// the segment's own bytes are loaded once. Inlined whatever its size: what is handed over in memory,
+/// in words written apart and read together, costs as much as a segment.
+///
+/// # Safety
+///
+/// The processor has what [`Avx512::detect`] asks for; so for the other functions here that are unsafe.
+#[inline(always)]
+unsafe fn step<const VALUES: bool, const LANES: usize>(
     bytes: &[u8],
     starts: [usize; LANES],
     shape: &Shape,
     values: &mut [Values; LANES],
 ) -> [usize; LANES] {
-    let mut at = starts;
-    let mut decoded = [_mm512_setzero_si512(); LANES];
-    for segment in &shape.segments {
-        let loaded = Loaded {
-            fixed: load(&segment.fixed),
-            mask: load(&segment.mask),
-            constants: load(&segment.constants),
-        };
+    // SAFETY: the caller has seen to the features.
+    unsafe {
+        let mut lanes = Lanes { at: starts, decoded: [_mm512_setzero_si512(); LANES], stopped: 0 };
+        for (index, segment) in shape.segments.iter().enumerate() {
+            let loaded = Loaded { gathered: load(&segment.gathered), mask: load(&segment.gathered_mask) };
+            let decoded = &mut lanes.decoded;
+            let ends = match windows(bytes, lanes.at) {
+                None => None,
+                Some(windows) if segment.tokens == 0 => masked(windows, lanes.at, segment, loaded, values),
+                Some(windows) if VALUES && segment.lanes != 0 => {
+                    together::<true, LANES>(windows, lanes.at, segment, loaded, decoded, values)
+                }
+                Some(windows) => {
+                    together::<false, LANES>(windows, lanes.at, segment, loaded, decoded, values)
+                }
+            };
+            match ends {
+                Some(ends) => lanes.at = ends,
+                None => {
+                    lanes = apart::<VALUES, LANES>(bytes, lanes, segment, index, values);
+                    if lanes.stopped == (1 << LANES) - 1 {
+                        break;
+                    }
+                }
+            }
+        }
+        let mut ends = lanes.at;
         for lane in 0..LANES {
-            let found = &mut decoded[lane];
-            at[lane] =
-                matched::<VALUES>(bytes, at[lane], segment, loaded, found, &mut values[lane].statistics);
+            if lanes.stopped >> lane & 1 != 0 {
+                // What came after it stopped was found by another lane.
+                values[lane].statistics = values[lane].stopped.map_or(0, |stopped| stopped.statistics);
+                ends[lane] = 0;
+                continue;
+            }
+            if VALUES {
+                _mm512_storeu_si512(values[lane].lanes.as_mut_ptr().cast(), lanes.decoded[lane]);
+            }
+            // Bytes to skip may end behind the last one.
+            if ends[lane] > bytes.len() {
+                ends[lane] = 0;
+            }
         }
+        ends
     }
-    for lane in 0..LANES {
-        if VALUES {
-            // SAFETY: the lanes are 64 writable bytes.
-            unsafe { _mm512_storeu_si512(values[lane].lanes.as_mut_ptr().cast(), decoded[lane]) };
-        }
-        if at[lane] > bytes.len() {
-            at[lane] = 0;
-        }
-    }
-    at
 }
 
-/// The place of a lane that does not match: beyond any bytes, so that it matches no other segment.
+/// How far the lanes are.
+#[derive(Clone, Copy)]
+struct Lanes<const LANES: usize> {
+    /// Where the next segment starts.
+    at: [usize; LANES],
+    decoded: [__m512i; LANES],
+    /// Those that have stopped, as bits.
+    stopped: u32,
+}
+
+/// Matches a segment lane by lane, as one of them does not match, or needs a closer look.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+fn apart<const VALUES: bool, const LANES: usize>(
+    bytes: &[u8],
+    mut lanes: Lanes<LANES>,
+    segment: &Segment,
+    index: usize,
+    values: &mut [Values; LANES],
+) -> Lanes<LANES> {
+    let mut moving = None;
+    for (lane, values) in values.iter_mut().enumerate() {
+        if lanes.stopped >> lane & 1 != 0 {
+            continue;
+        }
+        let statistics = values.statistics;
+        match matched::<VALUES>(bytes, lanes.at[lane], segment, &mut lanes.decoded[lane], values) {
+            NOWHERE => {
+                lanes.stopped |= 1 << lane;
+                values.stopped = Some(Stopped { segment: index, at: lanes.at[lane], statistics });
+                // SAFETY: the lanes are 64 writable bytes.
+                unsafe { _mm512_storeu_si512(values.lanes.as_mut_ptr().cast(), lanes.decoded[lane]) };
+            }
+            end => {
+                lanes.at[lane] = end;
+                moving = Some(end);
+            }
+        }
+    }
+    // A lane that has stopped goes on as a copy of one that has not: so the others stay together.
+    if let Some(end) = moving {
+        for lane in (0..LANES).filter(|lane| lanes.stopped >> lane & 1 != 0) {
+            lanes.at[lane] = end;
+        }
+    }
+    lanes
+}
+
+/// As [`Kernel::resume`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
+    let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
+    // SAFETY: the lanes are 64 readable bytes.
+    let mut decoded = unsafe { _mm512_loadu_si512(values.lanes.as_ptr().cast()) };
+    for segment in shape.segments.iter().skip(segment) {
+        at = matched::<VALUES>(bytes, at, segment, &mut decoded, values);
+        if at == NOWHERE {
+            return 0;
+        }
+    }
+    // SAFETY: the lanes are 64 writable bytes.
+    unsafe { _mm512_storeu_si512(values.lanes.as_mut_ptr().cast(), decoded) };
+    if at > bytes.len() { 0 } else { at }
+}
+
+/// The windows at all lanes' places, if the bytes hold them all.
+#[inline(always)]
+fn windows<const LANES: usize>(bytes: &[u8], at: [usize; LANES]) -> Option<[&[u8; WINDOW]; LANES]> {
+    let limit = bytes.len().checked_sub(WINDOW)?;
+    let mut windows = [&[0; WINDOW]; LANES];
+    for lane in 0..LANES {
+        if at[lane] > limit {
+            return None;
+        }
+        // SAFETY: `WINDOW` bytes from any place up to the limit lie within the bytes.
+        windows[lane] = unsafe { &*bytes.as_ptr().add(at[lane]).cast::<[u8; WINDOW]>() };
+    }
+    Some(windows)
+}
+
+/// Where a segment without tokens ends in each lane; none if a lane has another one.
+#[inline(always)]
+unsafe fn masked<const LANES: usize>(
+    windows: [&[u8; WINDOW]; LANES],
+    at: [usize; LANES],
+    segment: &Segment,
+    loaded: Loaded,
+    values: &mut [Values; LANES],
+) -> Option<[usize; LANES]> {
+    // SAFETY: the caller has seen to the features.
+    unsafe {
+        let len = segment.fixed_len as usize;
+        let mut ends = at;
+        let mut differ = _mm512_setzero_si512();
+        for lane in 0..LANES {
+            differ = _mm512_or_si512(differ, other(load(windows[lane]), loaded));
+            ends[lane] += len;
+        }
+        if segment.skips {
+            for lane in 0..LANES {
+                ends[lane] += usize::from(windows[lane][(len - 1) % WINDOW]);
+            }
+        }
+        if _mm512_test_epi64_mask(differ, differ) != 0 {
+            return None;
+        }
+        if let Mark::Fixed(place) = segment.statistics {
+            for lane in 0..LANES {
+                values[lane].statistics = at[lane] + place as usize;
+            }
+        }
+        Some(ends)
+    }
+}
+
+/// Where a segment with tokens ends in each lane; none if a lane has another one, or one that takes a
+/// closer look.
+#[inline(always)]
+unsafe fn together<const DECODES: bool, const LANES: usize>(
+    windows: [&[u8; WINDOW]; LANES],
+    at: [usize; LANES],
+    segment: &Segment,
+    loaded: Loaded,
+    decoded: &mut [__m512i; LANES],
+    values: &mut [Values; LANES],
+) -> Option<[usize; LANES]> {
+    // SAFETY: the caller has seen to the features.
+    unsafe {
+        let tokens = segment.first.wrapping_neg();
+        let fixed = (segment.first << 1).wrapping_sub(1);
+        let mut ends = at;
+        let mut places = [_mm512_setzero_si512(); LANES];
+        let mut marked = [0; LANES];
+        let mut differ = _mm512_setzero_si512();
+        for lane in 0..LANES {
+            let found = load(windows[lane]);
+            let ended = !_mm512_movepi8_mask(found) & tokens;
+            let last = _pdep_u64(segment.last_token, ended);
+            let kept = (ended << 1) | fixed;
+            let gathered = if DECODES {
+                places[lane] = _mm512_maskz_compress_epi8(kept, load(&INDEX.0));
+                _mm512_permutexvar_epi8(places[lane], found)
+            } else {
+                _mm512_maskz_compress_epi8(kept, found)
+            };
+            differ = _mm512_or_si512(differ, other(gathered, loaded));
+            // Branches, as sums over the lanes would be gathered in vectors, which takes longer.
+            let within = (ended ^ tokens) & last.wrapping_sub(1);
+            let two = within & within >> 1;
+            let four = two & two >> 2;
+            if four & four >> 4 != 0 || last == 0 {
+                return None;
+            }
+            if let Mark::Token(token) = segment.statistics {
+                // A token that starts behind the window's last byte has no bit: 64, which is its place.
+                marked[lane] = _pdep_u64(token, kept).trailing_zeros();
+            }
+            let len = last.trailing_zeros() as usize;
+            ends[lane] += len + 1;
+            if segment.skips {
+                // Of two bytes where the last token does not start with its last byte.
+                if last & kept == 0 {
+                    return None;
+                }
+                ends[lane] += usize::from(windows[lane][len % WINDOW]);
+            }
+        }
+        if _mm512_test_epi64_mask(differ, differ) != 0 {
+            return None;
+        }
+        match segment.statistics {
+            Mark::Absent => {}
+            Mark::Fixed(place) => {
+                for lane in 0..LANES {
+                    values[lane].statistics = at[lane] + place as usize;
+                }
+            }
+            Mark::Token(_) => {
+                for lane in 0..LANES {
+                    values[lane].statistics = at[lane] + marked[lane] as usize;
+                }
+            }
+        }
+        if DECODES {
+            for lane in 0..LANES {
+                let varints = decode(load(windows[lane]), places[lane], segment);
+                decoded[lane] = _mm512_or_si512(decoded[lane], varints);
+            }
+        }
+        Some(ends)
+    }
+}
+
+/// The place of a lane that does not match: beyond any bytes.
 const NOWHERE: usize = usize::MAX;
 
 /// Where the segment at `at` ends, or [`NOWHERE`].
@@ -124,24 +334,21 @@ fn matched<const VALUES: bool>(
     bytes: &[u8],
     at: usize,
     segment: &Segment,
-    loaded: Loaded,
     decoded: &mut __m512i,
-    statistics: &mut usize,
+    values: &mut Values,
 ) -> usize {
+    let loaded = Loaded { gathered: load(&segment.gathered), mask: load(&segment.gathered_mask) };
     let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
         return NOWHERE;
     };
     let found = load(window);
-    // (found ^ fixed) & mask: fixed bytes are 0 where the mask is.
-    let differ = _mm512_ternarylogic_epi64::<0x28>(found, loaded.fixed, loaded.mask);
-    let differ = _mm512_test_epi64_mask(differ, differ);
     if let Mark::Fixed(place) = segment.statistics {
-        *statistics = at + place as usize;
+        values.statistics = at + place as usize;
     }
     if segment.tokens == 0 {
         let end = at + segment.fixed_len as usize;
         let skipped = if segment.skips { window[(segment.fixed_len as usize - 1) % WINDOW] } else { 0 };
-        return if differ == 0 { end + usize::from(skipped) } else { NOWHERE };
+        return if differ(found, loaded) == 0 { end + usize::from(skipped) } else { NOWHERE };
     }
     // Bits of bytes with the continuation bit, and of those without from the first token on.
     let continued = _mm512_movepi8_mask(found);
@@ -149,24 +356,30 @@ fn matched<const VALUES: bool>(
     let tokens = first.wrapping_neg();
     let ends = !continued & tokens;
     let last = _pdep_u64(segment.last_token, ends);
-    let starts = ends << 1 | first;
+    // The masked bytes and the tokens' first ones.
+    let kept = ends << 1 | (first << 1).wrapping_sub(1);
     if let Mark::Token(token) = segment.statistics {
         // A token that starts behind the window's last byte has no bit: 64, which is its place.
-        *statistics = at + _pdep_u64(token, starts).trailing_zeros() as usize;
+        values.statistics = at + _pdep_u64(token, kept).trailing_zeros() as usize;
     }
-    let firsts = _mm512_maskz_compress_epi8(starts, found);
-    let other = _mm512_mask_cmpneq_epi8_mask(segment.is_constant, firsts, loaded.constants);
+    let decodes = VALUES && segment.lanes != 0;
+    let (gathered, places) = if decodes {
+        let places = _mm512_maskz_compress_epi8(kept, load(&INDEX.0));
+        (_mm512_permutexvar_epi8(places, found), places)
+    } else {
+        (_mm512_maskz_compress_epi8(kept, found), found)
+    };
     // Eight continuation bits in a row make a varint of more than eight bytes, of which only the scalar
     // walk knows whether it may be.
     let within = continued & last.wrapping_sub(1) & tokens;
     let two = within & within >> 1;
     let four = two & two >> 2;
     let long = four & four >> 4;
-    if u64::from(differ) | other | long != 0 || last == 0 {
+    if u64::from(differ(gathered, loaded)) | long != 0 || last == 0 {
         return NOWHERE;
     }
-    if VALUES && segment.lanes != 0 {
-        *decoded = _mm512_or_si512(*decoded, decode(found, starts, ends, segment));
+    if decodes {
+        *decoded = _mm512_or_si512(*decoded, decode(found, places, segment));
     }
     let len = last.trailing_zeros() as usize + 1;
     let end = at + len;
@@ -184,54 +397,20 @@ fn matched<const VALUES: bool>(
     end
 }
 
-/// Decodes the varints of a segment's lanes, none of which has more than eight bytes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+/// The bits in which gathered bytes differ from those of the segment.
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn decode(found: __m512i, starts: u64, ends: u64, segment: &Segment) -> __m512i {
-    let index = load(&INDEX.0);
-    // Where each token starts and ends, by token; then, in each byte of a lane, by the lane's token.
-    let start = _mm512_maskz_compress_epi8(starts, index);
-    let end = _mm512_maskz_compress_epi8(ends, index);
-    let tokens = load(&segment.lane_tokens);
-    let start = _mm512_permutexvar_epi8(tokens, start);
-    let end = _mm512_permutexvar_epi8(tokens, end);
-    let place = _mm512_add_epi8(start, load(&INDEX_IN_LANE.0));
-    let inside = _mm512_mask_cmple_epu8_mask(segment.lanes, place, end);
-    let groups =
-        _mm512_and_si512(_mm512_maskz_permutexvar_epi8(inside, place, found), _mm512_set1_epi8(0x7f));
-    // Close the gaps: groups of 7 bits to 14, to 28, to 56.
-    let pairs = _mm512_maddubs_epi16(_mm512_set1_epi16(i16::from_le_bytes([0x01, 0x80])), groups);
-    let quads = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x4000_0001));
-    let high = _mm512_slli_epi64::<28>(_mm512_srli_epi64::<32>(quads));
-    let low = _mm512_and_si512(quads, _mm512_set1_epi64(0xffff_ffff));
-    let raw = _mm512_or_si512(high, low);
-    // Zigzag.
-    let sign = _mm512_sub_epi64(_mm512_setzero_si512(), _mm512_and_si512(raw, _mm512_set1_epi64(1)));
-    _mm512_xor_si512(_mm512_srli_epi64::<1>(raw), sign)
+fn other(found: __m512i, loaded: Loaded) -> __m512i {
+    // (found ^ gathered) & mask: gathered bytes are 0 where the mask is.
+    _mm512_ternarylogic_epi64::<0x28>(found, loaded.gathered, loaded.mask)
 }
 
-/// As [`Kernel::pack`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+/// Not 0 where they differ at all.
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn packed(found: &Values, at: usize, shape: &Shape) -> Option<Packed> {
-    // SAFETY: the lanes are 64 readable bytes.
-    let values = unsafe { _mm512_loadu_si512(found.lanes.as_ptr().cast()) };
-    // Lane 1 becomes the distance from dictionary to data page (0 without a dictionary).
-    let data = _mm512_maskz_permutexvar_epi64(2, _mm512_setzero_si512(), values);
-    let lanes = _mm512_mask_sub_epi64(values, if shape.has_dictionary { 2 } else { 0 }, data, values);
-    // No offset may be negative; nothing else may need more than 32 bits.
-    let wide = i64::from_ne_bytes(0xffff_ffff_0000_0000_u64.to_ne_bytes());
-    let limits = _mm512_setr_epi64(i64::MIN, wide, wide, wide, wide, 0, 0, 0);
-    if _mm512_test_epi64_mask(lanes, limits) != 0 {
-        return None;
-    }
-    let words = _mm512_setr_epi32(0, 1, 4, 6, 8, 2, 15, 15, 0, 0, 0, 0, 0, 0, 0, 0);
-    let row = _mm512_castsi512_si256(_mm512_permutexvar_epi32(words, lanes));
-    let row = _mm256_insert_epi64::<3>(row, locator(at, shape.traits, found.statistics_place(at)) as i64);
-    let mut packed = [0; 4];
-    // SAFETY: the row is 32 bytes, as `packed` is.
-    unsafe { _mm256_storeu_si256(packed.as_mut_ptr().cast(), row) };
-    Some(packed)
+fn differ(found: __m512i, loaded: Loaded) -> __mmask8 {
+    let other = other(found, loaded);
+    _mm512_test_epi64_mask(other, other)
 }
 
 impl Kernel for Avx512 {
@@ -254,6 +433,12 @@ impl Kernel for Avx512 {
         }
         // SAFETY: a value of `Avx512` exists only where the features were found.
         unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
+    }
+
+    #[inline(always)]
+    fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
+        // SAFETY: a value of `Avx512` exists only where the features were found.
+        unsafe { resume::<VALUES>(bytes, shape, values) }
     }
 
     #[inline(always)]

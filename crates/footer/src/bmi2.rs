@@ -95,6 +95,12 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
+    fn resume<const VALUES: bool>(self, _: &[u8], _: &Shape, _: &mut Values) -> usize {
+        // It never tells where it has stopped.
+        0
+    }
+
+    #[inline(always)]
     fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
         portable::pack(values, at, shape)
     }

@@ -4,12 +4,10 @@
 //! Several row groups can be walked in lockstep, one column of each after the other: their loads and
 //! comparisons do not wait for one another, as those of neighbours in one row group must.
 
-use std::marker::PhantomData;
-
 use crate::kernel::{Kernel, Task, Values};
+use crate::resolve::{Missed, resolve};
 use crate::row::Row;
 use crate::rows::{self, Chunk, Packed, TraitTable};
-use crate::scan;
 use crate::shape::{Lanes, Shape};
 use crate::thrift::{Cursor, STRUCT, Step};
 
@@ -17,36 +15,36 @@ use crate::thrift::{Cursor, STRUCT, Step};
 const MAX_SHAPES: usize = 96;
 
 /// No shape is known.
-const UNKNOWN: u16 = u16::MAX;
+pub(crate) const UNKNOWN: u16 = u16::MAX;
 
 /// The last two shapes of a column's chunks.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
-    last: u16,
-    other: u16,
+pub(crate) struct Seen {
+    pub last: u16,
+    pub other: u16,
 }
 
 /// What is learned along the way.
 #[derive(Debug, Clone)]
 pub(crate) struct Engine {
-    shapes: Vec<Shape>,
-    seen: Vec<Seen>,
+    pub shapes: Vec<Shape>,
+    pub seen: Vec<Seen>,
     /// For every shape, the one that a chunk last had which was expected to have it.
-    instead: Vec<u16>,
+    pub instead: Vec<u16>,
     pub traits: TraitTable,
     /// Chunks too wide for a row, by row.
     pub wide: Vec<(u32, Chunk)>,
     /// Whether shapes are tried at all.
     matching: bool,
-    tally: Tally,
+    pub tally: Tally,
 }
 
 /// How often what happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Tally {
+pub(crate) struct Tally {
     chunks: u64,
     /// Chunks that no shape matched.
-    walked: u64,
+    pub walked: u64,
 }
 
 /// Where a row group's chunks go.
@@ -61,14 +59,6 @@ pub(crate) struct Lane<'a, T> {
 
 /// A column that is not decoded.
 pub(crate) const SKIPPED: u32 = u32::MAX;
-
-/// What a chunk that its expected shape did not match turned out to be.
-struct Resolved<T> {
-    end: usize,
-    row: Option<T>,
-    /// The place of its shape.
-    place: u16,
-}
 
 impl Engine {
     /// An engine for row groups of `columns` chunks; one that is not `matching` walks them all.
@@ -195,9 +185,9 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANE
                 Some(slots) => slots[column] as usize,
                 None => column,
             };
+            let wanted = ROWS && slot != SKIPPED as usize;
             let mut ends = [0; LANES];
             let mut values = [Values::default(); LANES];
-            let wanted = ROWS && slot != SKIPPED as usize;
             if let Some(shape) = engine.shapes.get(usize::from(expected)) {
                 ends = if wanted && T::VALUES {
                     kernel.step::<true, LANES>(bytes, at, shape, &mut values)
@@ -215,31 +205,11 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANE
                     }
                 }
             }
-            let mut missed_lanes = 0;
-            let mut found = UNKNOWN;
-            for lane in 0..LANES {
-                if ends[lane] == 0 {
-                    let row = wanted.then_some(lanes[lane].first_row + slot);
-                    let engine = &mut *engine;
-                    let missed = Missed { engine, bytes, at: at[lane], column, tried: expected, row };
-                    let resolved = resolve::<K, T>(kernel, missed)?;
-                    if let Some(row) = resolved.row {
-                        lanes[lane].rows[slot] = row;
-                    }
-                    ends[lane] = resolved.end;
-                    missed_lanes += 1;
-                    found = resolved.place;
-                }
-            }
-            if missed_lanes > 0 {
-                let seen = &mut engine.seen[column];
-                // One odd chunk among others is no reason to expect more of its kind.
-                if missed_lanes * 2 > LANES {
-                    *seen = Seen { last: found, other: expected };
-                    expected = found;
-                } else {
-                    seen.other = found;
-                }
+            if ends.contains(&0) {
+                let slot = wanted.then_some(slot);
+                let (engine, values, ends) = (&mut *engine, &values, &mut ends);
+                let missed = Missed { engine, bytes, at, column, expected, slot, lanes, values, ends };
+                expected = resolve(kernel, missed)?;
             } else if seen == UNKNOWN {
                 engine.seen[column].last = expected;
             }
@@ -252,89 +222,22 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANE
     }
 }
 
-#[cold]
-#[inline(never)]
-fn resolve<K: Kernel, T: Row>(kernel: K, missed: Missed<'_>) -> Step<Resolved<T>> {
-    kernel.enter(Resolve(missed, PhantomData))
-}
-
-/// A chunk that the expected shape did not match.
-struct Missed<'a> {
-    engine: &'a mut Engine,
-    bytes: &'a [u8],
-    at: usize,
-    column: usize,
-    tried: u16,
-    /// The row to make, if the column is wanted.
-    row: Option<usize>,
-}
-
-/// Finds out what it is.
-struct Resolve<'a, T>(Missed<'a>, PhantomData<T>);
-
-impl<T: Row> Task for Resolve<'_, T> {
-    type Output = Step<Resolved<T>>;
-
-    #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> Step<Resolved<T>> {
-        let Missed { engine, bytes, at, column, tried, row } = self.0;
-        let seen = engine.seen[column];
-        let others = 0..engine.shapes.len() as u16;
-        let instead = engine.instead.get(usize::from(tried)).copied().unwrap_or(UNKNOWN);
-        for place in [seen.other, instead].into_iter().chain(others) {
-            let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != tried) else {
-                continue;
-            };
-            let mut values = [Values::default()];
-            let [end] = match row.is_some() && T::VALUES {
-                true => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
-                false => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
-            };
-            let packed = match end != 0 && row.is_some() {
-                true => T::matched(kernel, &values[0], at, end, shape),
-                false => None,
-            };
-            if end != 0 && packed.is_some() == row.is_some() {
-                if let Some(instead) = engine.instead.get_mut(usize::from(tried)) {
-                    *instead = place;
-                }
-                return Ok(Resolved { end, row: packed, place });
-            }
-        }
-        engine.tally.walked += 1;
-        let mut cursor = Cursor::new(bytes, at);
-        let (row, chunk) = match row {
-            Some(row) => {
-                let (row, chunk) = T::walked(engine, &mut cursor, row)?;
-                (Some(row), chunk)
-            }
-            None => {
-                // Of a chunk that nobody wants nothing is asked but to be Thrift.
-                cursor.skip(STRUCT)?;
-                (None, scan::column_chunk(&mut Cursor::new(bytes, at)).ok())
-            }
-        };
-        let end = cursor.at;
-        let place = chunk.and_then(|chunk| engine.learn(kernel, bytes, &chunk, end)).unwrap_or(UNKNOWN);
-        Ok(Resolved { end, row, place })
-    }
-}
-
 impl Engine {
     /// Learns the shape of a chunk that ends before `end`, if it has one, and says its place.
     #[inline(always)]
-    fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
+    pub fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
         if self.shapes.len() >= MAX_SHAPES {
             return None;
         }
         let traits = self.traits.place(chunk.traits)?;
-        let shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
+        let mut shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
         // A shape that does not give back its own chunk is of no use, or wrong.
         let at = chunk.at as usize;
         let mut values = [Values::default()];
         let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);
         let same = kernel.pack(&values[0], at, &shape) == rows::pack(chunk, Some(traits));
         (matched == end && same).then(|| {
+            shape.number_prefixes(&self.shapes);
             self.shapes.push(shape);
             self.instead.push(UNKNOWN);
             self.shapes.len() as u16 - 1

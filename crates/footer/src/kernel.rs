@@ -11,6 +11,19 @@ pub(crate) struct Values {
     pub lanes: [i64; 8],
     /// Where the statistics start; 0 where the shape has none.
     pub statistics: usize,
+    /// Of a chunk that does not match, how far it does, if the kernel can tell.
+    pub stopped: Option<Stopped>,
+}
+
+/// Where a match has stopped. What was found before is kept in the [`Values`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stopped {
+    /// The segment that did not match.
+    pub segment: usize,
+    /// Where it starts.
+    pub at: usize,
+    /// Where the statistics start, as far as known.
+    pub statistics: usize,
 }
 
 impl Values {
@@ -51,6 +64,10 @@ pub(crate) trait Kernel: Copy + Send {
         shape: &Shape,
         values: &mut [Values; LANES],
     ) -> [usize; LANES];
+
+    /// As [`Kernel::step`] for a chunk that a shape has matched up to where it stopped, against another
+    /// shape that has the same segments up to there.
+    fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize;
 
     /// The packed row of a match, as [`crate::rows::pack`] would have it; none for chunks too wide and
     /// for values that the scalar walk refuses.

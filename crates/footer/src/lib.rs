@@ -20,6 +20,8 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod avx512_values;
+#[cfg(target_arch = "x86_64")]
 mod bmi2;
 mod boundary;
 mod buffer;
@@ -66,6 +68,7 @@ mod page_index_read;
 mod page_index_tables;
 mod page_index_usual;
 mod portable;
+mod resolve;
 mod row;
 mod row_group;
 mod rows;

@@ -64,12 +64,12 @@ pub(crate) struct Segment {
     /// The masked bytes; those of a mask of 0 are 0.
     pub fixed: [u8; WINDOW],
     pub mask: [u8; WINDOW],
-    /// The byte of every constant token.
-    pub constants: [u8; WINDOW],
-    /// For every byte of the eight lanes, the token that is decoded there.
+    /// The masked bytes and behind them the first byte of every token; those of a mask of 0 are 0.
+    pub gathered: [u8; WINDOW],
+    /// The mask of [`Segment::gathered`]: 0 for varints.
+    pub gathered_mask: [u8; WINDOW],
+    /// For every byte of the eight lanes, which of the gathered bytes starts what is decoded there.
     pub lane_tokens: [u8; WINDOW],
-    /// The tokens that are constant, as bits.
-    pub is_constant: u64,
     /// The bytes of the lanes that this segment decodes, as bits.
     pub lanes: u64,
     /// The bit of the first byte behind the masked ones, 0 without tokens.
@@ -94,7 +94,7 @@ pub(crate) enum Mark {
     Absent,
     /// This many bytes behind the segment's start, before its tokens.
     Fixed(u32),
-    /// Where the token of this bit starts.
+    /// Where the token starts that is gathered at this bit.
     Token(u64),
 }
 
@@ -108,6 +108,11 @@ pub(crate) struct Shape {
     pub has_dictionary: bool,
     /// The lanes that a match decodes, as bits.
     pub lanes: u8,
+    /// The first masked bytes and their mask, which tell most other shapes' chunks.
+    opening: (u128, u128),
+    /// For every segment, a number that stands for it and all before it: two shapes that begin with the
+    /// same segments have the same numbers there.
+    pub prefixes: Vec<u16>,
 }
 
 impl Shape {
@@ -124,7 +129,39 @@ impl Shape {
         let decoded = segments.iter().fold(0, |all, segment| all | segment.lanes);
         // Every lane has the eight bits of its bytes.
         let lanes = (0..8).filter(|lane| decoded >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
-        fits.then_some(Self { segments, ops, traits, has_dictionary, lanes })
+        let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
+        let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
+        let prefixes = Vec::new();
+        fits.then_some(Self { segments, ops, traits, has_dictionary, lanes, opening, prefixes })
+    }
+
+    /// Whether a chunk that starts with these bytes may be of the shape.
+    #[inline]
+    pub fn may_open(&self, bytes: [u8; 16]) -> bool {
+        (u128::from_le_bytes(bytes) ^ self.opening.0) & self.opening.1 == 0
+    }
+
+    /// Numbers the segments' prefixes as those of the shapes before have theirs.
+    pub fn number_prefixes(&mut self, before: &[Self]) {
+        let mut next = before.iter().flat_map(|shape| &shape.prefixes).max().map_or(0, |last| last + 1);
+        self.prefixes.clear();
+        for (at, segment) in self.segments.iter().enumerate() {
+            let same = |shape: &&Self| {
+                shape.segments.get(at) == Some(segment) && shape.prefixes.get(..at) == Some(&self.prefixes)
+            };
+            let known = before.iter().find(same).and_then(|shape| shape.prefixes.get(at).copied());
+            self.prefixes.push(known.unwrap_or(next));
+            next += u16::from(known.is_none());
+        }
+    }
+
+    /// Whether the first `segments` segments are those of another shape, of which there is at least one.
+    pub fn begins_as(&self, other: &Self, segments: usize) -> bool {
+        segments > 0
+            && self
+                .prefixes
+                .get(segments - 1)
+                .is_some_and(|last| other.prefixes.get(segments - 1) == Some(last))
     }
 }
 
@@ -189,9 +226,9 @@ impl Builder {
         let mut segment = Segment {
             fixed: [0; WINDOW],
             mask: [0; WINDOW],
-            constants: [0; WINDOW],
+            gathered: [0; WINDOW],
+            gathered_mask: [0; WINDOW],
             lane_tokens: [0; WINDOW],
-            is_constant: 0,
             lanes: 0,
             first: if tokens.is_empty() { 0 } else { 1 << fixed.len() },
             last_token: tokens.len().checked_sub(1).map_or(0, |last| 1 << last),
@@ -205,24 +242,27 @@ impl Builder {
         match marked {
             // Behind the segment's last byte is before the next one's first.
             Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
-            Some((_, token)) if token > 0 => segment.statistics = Mark::Token(1 << token),
+            Some((_, token)) if token > 0 => {
+                segment.statistics = Mark::Token(1 << (fixed.len() + token));
+            }
             Some((at, _)) => segment.statistics = Mark::Fixed(at as u32),
             None => {}
         }
         let marked = marked.map(|(_, token)| token).filter(|&token| token > 0);
+        let before = fixed.len();
         for (at, (byte, mask)) in fixed.into_iter().enumerate() {
             (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
         }
+        (segment.gathered, segment.gathered_mask) = (segment.fixed, segment.mask);
         for (index, &token) in tokens.iter().enumerate() {
             match token {
                 Token::Constant(byte) => {
-                    segment.constants[index] = byte;
-                    segment.is_constant |= 1 << index;
+                    (segment.gathered[before + index], segment.gathered_mask[before + index]) = (byte, 0xff);
                 }
                 Token::Varint(NO_LANE) => {}
                 Token::Varint(lane) => {
                     let bytes = usize::from(lane) * 8..usize::from(lane) * 8 + 8;
-                    segment.lane_tokens[bytes].fill(index as u8);
+                    segment.lane_tokens[bytes].fill((before + index) as u8);
                     segment.lanes |= 0xff << (lane * 8);
                 }
             }
