@@ -2,9 +2,11 @@
 //! `cargo bench --bench copy`; a filter such as `-- int64` takes some.
 //!
 //! Both get the same batches and give bytes in memory. The loader sums up what it encodes (rows, content
-//! sum, values that are not null) as it does in a load; `pgpq` does not. Lists and structs are left out: the
-//! loader makes them jsonb, `pgpq` arrays and composite types. What both give for the first batch
-//! must be equal, or there is no figure.
+//! sum, values that are not null) as it does in a load; `pgpq` does not. What the content sum alone takes
+//! of the same rows is a third figure. Lists and structs are left out: the loader makes them jsonb, `pgpq`
+//! arrays and composite types. What both give for the first batch must be equal, or there is no figure.
+
+mod taxi;
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use bytes::BytesMut;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use pgpq::ArrowToPostgresBinaryEncoder;
-use sawmill_loader::{BatchEncoder, Postgres, Source, SourceFile, Unit, UnitReader};
+use sawmill_loader::{BatchEncoder, ContentSum, Postgres, Source, SourceFile, Unit, UnitReader};
 
 /// Rows of a batch, and batches of a measurement.
 const ROWS: usize = 4096;
@@ -96,12 +98,29 @@ fn rows_of_ours(source: &SchemaOnly, batch: &RecordBatch) -> Vec<u8> {
     bytes
 }
 
+/// Takes encoded rows apart: each has a 16-bit field count, and each field a 32-bit length.
+fn single_rows(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut rows = Vec::new();
+    while let Some((fields, _)) = bytes.split_first_chunk::<2>() {
+        let mut end = 2;
+        for _ in 0..i16::from_be_bytes(*fields) {
+            let length = bytes[end..].first_chunk::<4>().expect("a field has a length");
+            end += 4 + i32::from_be_bytes(*length).max(0) as usize;
+        }
+        let (row, rest) = bytes.split_at(end);
+        rows.push(row);
+        bytes = rest;
+    }
+    rows
+}
+
 fn copy(criterion: &mut Criterion) {
     let columns = columns();
     let all: Vec<ArrayRef> = columns.iter().map(|(_, array)| Arc::clone(array)).collect();
     let mut cases: Vec<(&str, Vec<ArrayRef>)> =
         columns.into_iter().map(|(name, array)| (name, vec![array])).collect();
     cases.push(("all_nine", all));
+    cases.push(("taxi", taxi::batch(ROWS, 7).columns().to_vec()));
     for (name, arrays) in cases {
         let fields: Vec<Field> = arrays
             .iter()
@@ -154,6 +173,16 @@ fn copy(criterion: &mut Criterion) {
                 },
                 BatchSize::SmallInput,
             );
+        });
+        let rows = single_rows(&theirs);
+        group.bench_function("content sum alone", |bench| {
+            bench.iter(|| {
+                let mut sum = ContentSum::default();
+                for _ in 0..BATCHES {
+                    black_box(&rows).iter().for_each(|row| sum.add(row));
+                }
+                sum
+            });
         });
         group.finish();
     }

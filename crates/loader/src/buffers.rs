@@ -11,9 +11,14 @@ pub(crate) struct Buffers {
     free: Mutex<Vec<Vec<u8>>>,
 }
 
-/// A buffer being filled. Its length is its room; used again, it needs no zeroing.
+/// Bytes at a buffer's end that are never handed out, so that a value can be stored at its greatest width
+/// wherever there is room for it at all.
+pub(crate) const SLACK: usize = 16;
+
+/// A buffer being filled. Used again, it needs no zeroing.
 #[derive(Debug)]
 pub(crate) struct Buffer {
+    /// Its room, and [`SLACK`].
     pub bytes: Vec<u8>,
     pub filled: usize,
 }
@@ -26,15 +31,20 @@ impl Buffers {
     /// An empty buffer.
     pub(crate) fn take(&self) -> Buffer {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Buffer { bytes: free.unwrap_or_else(|| vec![0; self.size]), filled: 0 }
+        Buffer { bytes: free.unwrap_or_else(|| vec![0; self.size + SLACK]), filled: 0 }
     }
 }
 
 impl Buffer {
+    /// How many bytes it takes, full or empty.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - SLACK
+    }
+
     /// Room for at least `bytes` more. Grows only for a row that is larger than a buffer.
     pub(crate) fn reserve(&mut self, bytes: usize) {
-        if self.filled + bytes > self.bytes.len() {
-            self.bytes.resize(self.filled + bytes, 0);
+        if self.filled + bytes > self.room() {
+            self.bytes.resize(self.filled + bytes + SLACK, 0);
         }
     }
 
@@ -58,7 +68,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         // One that had to grow is let go, so that memory stays what was configured.
-        if self.buffer.bytes.len() == self.home.size {
+        if self.buffer.room() == self.home.size {
             let bytes = std::mem::take(&mut self.buffer.bytes);
             self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
         }

@@ -20,7 +20,7 @@ pub struct ContentSum(u128);
 impl ContentSum {
     /// Adds one row, or one field where columns are summed each.
     #[inline]
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         self.0 = self.0.wrapping_add(xxhash_rust::xxh3::xxh3_128(bytes));
     }
 

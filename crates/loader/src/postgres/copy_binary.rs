@@ -4,21 +4,24 @@
 //! count, then each field as a 32-bit length and its bytes. Arrow is column-major. A block of
 //! [`BLOCK`] rows is turned in three steps: the columns say how long each row becomes
 //! ([`layout`]), the row lengths are summed into positions, and the columns write one after the
-//! other, each moving the positions on ([`rows`]). Neighbouring fixed-width columns without NULLs in the
-//! block share one copy of a template with their lengths filled in. Buffers are of the configured size,
-//! are used again, and nothing is allocated for a row.
+//! other, each moving the positions on ([`rows`]). Neighbouring fixed-width columns of one width without
+//! NULLs in the block are written together ([`fields`]). Buffers are of the configured size, are used
+//! again, and nothing is allocated for a row.
 
 mod batch_encoder;
 pub(crate) mod byte_strings;
 pub(crate) mod dictionary;
 pub(crate) mod element;
 pub(crate) mod fault;
+mod fields;
 pub(crate) mod fixed_width;
 pub(crate) mod interval;
 mod layout;
 pub(crate) mod lists;
 mod native;
 pub(crate) mod numeric;
+#[cfg(test)]
+mod one_by_one;
 mod rows;
 pub(crate) mod valid;
 
@@ -82,8 +85,8 @@ pub(crate) struct CopyEncoder {
     /// Lengths and then positions of the rows of a block.
     positions: [u32; BLOCK],
     starts: [u32; BLOCK],
-    words: [u64; BLOCK],
-    template: Vec<u8>,
+    /// Converted values of a few columns.
+    words: [[u64; BLOCK]; rows::MOST_TOGETHER],
     tally: Tally,
 }
 
@@ -104,8 +107,7 @@ impl CopyEncoder {
             buffer_rows: 0,
             positions: [0; BLOCK],
             starts: [0; BLOCK],
-            words: [0; BLOCK],
-            template: Vec::new(),
+            words: [[0; BLOCK]; rows::MOST_TOGETHER],
             tally: Tally::empty(columns.len()),
             columns,
             buffers,
@@ -131,7 +133,7 @@ impl CopyEncoder {
                 let column = columns.get(column).map(|column| column.name.clone()).unwrap_or_default();
                 Stop::Refused(Refused { row: first + fault.row, column, what: place_path(&fault) })
             })?;
-            if self.buffer.filled + bytes > self.buffer.bytes.len() && self.buffer.filled > 0 {
+            if self.buffer.filled + bytes > self.buffer.room() && self.buffer.filled > 0 {
                 self.flush(emit)?;
             }
             let (fitting, bytes) = self.fitting(rows, bytes);

@@ -8,6 +8,11 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 
+use super::element::refuse_nul;
+use super::fault::Fault;
+use super::fields::{write_values, write_views};
+use super::valid::Valid;
+
 /// The values of one array, by its layout.
 pub(crate) enum ByteStrings<'a> {
     Utf8(&'a StringArray),
@@ -53,6 +58,87 @@ impl<'a> ByteStrings<'a> {
         matches!(self, Self::Utf8(_) | Self::LargeUtf8(_) | Self::Utf8View(_))
     }
 
+    /// Adds the length of each value that is not NULL to its row's, and refuses text with a 0x00.
+    #[inline(never)]
+    pub(crate) fn lengths(&self, first: usize, valid: &Valid, lengths: &mut [u32]) -> Result<(), Fault> {
+        let rows = first..first + lengths.len();
+        macro_rules! offsets {
+            ($array:expr, $text:expr) => {{
+                let offsets = &$array.value_offsets()[first..=rows.end];
+                for (row, (length, ends)) in lengths.iter_mut().zip(offsets.windows(2)).enumerate() {
+                    // A NULL may stand over bytes.
+                    let bytes = if valid.is_valid(row) { ends[1] - ends[0] } else { 0 };
+                    *length = length.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+                }
+                let values = &$array.value_data()[offsets[0] as usize..offsets[rows.len()] as usize];
+                $text && memchr::memchr(0, values).is_some()
+            }};
+        }
+        macro_rules! views {
+            ($array:expr, $text:expr) => {{
+                let mut suspect = false;
+                for (row, (length, view)) in lengths.iter_mut().zip(&$array.views()[rows.clone()]).enumerate()
+                {
+                    let bytes = if valid.is_valid(row) { *view as u32 } else { 0 };
+                    *length = length.saturating_add(bytes);
+                    if $text {
+                        suspect |= match bytes {
+                            0..=12 => inline_has_zero(*view, bytes),
+                            _ => memchr::memchr(0, $array.value(first + row).as_ref()).is_some(),
+                        };
+                    }
+                }
+                suspect
+            }};
+        }
+        let suspect = match self {
+            Self::Utf8(array) => offsets!(array, true),
+            Self::LargeUtf8(array) => offsets!(array, true),
+            Self::Binary(array) => offsets!(array, false),
+            Self::LargeBinary(array) => offsets!(array, false),
+            Self::Utf8View(array) => views!(array, true),
+            Self::BinaryView(array) => views!(array, false),
+            Self::Fixed(array) => {
+                let width = array.value_length() as u32;
+                for (row, length) in lengths.iter_mut().enumerate() {
+                    *length = length.saturating_add(if valid.is_valid(row) { width } else { 0 });
+                }
+                false
+            }
+        };
+        if suspect {
+            for row in (0..lengths.len()).filter(|row| valid.is_valid(*row)) {
+                refuse_nul(self.value(first + row), row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the values of as many rows as there are positions.
+    #[inline(never)]
+    pub(crate) fn write(&self, first: usize, valid: &Valid, out: &mut [u8], positions: &mut [u32]) {
+        macro_rules! views {
+            ($array:expr) => {
+                write_views(out, positions, valid, &$array.views()[first..], |row| {
+                    $array.value(first + row).as_ref()
+                })
+            };
+        }
+        match self {
+            Self::Utf8(array) => {
+                write_values(out, positions, valid, |row| array.value(first + row).as_bytes());
+            }
+            Self::LargeUtf8(array) => {
+                write_values(out, positions, valid, |row| array.value(first + row).as_bytes());
+            }
+            Self::Binary(array) => write_values(out, positions, valid, |row| array.value(first + row)),
+            Self::LargeBinary(array) => write_values(out, positions, valid, |row| array.value(first + row)),
+            Self::Fixed(array) => write_values(out, positions, valid, |row| array.value(first + row)),
+            Self::Utf8View(array) => views!(array),
+            Self::BinaryView(array) => views!(array),
+        }
+    }
+
     /// A value's bytes; anything for a NULL.
     #[inline]
     pub(crate) fn value(&self, row: usize) -> &'a [u8] {
@@ -66,4 +152,15 @@ impl<'a> ByteStrings<'a> {
             Self::Fixed(array) => array.value(row),
         }
     }
+}
+
+/// Whether there is a 0x00 in the first bytes of an inline value, found without a loop (the subtraction
+/// borrows from the high bit of a byte that is zero; a byte above it may follow suit, which does no harm).
+#[inline(always)]
+fn inline_has_zero(view: u128, bytes: u32) -> bool {
+    const LOW: u128 = u128::MAX / 255;
+    const HIGH: u128 = LOW << 7;
+    // Beyond the value and in its length, where zeros are no text, stand ones.
+    let value = (view | u128::from(u32::MAX)) | super::fields::BEYOND[bytes as usize];
+    value.wrapping_sub(LOW) & !value & HIGH != 0
 }

@@ -16,9 +16,9 @@ use super::fault::Fault;
 use super::valid::Valid;
 use crate::postgres::pg_type::PgType;
 
-/// Rows that are laid out and written together: their positions and one column's words stay in the
-/// first-level cache.
-pub(crate) const BLOCK: usize = 256;
+/// Rows that are laid out and written together: all of them, their positions and a few columns' words stay in
+/// the first-level cache.
+pub(crate) const BLOCK: usize = 128;
 
 /// Days from 1970-01-01 to PostgreSQL's epoch, 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
@@ -64,7 +64,8 @@ pub(crate) enum Words<'a> {
     Int8(&'a [i8]),
     Int16(&'a [i16]),
     Int32(&'a [i32]),
-    Int64(&'a [i64]),
+    /// 64-bit integers, and the bits of doubles: words as they are.
+    Bits64(&'a [u64]),
     UInt8(&'a [u8]),
     UInt16(&'a [u16]),
     UInt32(&'a [u32]),
@@ -72,7 +73,6 @@ pub(crate) enum Words<'a> {
     Float32(&'a [f32]),
     Float16As64(&'a [f16]),
     Float32As64(&'a [f32]),
-    Float64(&'a [f64]),
     Date32(&'a [i32]),
     Date64(&'a [i64]),
     Time32(&'a [i32], TimeUnit),
@@ -93,7 +93,7 @@ impl<'a> Words<'a> {
             DataType::Int8 => Self::Int8(values!(Int8Type)),
             DataType::Int16 => Self::Int16(values!(Int16Type)),
             DataType::Int32 => Self::Int32(values!(Int32Type)),
-            DataType::Int64 => Self::Int64(values!(Int64Type)),
+            DataType::Int64 => Self::Bits64(values!(Int64Type).inner().typed_data()),
             DataType::UInt8 => Self::UInt8(values!(UInt8Type)),
             DataType::UInt16 => Self::UInt16(values!(UInt16Type)),
             DataType::UInt32 => Self::UInt32(values!(UInt32Type)),
@@ -101,7 +101,7 @@ impl<'a> Words<'a> {
             DataType::Float16 => Self::Float16(values!(Float16Type)),
             DataType::Float32 if how.widen_float => Self::Float32As64(values!(Float32Type)),
             DataType::Float32 => Self::Float32(values!(Float32Type)),
-            DataType::Float64 => Self::Float64(values!(Float64Type)),
+            DataType::Float64 => Self::Bits64(values!(Float64Type).inner().typed_data()),
             DataType::Date32 => Self::Date32(values!(Date32Type)),
             DataType::Date64 => Self::Date64(values!(Date64Type)),
             DataType::Time32(TimeUnit::Second) => Self::Time32(values!(Time32SecondType), TimeUnit::Second),
@@ -121,6 +121,20 @@ impl<'a> Words<'a> {
             ),
             _ => return None,
         })
+    }
+
+    /// The words of rows `first..first + room.len()`: where they are, or converted into `room`. Those under
+    /// NULLs may be anything.
+    pub(crate) fn of_rows<'r>(
+        &'r self,
+        first: usize,
+        valid: &Valid,
+        room: &'r mut [u64],
+    ) -> Result<&'r [u64], Fault> {
+        match self {
+            Self::Bits64(values) => Ok(&values[first..first + room.len()]),
+            _ => self.fill(first, valid, room).map(|()| &*room),
+        }
     }
 
     /// Converts rows `first..first + out.len()`. Words under NULLs hold anything afterwards.
@@ -144,7 +158,7 @@ impl<'a> Words<'a> {
             Self::Int8(values) => each!(values, |v| i64::from(*v) as u64),
             Self::Int16(values) => each!(values, |v| i64::from(*v) as u64),
             Self::Int32(values) => each!(values, |v| i64::from(*v) as u64),
-            Self::Int64(values) => each!(values, |v| *v as u64),
+            Self::Bits64(values) => each!(values, |v| *v),
             Self::UInt8(values) => each!(values, |v| u64::from(*v)),
             Self::UInt16(values) => each!(values, |v| u64::from(*v)),
             Self::UInt32(values) => each!(values, |v| u64::from(*v)),
@@ -152,7 +166,6 @@ impl<'a> Words<'a> {
             Self::Float32(values) => each!(values, |v| u64::from(v.to_bits())),
             Self::Float16As64(values) => each!(values, |v| v.to_f64().to_bits()),
             Self::Float32As64(values) => each!(values, |v| f64::from(*v).to_bits()),
-            Self::Float64(values) => each!(values, |v| v.to_bits()),
             Self::Date32(values) => checked(&values[rows], valid, out, |v| date(*v)),
             Self::Date64(values) => checked(&values[rows], valid, out, |v| date64(*v)),
             Self::Time32(values, unit) => checked(&values[rows], valid, out, |v| time(i64::from(*v), *unit)),

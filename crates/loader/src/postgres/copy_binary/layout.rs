@@ -8,9 +8,9 @@ use arrow_schema::DataType;
 
 use super::byte_strings::ByteStrings;
 use super::dictionary::Keys;
-use super::element::{BoundElement, Element, refuse_nul};
+use super::element::{BoundElement, Element};
 use super::fault::Fault;
-use super::fixed_width::{BLOCK, Words};
+use super::fixed_width::Words;
 use super::valid::Valid;
 use super::{Column, CopyEncoder};
 
@@ -57,7 +57,7 @@ impl Encoded {
 pub(super) enum BoundColumn<'a> {
     Null,
     Fixed { words: Words<'a>, width: u32, array: &'a ArrayRef },
-    Bytes { values: ByteStrings<'a>, text: bool, array: &'a ArrayRef },
+    Bytes { values: ByteStrings<'a>, array: &'a ArrayRef },
     Encoded { element: BoundElement<'a>, array: &'a ArrayRef },
     Dictionary { keys: Keys<'a>, array: &'a ArrayRef },
 }
@@ -78,7 +78,7 @@ impl<'a> BoundColumn<'a> {
         Ok(match element.bind(array).map_err(unexpected)? {
             BoundElement::Null => Self::Null,
             BoundElement::Fixed(words, width, _) => Self::Fixed { words, width, array },
-            BoundElement::Bytes(values) => Self::Bytes { text: values.is_text(), values, array },
+            BoundElement::Bytes(values) => Self::Bytes { values, array },
             element => Self::Encoded { element, array },
         })
     }
@@ -127,6 +127,11 @@ impl ColumnLayout {
     }
 }
 
+/// A row's length with so many bytes more; more than fit in 32 bits stay too many.
+fn longer(length: u32, bytes: usize) -> u32 {
+    length.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
 impl CopyEncoder {
     /// Fills `positions` with the lengths of up to `rows` rows from `first` on. Returns how many
     /// rows were laid out, fewer where their encoded values fill a buffer already, and their bytes.
@@ -138,7 +143,7 @@ impl CopyEncoder {
     ) -> Result<(usize, usize), (usize, Fault)> {
         let Self { layouts, positions, columns, .. } = self;
         let columns: &[Column] = columns;
-        let budget = self.buffer.bytes.len();
+        let budget = self.buffer.room();
         let mut rows = rows;
         // Field count, and a length for each column.
         let mut constant = 2 + 4 * columns.len();
@@ -162,28 +167,17 @@ impl CopyEncoder {
                 }
             }
         }
-        let mut lengths = [constant; BLOCK];
+        let lengths = &mut *positions;
+        lengths.fill(u32::try_from(constant).unwrap_or(u32::MAX));
         for (index, (column, layout)) in bound.iter().zip(layouts.iter_mut()).enumerate() {
             let valid = &layout.valid;
             match column {
                 BoundColumn::Null => {}
                 BoundColumn::Fixed { width, .. } => {
-                    if valid.nulls() > 0 {
-                        for (row, length) in lengths[..rows].iter_mut().enumerate() {
-                            *length -= *width as usize * usize::from(!valid.is_valid(row));
-                        }
-                    }
+                    valid.each_null(rows, |row| lengths[row] = lengths[row].saturating_sub(*width));
                 }
-                BoundColumn::Bytes { values, text, .. } => {
-                    for (row, length) in lengths[..rows].iter_mut().enumerate() {
-                        if valid.is_valid(row) {
-                            let value = values.value(first + row);
-                            if *text {
-                                refuse_nul(value, row).map_err(|fault| (index, fault))?;
-                            }
-                            *length += value.len();
-                        }
-                    }
+                BoundColumn::Bytes { values, .. } => {
+                    values.lengths(first, valid, &mut lengths[..rows]).map_err(|fault| (index, fault))?;
                 }
                 BoundColumn::Encoded { element, .. } => {
                     layout.encoded.clear();
@@ -199,26 +193,27 @@ impl CopyEncoder {
                                 .write(first + row, &mut layout.encoded.bytes)
                                 .map_err(|fault| (index, Fault { row, ..fault }))?;
                         }
-                        *length += layout.encoded.bytes.len() - start;
+                        *length = longer(*length, layout.encoded.bytes.len() - start);
                         layout.encoded.push(false);
                     }
                 }
                 BoundColumn::Dictionary { keys, .. } => {
                     for (row, length) in lengths[..rows].iter_mut().enumerate() {
                         if valid.is_valid(row) {
-                            *length += layout.encoded.value(keys.key(first + row)).len();
+                            *length = longer(*length, layout.encoded.value(keys.key(first + row)).len());
                         }
                     }
                 }
             }
         }
         let mut bytes = 0;
-        for (row, (position, length)) in positions.iter_mut().zip(&lengths[..rows]).enumerate() {
+        for (row, length) in lengths[..rows].iter().enumerate() {
             // A field's length is 32 bits and a message of the protocol 31.
-            *position = u32::try_from(*length).ok().filter(|length| *length < 1 << 30).ok_or_else(|| {
-                (0, Fault::new(row, format!("the row takes {length} bytes, more than PostgreSQL's 1 GiB")))
-            })?;
-            bytes += length;
+            if *length >= 1 << 30 {
+                let what = format!("the row takes {length} bytes or more, beyond PostgreSQL's 1 GiB");
+                return Err((0, Fault::new(row, what)));
+            }
+            bytes += *length as usize;
         }
         Ok((rows, bytes))
     }
@@ -226,7 +221,7 @@ impl CopyEncoder {
     /// How many of the rows that were laid out go into the buffer now: all of them, or as many as
     /// there is room for, or one that is larger than the buffer.
     pub(super) fn fitting(&self, rows: usize, bytes: usize) -> (usize, usize) {
-        let room = self.buffer.bytes.len() - self.buffer.filled;
+        let room = self.buffer.room().saturating_sub(self.buffer.filled);
         if bytes <= room {
             return (rows, bytes);
         }

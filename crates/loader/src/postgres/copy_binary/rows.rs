@@ -1,12 +1,15 @@
 //! Second step of a block: the columns write their fields into the rows.
 
 use super::fault::Fault;
+use super::fields::{write_field_counts, write_nullable_words, write_nulls, write_values, write_words};
 use super::fixed_width::BLOCK;
-use super::layout::BoundColumn;
+use super::layout::{BoundColumn, ColumnLayout};
+use super::valid::Valid;
 use super::{CopyEncoder, element};
+use crate::buffers::SLACK;
 
-/// The length of a NULL.
-const NULL: [u8; 4] = (-1i32).to_be_bytes();
+/// Columns that are written in one pass over the rows.
+pub(super) const MOST_TOGETHER: usize = 4;
 
 impl CopyEncoder {
     /// Writes the first `rows` rows that were laid out, `bytes` bytes.
@@ -19,95 +22,54 @@ impl CopyEncoder {
     ) -> Result<(), (usize, Fault)> {
         self.buffer.reserve(bytes);
         let base = self.buffer.filled;
-        let Self { layouts, positions, starts, words, template, buffer, tally, .. } = self;
-        let out = &mut buffer.bytes[base..base + bytes];
+        let Self { layouts, positions, starts, words, buffer, tally, .. } = self;
+        let out = &mut buffer.bytes[base..base + bytes + SLACK];
         let positions = &mut positions[..rows];
-        let fields = (bound.len() as u16).to_be_bytes();
         let mut at = 0;
         for (position, start) in positions.iter_mut().zip(starts.iter_mut()) {
             *start = at;
-            let length = std::mem::replace(position, at + 2);
-            put(out, at, fields);
-            at += length;
+            at += std::mem::replace(position, at);
         }
+        write_field_counts(out, positions, bound.len() as u16);
 
-        let mut column = 0;
-        while column < bound.len() {
-            let run = bound[column..]
-                .iter()
-                .zip(&layouts[column..])
-                .take_while(|(bound, layout)| {
-                    matches!(bound, BoundColumn::Fixed { .. }) && layout.valid.nulls_among(rows) == 0
-                })
-                .count();
+        let mut index = 0;
+        while index < bound.len() {
+            let run = run_of_words(&bound[index..], &layouts[index..], rows);
             if run > 0 {
-                write_run(&bound[column..column + run], first, out, positions, words, template)
-                    .map_err(|(offset, fault)| (column + offset, fault))?;
-                for non_null in &mut tally.non_null[column..column + run] {
-                    *non_null += rows as u64;
-                }
-                column += run;
+                write_run(&bound[index..index + run], first, out, positions, words)
+                    .map_err(|(column, fault)| (index + column, fault))?;
+                tally.non_null[index..index + run].iter_mut().for_each(|count| *count += rows as u64);
+                index += run;
                 continue;
             }
-            let layout = &layouts[column];
+            let (column, layout) = (&bound[index], &layouts[index]);
             let valid = &layout.valid;
-            match &bound[column] {
-                BoundColumn::Null => {
-                    for position in positions.iter_mut() {
-                        put(out, *position, NULL);
-                        *position += 4;
-                    }
-                }
+            match column {
+                BoundColumn::Null => write_nulls(out, positions),
                 BoundColumn::Fixed { words: values, width, array } => {
-                    let words = &mut words[..rows];
-                    values
-                        .fill(first, valid, words)
-                        .map_err(|fault| (column, element::refused(fault, array.data_type())))?;
-                    macro_rules! write {
-                        ($t:ty) => {
-                            for (row, (position, word)) in positions.iter_mut().zip(words).enumerate() {
-                                if valid.is_valid(row) {
-                                    put(out, *position, width.to_be_bytes());
-                                    put(out, *position + 4, (*word as $t).to_be_bytes());
-                                    *position += 4 + *width;
-                                } else {
-                                    put(out, *position, NULL);
-                                    *position += 4;
-                                }
-                            }
-                        };
-                    }
+                    let words = values
+                        .of_rows(first, valid, &mut words[0][..rows])
+                        .map_err(|fault| (index, element::refused(fault, array.data_type())))?;
                     match width {
-                        1 => write!(u8),
-                        2 => write!(u16),
-                        4 => write!(u32),
-                        _ => write!(u64),
+                        1 => write_nullable_words::<1>(out, positions, words, valid),
+                        2 => write_nullable_words::<2>(out, positions, words, valid),
+                        4 => write_nullable_words::<4>(out, positions, words, valid),
+                        _ => write_nullable_words::<8>(out, positions, words, valid),
                     }
                 }
-                BoundColumn::Bytes { values, .. } => {
-                    for (row, position) in positions.iter_mut().enumerate() {
-                        let value = valid.is_valid(row).then(|| values.value(first + row));
-                        *position = put_value(out, *position, value);
-                    }
-                }
+                BoundColumn::Bytes { values, .. } => values.write(first, valid, out, positions),
                 BoundColumn::Encoded { .. } => {
-                    for (row, position) in positions.iter_mut().enumerate() {
-                        let value = valid.is_valid(row).then(|| layout.encoded.value(row));
-                        *position = put_value(out, *position, value);
-                    }
+                    write_values(out, positions, valid, |row| layout.encoded.value(row));
                 }
                 BoundColumn::Dictionary { keys, .. } => {
-                    for (row, position) in positions.iter_mut().enumerate() {
-                        let value = valid.is_valid(row).then(|| layout.encoded.value(keys.key(first + row)));
-                        *position = put_value(out, *position, value);
-                    }
+                    write_values(out, positions, valid, |row| layout.encoded.value(keys.key(first + row)));
                 }
             }
-            tally.non_null[column] += match &bound[column] {
+            tally.non_null[index] += match column {
                 BoundColumn::Null => 0,
                 _ => (rows - valid.nulls_among(rows)) as u64,
             };
-            column += 1;
+            index += 1;
         }
 
         // Each column has moved each position to where the next field goes: now to the row's end.
@@ -121,72 +83,51 @@ impl CopyEncoder {
     }
 }
 
-/// Neighbouring fixed-width columns without NULLs: their lengths come from a template that is
-/// copied into each row, then each column stores its values at its place.
+/// How many columns from the first on go into the rows together: fixed-width ones of the same width without
+/// NULLs; none if the first one is not.
+fn run_of_words(bound: &[BoundColumn<'_>], layouts: &[ColumnLayout], rows: usize) -> usize {
+    let Some(BoundColumn::Fixed { width: first, .. }) = bound.first() else { return 0 };
+    let alike = |(column, layout): &(&BoundColumn<'_>, &ColumnLayout)| {
+        matches!(column, BoundColumn::Fixed { width, .. } if width == first)
+            && layout.valid.nulls_among(rows) == 0
+    };
+    match bound.iter().zip(layouts).take(MOST_TOGETHER).take_while(alike).count() {
+        3 => 2,
+        columns => columns,
+    }
+}
+
+/// Writes one, two or four such columns. An error names the column.
 fn write_run(
     run: &[BoundColumn<'_>],
     first: usize,
     out: &mut [u8],
     positions: &mut [u32],
-    words: &mut [u64; BLOCK],
-    template: &mut Vec<u8>,
+    words: &mut [[u64; BLOCK]; MOST_TOGETHER],
 ) -> Result<(), (usize, Fault)> {
-    let words = &mut words[..positions.len()];
-    template.clear();
-    for column in run {
-        if let BoundColumn::Fixed { width, .. } = column {
-            template.extend_from_slice(&width.to_be_bytes());
-            template.resize(template.len() + *width as usize, 0);
-        }
+    let mut of_columns: [&[u64]; MOST_TOGETHER] = [&[]; MOST_TOGETHER];
+    let mut bytes = 8;
+    for (place, ((column, of_column), room)) in run.iter().zip(&mut of_columns).zip(words).enumerate() {
+        let BoundColumn::Fixed { words, width, array } = column else { continue };
+        bytes = *width;
+        *of_column = words
+            .of_rows(first, &Valid::all(), &mut room[..positions.len()])
+            .map_err(|fault| (place, element::refused(fault, array.data_type())))?;
     }
-    for position in positions.iter() {
-        out[*position as usize..][..template.len()].copy_from_slice(template);
+    macro_rules! write {
+        ($width:literal) => {
+            match of_columns {
+                [a, b, c, d] if run.len() == 4 => write_words::<$width, 4>(out, positions, [a, b, c, d]),
+                [a, b, ..] if run.len() == 2 => write_words::<$width, 2>(out, positions, [a, b]),
+                [a, ..] => write_words::<$width, 1>(out, positions, [a]),
+            }
+        };
     }
-    let mut offset = 4;
-    for (i, column) in run.iter().enumerate() {
-        let BoundColumn::Fixed { words: values, width, array } = column else { continue };
-        values
-            .fill(first, &super::valid::Valid::all(), words)
-            .map_err(|fault| (i, element::refused(fault, array.data_type())))?;
-        macro_rules! write {
-            ($t:ty) => {
-                for (position, word) in positions.iter().zip(words.iter()) {
-                    put(out, *position + offset, (*word as $t).to_be_bytes());
-                }
-            };
-        }
-        match width {
-            1 => write!(u8),
-            2 => write!(u16),
-            4 => write!(u32),
-            _ => write!(u64),
-        }
-        offset += width + 4;
-    }
-    for position in positions.iter_mut() {
-        *position += template.len() as u32;
+    match bytes {
+        1 => write!(1),
+        2 => write!(2),
+        4 => write!(4),
+        _ => write!(8),
     }
     Ok(())
-}
-
-#[inline(always)]
-fn put<const N: usize>(out: &mut [u8], at: u32, bytes: [u8; N]) {
-    out[at as usize..at as usize + N].copy_from_slice(&bytes);
-}
-
-/// Writes length and bytes of a value; returns where the next field goes.
-#[inline(always)]
-fn put_value(out: &mut [u8], at: u32, value: Option<&[u8]>) -> u32 {
-    match value {
-        None => {
-            put(out, at, NULL);
-            at + 4
-        }
-        Some(value) => {
-            let length = value.len() as u32;
-            put(out, at, length.to_be_bytes());
-            out[at as usize + 4..][..value.len()].copy_from_slice(value);
-            at + 4 + length
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Which values of a block are not NULL.
 
 use arrow_buffer::NullBuffer;
+use arrow_buffer::bit_chunk_iterator::BitChunks;
 
 use super::fixed_width::BLOCK;
 
@@ -20,9 +21,10 @@ impl Valid {
     pub(crate) fn read(nulls: Option<&NullBuffer>, first: usize, rows: usize) -> Self {
         let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else { return Self::all() };
         let mut valid = Self { bits: [0; BLOCK / 64], nulls: 0 };
-        let block = nulls.inner().slice(first, rows);
+        let bits = nulls.inner();
+        let block = BitChunks::new(bits.values(), bits.offset() + first, rows);
         let mut set = 0;
-        for (word, bits) in valid.bits.iter_mut().zip(block.bit_chunks().iter_padded()) {
+        for (word, bits) in valid.bits.iter_mut().zip(block.iter_padded()) {
             *word = bits;
             set += bits.count_ones() as usize;
         }
@@ -33,6 +35,29 @@ impl Valid {
     /// NULLs among the block's rows.
     pub(crate) fn nulls(&self) -> usize {
         self.nulls
+    }
+
+    /// A bit for each row, the first of 64 rows in the lowest bit.
+    pub(crate) fn bits(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// Calls back with each NULL among the first `rows` rows.
+    #[inline]
+    pub(crate) fn each_null(&self, rows: usize, mut null: impl FnMut(usize)) {
+        for (word, bits) in
+            self.bits.iter().enumerate().take(if self.nulls > 0 { rows.div_ceil(64) } else { 0 })
+        {
+            let mut missing = !bits;
+            while missing != 0 {
+                let row = word * 64 + missing.trailing_zeros() as usize;
+                if row >= rows {
+                    break;
+                }
+                null(row);
+                missing &= missing - 1;
+            }
+        }
     }
 
     #[inline]
@@ -77,11 +102,14 @@ mod tests {
     #[test]
     fn nulls_are_counted_among_the_rows_asked_for() {
         let nulls: NullBuffer = (0..300).map(|row| row % 3 != 0).collect();
-        let valid = Valid::read(Some(&nulls), 30, 200);
-        assert_eq!(valid.nulls(), 67);
-        for rows in [0, 1, 63, 64, 65, 128, 200] {
-            let counted = (0..rows).filter(|row| !valid.is_valid(*row)).count();
-            assert_eq!(valid.nulls_among(rows), counted);
+        let valid = Valid::read(Some(&nulls), 30, 120);
+        assert_eq!(valid.nulls(), 40);
+        for rows in [0, 1, 63, 64, 65, 119, 120] {
+            let those: Vec<usize> = (0..rows).filter(|row| !valid.is_valid(*row)).collect();
+            assert_eq!(valid.nulls_among(rows), those.len());
+            let mut told = Vec::new();
+            valid.each_null(rows, |row| told.push(row));
+            assert_eq!(told, those);
         }
         let mut cleared = Valid::all();
         cleared.clear(5);
