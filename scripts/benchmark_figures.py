@@ -210,6 +210,28 @@ def crate_load(results):
     return "\n".join(table(head, rows) + commands(["cargo bench -p sawmill-benches --bench crate_load"]))
 
 
+def load_tables(results):
+    """Loads into four kinds of tables over more and more connections."""
+    found, why = entry(results, "load-tables")
+    if not found:
+        return missing("load-tables", why)
+    kinds = {}
+    for case in found["cases"]:
+        parameters, side = case["parameters"], case["sides"][0]
+        key = "primary key" if parameters["pk"] == "yes" else "no key"
+        kinds.setdefault(f"{parameters['table']}, {key}", []).append((parameters["degree"], side))
+    lines = []
+    for kind, sides in kinds.items():
+        first = sides[0][1]["wall"]["median"]
+        rows = []
+        for degree, side in sides:
+            wall = side["wall"]["median"]
+            times = [time(side["wall"]), f"{first / wall:.2f} x", rate(side["work"]["rows"], wall)]
+            rows.append([degree, *times, time(side["cpu"])])
+        lines += [f"**{kind}**", "", *table(["degree", "time", "speed-up", "rows/s", "CPU of the client"], rows), ""]
+    return "\n".join(lines[:-1] + commands([found["command"]]))
+
+
 def crate_settings(results):
     """What was recorded once of a real server."""
     found, why = entry(results, "cratedb-settings")
@@ -226,6 +248,7 @@ PARTS = {
     "crate-rows": crate_rows,
     "crate-load": crate_load,
     "crate-settings": crate_settings,
+    "load-tables": load_tables,
     "generator-runs": generator_runs,
     "generator-peers": generator_peers,
     "generator-values": generator_values,

@@ -40,10 +40,13 @@ make_data() {
   fi
 }
 
-# The files of the loading benchmarks, and the size of them.
+# The files of the loading benchmarks, their size, and the spec of their rows: trips, or another, such as
+# fixtures/lineitem.toml.
 load_rows=${SAWMILL_LOAD_ROWS:-200000}
-trips="$peers/data/trips-$load_rows"
-trips_data() { make_data "trips-$load_rows" "$here/trips.toml" --rows "$load_rows" --files 4; }
+load_spec=${SAWMILL_LOAD_SPEC:-$here/trips.toml}
+load_name="$(basename "$load_spec" .toml)-$load_rows"
+trips="$peers/data/$load_name"
+trips_data() { make_data "$load_name" "$load_spec" --rows "$load_rows" --files 4; }
 
 # bench_load NAME: loads compared with `run` of the script that calls this.
 bench_load() {
