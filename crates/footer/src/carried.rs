@@ -23,7 +23,7 @@ pub(crate) struct Carried {
     /// Whether anything is carried on at all.
     carries: bool,
     schema: Option<(Vec<u8>, Arc<Schema>)>,
-    engine: Option<Engine>,
+    engine: Option<Box<Engine>>,
 }
 
 impl Carried {
@@ -55,14 +55,14 @@ impl Carried {
     }
 
     /// The engine of the footer before, for row groups of `columns` chunks.
-    pub fn engine(&mut self, columns: usize) -> Option<Engine> {
+    pub fn engine(&mut self, columns: usize) -> Option<Box<Engine>> {
         let mut engine = self.engine.take()?;
         engine.start_anew(columns);
         Some(engine)
     }
 
     /// Keeps the engine of this footer and gives the traits that it has found.
-    pub fn keep(&mut self, engine: Engine) -> TraitTable {
+    pub fn keep(&mut self, engine: Box<Engine>) -> TraitTable {
         if !(self.carries && engine.is_of_use() && engine.traits.list().len() <= MAX_TRAITS) {
             return engine.traits;
         }

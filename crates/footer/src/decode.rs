@@ -249,7 +249,7 @@ fn row_groups(
     may_stop: bool,
     carried: &mut Carried,
 ) -> Result<Found, Stop> {
-    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Engine>);
+    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Box<Engine>>);
     impl kernel::Choose for Decode<'_, '_> {
         type Output = Step<Groups<Packed>>;
         fn with<K: Kernel>(self, kernel: K) -> Step<Groups<Packed>> {

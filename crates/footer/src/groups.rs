@@ -48,8 +48,8 @@ pub(crate) struct Groups<T> {
     pub fields: Vec<GroupFields>,
     /// Of every decoded chunk, row group by row group.
     pub rows: Vec<T>,
-    /// What was learned along the way, the chunks' traits among it.
-    pub engine: Engine,
+    /// What was learned along the way, the chunks' traits among it. Boxed, as it is handed on often.
+    pub engine: Box<Engine>,
     /// Chunks too wide for a row, by row, in ascending order.
     pub wide: Vec<(u32, Chunk)>,
     pub in_file: usize,
@@ -72,7 +72,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     kernel: K,
     cursor: &mut Cursor<'_>,
     wanted: &Wanted<'_>,
-    engine: Option<Engine>,
+    engine: Option<Box<Engine>>,
 ) -> Step<Groups<T>> {
     let start = cursor.at;
     let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
@@ -99,7 +99,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         engine: engine.unwrap_or_else(|| {
             // To learn a shape takes as long as walking some chunks.
             let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
-            Engine::new(wanted.columns, wanted.matching && worth)
+            Box::new(Engine::new(wanted.columns, wanted.matching && worth))
         }),
         opening: None,
         size: 0,
@@ -129,7 +129,7 @@ struct Walk<'a, K> {
     width: usize,
     /// Row groups in the file.
     in_file: usize,
-    engine: Engine,
+    engine: Box<Engine>,
     /// How row groups open, once one was walked.
     opening: Option<Opening>,
     /// The bytes of the row group before.
@@ -244,7 +244,7 @@ impl<K: Kernel> Walk<'_, K> {
             let Some((Some(end), found, engine)) = result else { break };
             let first = (part.start - indices.start) * width;
             let rows = rows.get_mut(first..first + part.len() * width).unwrap_or_default();
-            if start != cursor.at || !self.engine.adopt(engine, rows) {
+            if start != cursor.at || !self.engine.adopt(*engine, rows) {
                 break;
             }
             cursor.at = end;

@@ -31,6 +31,7 @@ mod chunk;
 mod columns;
 mod decode;
 mod details;
+mod directory;
 mod dump;
 mod element;
 mod element_kinds;

@@ -2,7 +2,7 @@
 //! buffers that are used again, and what one footer's decoding leaves for the next ([`crate::carried`]).
 //!
 //! ```text
-//! open ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
+//! open, within the directory of the file before ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
 //!   └── whatever is unusual about it ──▶ Footer::open_with, which says what
 //! ```
 
@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use crate::buffer::FooterBytes;
 use crate::carried::Carried;
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::options::Options;
-use crate::source::{self, RangeReader};
+use crate::source::RangeReader;
 use crate::tail;
 
 /// Bytes read at first at least.
@@ -31,12 +32,16 @@ pub(crate) struct Opener<'o> {
     most: usize,
     /// The bytes of the footer before, to be written over if nobody has kept it.
     buffer: Arc<Vec<u8>>,
+    /// Where the file before was opened.
+    directory: Directory,
 }
 
 impl<'o> Opener<'o> {
     pub fn new(options: &'o Options) -> Self {
         let tail = options.tail_hint.max(tail::TAIL_LEN as usize);
-        Self { options, carried: Carried::first_of_many(), most: tail, tail, buffer: Arc::default() }
+        let carried = Carried::first_of_many();
+        let directory = Directory::default();
+        Self { options, carried, most: tail, tail, buffer: Arc::default(), directory }
     }
 
     /// As [`Footer::open_with`].
@@ -58,7 +63,7 @@ impl<'o> Opener<'o> {
 
     /// The file, its length and its footer's bytes, if one read has got them.
     fn usual(&mut self, path: &Path) -> io::Result<Option<(File, u64, FooterBytes)>> {
-        let mut file = source::open_to_read(path)?;
+        let mut file = self.directory.open_to_read(path)?;
         // Of a directory or a device this is no length, or an error; the read or the tail tells.
         let file_len = file.seek(SeekFrom::End(0))?;
         let len = usize::try_from(file_len).unwrap_or(usize::MAX).min(self.tail);
