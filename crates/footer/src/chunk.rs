@@ -22,10 +22,16 @@ use crate::thrift::Cursor;
 pub struct ColumnChunk<'a> {
     pub(crate) group: RowGroup<'a>,
     pub(crate) position: usize,
-    pub(crate) chunk: Chunk,
+    /// The chunk's row, which is decoded as far as asked for.
+    pub(crate) row: usize,
 }
 
 impl<'a> ColumnChunk<'a> {
+    #[inline]
+    pub(crate) fn chunk(&self) -> Chunk {
+        self.group.footer.decoded.rows.get(self.row)
+    }
+
     /// The row group that holds the chunk.
     pub fn row_group(&self) -> RowGroup<'a> {
         self.group
@@ -56,60 +62,60 @@ impl<'a> ColumnChunk<'a> {
     /// Whether the footer holds the chunk's metadata. It does not if the column is encrypted with a key
     /// of its own; then all numbers are 0.
     pub fn has_metadata(&self) -> bool {
-        self.chunk.traits.flags & NO_METADATA == 0
+        self.chunk().traits.flags & NO_METADATA == 0
     }
 
     /// Whether the column is encrypted.
     pub fn is_encrypted(&self) -> bool {
-        self.chunk.traits.flags & ENCRYPTED != 0
+        self.chunk().traits.flags & ENCRYPTED != 0
     }
 
     /// The physical type as the chunk states it.
     pub fn physical_type(&self) -> PhysicalType {
-        PhysicalType::from_number(self.chunk.traits.physical_type)
+        PhysicalType::from_number(self.chunk().traits.physical_type)
     }
 
     /// How the pages are compressed.
     pub fn codec(&self) -> Codec {
-        Codec::from_number(self.chunk.traits.codec)
+        Codec::from_number(self.chunk().traits.codec)
     }
 
     /// The encodings that occur in the chunk.
     pub fn encodings(&self) -> EncodingSet {
-        self.chunk.traits.encodings
+        self.chunk().traits.encodings
     }
 
     /// The number of values, nulls among them.
     pub fn num_values(&self) -> i64 {
-        self.chunk.num_values
+        self.chunk().num_values
     }
 
     /// Bytes of all pages in the file, headers among them.
     pub fn compressed_size(&self) -> i64 {
-        self.chunk.compressed
+        self.chunk().compressed
     }
 
     /// Bytes of all pages before compression, headers among them.
     pub fn uncompressed_size(&self) -> i64 {
-        self.chunk.uncompressed
+        self.chunk().uncompressed
     }
 
     /// Where the first data page starts in the file.
     pub fn data_page_offset(&self) -> i64 {
-        self.chunk.data_page_offset
+        self.chunk().data_page_offset
     }
 
     /// Where the dictionary page starts in the file, as the footer states it. Some writers state 0 for
     /// none; [`ColumnChunk::byte_range`] knows.
     pub fn dictionary_page_offset(&self) -> Option<i64> {
-        (self.chunk.traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk.dictionary_page_offset)
+        (self.chunk().traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk().dictionary_page_offset)
     }
 
     /// The chunk's pages in the file, from its dictionary page on.
     pub fn byte_range(&self) -> Range<u64> {
-        let start = decode::first_byte_of(&self.chunk);
+        let start = decode::first_byte_of(&self.chunk());
         // Sizes are never negative: the scan refuses them.
-        start..start.saturating_add(self.chunk.compressed as u64)
+        start..start.saturating_add(self.chunk().compressed as u64)
     }
 
     /// Whether a reader of this version of the format can read the column.
@@ -141,12 +147,12 @@ impl<'a> ColumnChunk<'a> {
 
     /// Where the chunk's struct starts in the footer.
     pub fn footer_offset(&self) -> usize {
-        self.chunk.at as usize
+        self.chunk().at as usize
     }
 
     fn decode(&self, want: Want) -> Result<ChunkDetails<'a>, Error> {
         let footer = self.group.footer;
-        let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk.at as usize);
+        let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk().at as usize);
         let mut found =
             details::column_chunk(&mut cursor, want).map_err(|fault| footer.chunk_error(fault, self))?;
         if !self.wants_statistics() {
@@ -193,9 +199,10 @@ impl<'a> ColumnChunk<'a> {
         if !self.wants_statistics() {
             return Ok(None);
         }
-        let (bytes, at) = (footer.bytes.as_slice(), self.chunk.at as usize);
+        let bytes = footer.bytes.as_slice();
+        let (at, place) = footer.decoded.rows.statistics(self.row);
         let mut cursor = Cursor::new(bytes, at);
-        match self.chunk.statistics {
+        match place {
             STATISTICS_NONE => return Ok(None),
             STATISTICS_UNKNOWN => match details::statistics_at(&mut cursor) {
                 Ok(Some(_)) => {}

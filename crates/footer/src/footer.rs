@@ -329,7 +329,7 @@ impl Footer {
     /// The error for a fault in a column chunk of this footer.
     pub(crate) fn chunk_error(&self, fault: Fault, chunk: &ColumnChunk<'_>) -> Error {
         let (group, leaf) = (chunk.row_group().index(), chunk.leaf());
-        let start = chunk.chunk.at as usize;
+        let start = chunk.footer_offset();
         self.explain(fault, trace::path_in_chunk(self.bytes.as_slice(), start, group, leaf, fault.at))
     }
 

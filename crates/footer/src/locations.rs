@@ -132,7 +132,7 @@ impl<W, F> Walk<'_, W, F> {
         };
         let location = walked(&chunk)?;
         if self.method != Method::Scalar && self.shapes.len() < MAX_SHAPES {
-            self.learn(kernel, &chunk.chunk, location);
+            self.learn(kernel, &chunk.chunk(), location);
             *expected = self.shapes.len().saturating_sub(1);
         }
         Ok(location)

@@ -77,8 +77,7 @@ impl<'a> RowGroup<'a> {
         if position >= columns {
             return None;
         }
-        let chunk = self.footer.decoded.rows.get(self.position * columns + position);
-        Some(ColumnChunk { group: *self, position, chunk })
+        Some(ColumnChunk { group: *self, position, row: self.position * columns + position })
     }
 
     /// The chunk of a leaf of the schema, if it was decoded.
@@ -89,13 +88,8 @@ impl<'a> RowGroup<'a> {
     /// The chunks of all decoded columns.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = ColumnChunk<'a>> + use<'a> {
         let group = *self;
-        let rows = &group.footer.decoded.rows;
         let first = group.position * group.num_columns();
-        (0..group.num_columns()).map(move |position| ColumnChunk {
-            group,
-            position,
-            chunk: rows.get(first + position),
-        })
+        (0..group.num_columns()).map(move |position| ColumnChunk { group, position, row: first + position })
     }
 }
 

@@ -192,6 +192,16 @@ impl Rows {
         self.packed.get(row).map_or(0, |row| row[3] as u32 as usize)
     }
 
+    /// Where the chunk in row `row` starts in the footer, and where its statistics stand
+    /// ([`statistics_place`]).
+    #[inline]
+    pub fn statistics(&self, row: usize) -> (usize, u16) {
+        // A chunk in the side table has them unknown here, too, which is as good.
+        self.packed
+            .get(row)
+            .map_or((0, STATISTICS_UNKNOWN), |row| (row[3] as u32 as usize, (row[3] >> 49) as u16))
+    }
+
     /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.
     pub fn retain_groups(&mut self, width: usize, keep: &[bool]) {
         let mut kept = 0;
