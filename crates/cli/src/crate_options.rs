@@ -82,9 +82,6 @@ pub(crate) struct CrateArgs {
     /// without doubling rows.
     #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "sawmill_row_key")]
     row_key: Option<String>,
-    /// Columns of the new table's primary key.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    primary_key: Vec<String>,
     /// Load without any key: rows of an interrupted batch may be in the table twice.
     #[arg(long)]
     at_least_once: bool,
@@ -121,9 +118,6 @@ pub(crate) struct CrateArgs {
     /// Replicas of the new table: N or MIN-MAX.
     #[arg(long, value_name = "N", value_parser = replicas)]
     replicas: Option<String>,
-    /// Partition the new table by a column, or by date_trunc('month', COLUMN) and the like.
-    #[arg(long, value_name = "COLUMN")]
-    partition_by: Option<String>,
     /// Columns that are not indexed.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     no_index: Vec<String>,
@@ -153,8 +147,8 @@ impl CrateArgs {
             long_text: self.long_text.map(Into::into).unwrap_or_default(),
             shards: self.shards,
             replicas: self.replicas.clone(),
-            partition_by: self.partition_by.clone(),
-            primary_key: self.primary_key.clone(),
+            partition_by: None,
+            primary_key: Vec::new(),
             no_index: self.no_index.clone(),
             no_columnstore: self.no_columnstore,
             row_key: self.row_key.clone(),
@@ -172,7 +166,6 @@ impl CrateArgs {
         let given = [
             ("--transport", self.transport.is_some()),
             ("--row-key", self.row_key.is_some()),
-            ("--primary-key", !self.primary_key.is_empty()),
             ("--at-least-once", self.at_least_once),
             ("--rejects", self.rejects.is_some()),
             ("--gzip", self.gzip),
@@ -184,7 +177,6 @@ impl CrateArgs {
             ("--long-text", self.long_text.is_some()),
             ("--shards", self.shards.is_some()),
             ("--replicas", self.replicas.is_some()),
-            ("--partition-by", self.partition_by.is_some()),
             ("--no-index", !self.no_index.is_empty()),
             ("--no-columnstore", self.no_columnstore),
         ];

@@ -18,6 +18,7 @@ use crate::inputs::{self, ColumnArgs};
 use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases;
+use crate::table_args::TableArgs;
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 
 /// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.
@@ -35,6 +36,8 @@ Examples:
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
+  sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after \\
+      --set maintenance_work_mem=1GB --dry-run
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
@@ -81,6 +84,12 @@ pub(crate) struct LoadArgs {
     /// Print what would be done, and stop. Only for an append to CrateDB is the server asked, for its table.
     #[arg(long)]
     explain: bool,
+    /// Ask the server for everything that comes before the first row, take it back, and print what would be
+    /// done. PostgreSQL.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    table: TableArgs,
     #[command(flatten)]
     crate_options: CrateArgs,
 }
@@ -140,7 +149,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
     }
     let target = target.by_position(args.map == MapArg::Position).key(&args.key);
-    let target = args.nested.apply(target)?;
+    let target = args.table.apply(args.nested.apply(target)?)?;
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
@@ -155,6 +164,9 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     }
     if args.explain {
         return explain(&target, source, tables.as_ref(), &options, console, cancel);
+    }
+    if args.dry_run {
+        return dry_run(&target, source, &options, console, cancel);
     }
     console.detail(|| {
         format!(
@@ -237,6 +249,37 @@ fn explain(
             })
         }
     }
+}
+
+/// What a load would do, in the server's eyes.
+fn dry_run(
+    target: &Destination,
+    source: &dyn Source,
+    options: &LoadOptions,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let Destination::Postgres(postgres) = target else {
+        return Err(Error::usage("--dry-run is for PostgreSQL", "--to", "use --explain"));
+    };
+    let phase = Profile::new().phase("dry run");
+    let plan = postgres.rehearse(source, options, &Control::new(cancel, &phase))?;
+    console.result(&plan, || {
+        let standing = match plan.standing {
+            Standing::New => "a new load".to_owned(),
+            Standing::Resumed => format!("would go on from {} of {} units", plan.units_done, plan.units),
+            Standing::Complete => "this load is complete already: there is nothing to do".to_owned(),
+        };
+        let notes: String = plan.notes.iter().map(|note| format!("{note}\n")).collect();
+        format!(
+            "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{notes}nothing was changed\n",
+            plan.table,
+            phases::thousands(plan.rows),
+            plan.units - plan.units_done,
+            options.degree,
+            plan.copy
+        )
+    })
 }
 
 fn explained(plan: &CrateExplanation) -> String {

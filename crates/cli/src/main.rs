@@ -19,6 +19,7 @@ mod load;
 mod load_tables;
 mod nested_args;
 mod phases;
+mod table_args;
 mod target;
 mod verify;
 

@@ -114,6 +114,18 @@ impl CrateDb {
         }
     }
 
+    /// Columns of the new table's primary key.
+    pub fn primary_key(mut self, columns: Vec<String>) -> Self {
+        self.options.primary_key = columns;
+        self
+    }
+
+    /// What a new table is partitioned by: a column or an expression.
+    pub fn partition_by(mut self, partition_by: Option<String>) -> Self {
+        self.options.partition_by = partition_by;
+        self
+    }
+
     /// What happens to the table.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;

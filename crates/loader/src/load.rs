@@ -7,7 +7,6 @@
 //! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
 //! one batch.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -22,7 +21,7 @@ use crate::schedule::Schedule;
 use crate::source::{Source, Unit};
 use crate::target::{Session, Standing, Target};
 use crate::verify::Verification;
-use crate::worker::{Worker, no_thread, run_worker};
+use crate::worker::{Hand, Worker, no_thread, run_worker};
 
 /// Blocks between a decoding and a sending thread.
 pub(crate) const CHANNEL: usize = 3;
@@ -194,9 +193,8 @@ impl Progress {
         self.total.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn committed(&self, tally: &Tally, control: &Control<'_>) {
+    pub(crate) fn committed(&self, tally: &Tally) {
         self.total.lock().unwrap_or_else(PoisonError::into_inner).add(tally);
-        control.phase().add_rows(tally.rows);
     }
 
     pub(crate) fn sent(&self, bytes: u64, control: &Control<'_>) {
@@ -223,9 +221,8 @@ fn run_workers(
                 let number = worker + 1;
                 let (schedule, control, stop) = (&schedule, &control, &stop);
                 let work = move || {
-                    let in_hand = Mutex::new(VecDeque::new());
-                    let in_hand = &in_hand;
-                    let worker = Worker { number, source, session, options, schedule, progress, in_hand };
+                    let hand = &Hand::default();
+                    let worker = Worker { number, source, session, options, schedule, progress, hand };
                     run_worker(&worker, control).inspect_err(|_| stop.store(true, Relaxed))
                 };
                 let spawned = Builder::new().name(format!("sender-{number}")).spawn_scoped(scope, work);

@@ -16,11 +16,15 @@ mod empty_table;
 mod forget;
 pub(crate) mod jsonb;
 mod made_types;
+mod new_table;
 mod parameters;
+mod part_writer;
+mod parts;
 mod password_file;
 pub(crate) mod pg_type;
 mod prepare;
 mod read_back;
+mod rehearsal;
 pub(crate) mod server;
 pub(crate) mod server_error;
 mod session;
@@ -38,8 +42,9 @@ mod writer;
 use serde::Serialize;
 
 pub use column_type::Nested;
-pub use empty_table::TableKind;
 pub use forget::{Forgotten, forget};
+pub use new_table::TableKind;
+pub use rehearsal::Rehearsal;
 pub use server::Server;
 pub use status::{LoadStatus, status};
 pub use table_name::TableName;
@@ -96,6 +101,20 @@ impl Mode {
     }
 }
 
+/// The way to a new table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Whichever is better; the report's notes say which, and why.
+    #[default]
+    Auto,
+    /// All connections copy into one table.
+    Direct,
+    /// Each connection copies into tables of its own, which become children of the table (`INHERIT`) or its
+    /// partitions. New tables alone.
+    Staged,
+}
+
 /// A table of a PostgreSQL server.
 #[derive(Clone, Debug)]
 pub struct Postgres {
@@ -109,11 +128,18 @@ pub struct Postgres {
     part_of: Option<String>,
     /// The columns by which mode upsert finds rows.
     pub(crate) key: Vec<String>,
+    /// How a new table is made.
+    pub(crate) kind: TableKind,
+    pub(crate) strategy: Strategy,
+    pub(crate) part_rows: u64,
 }
 
 impl Postgres {
     /// The schema of the checkpoint tables where none is named.
     pub const CHECKPOINT_SCHEMA: &str = "_sawmill";
+
+    /// Rows of a part where nothing else was asked for.
+    pub const PART_ROWS: u64 = 4 << 20;
 
     /// A new table on a server.
     pub fn new(server: Server, table: TableName) -> Self {
@@ -126,7 +152,35 @@ impl Postgres {
             nested: Nested::default(),
             part_of: None,
             key: Vec::new(),
+            kind: TableKind::default(),
+            strategy: Strategy::Auto,
+            part_rows: Self::PART_ROWS,
         }
+    }
+
+    /// The way to a new table.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Rows after which a connection begins another table of its own, in the staged strategy: what is committed
+    /// at once, and sent again after a lost connection.
+    pub fn part_rows(mut self, rows: u64) -> Self {
+        self.part_rows = rows.max(1);
+        self
+    }
+
+    /// How a new table is made, in modes create and replace.
+    pub fn kind(mut self, kind: TableKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets a parameter of the server, such as `maintenance_work_mem`, on each connection.
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.server = self.server.setting(name, value);
+        self
     }
 
     /// The columns by which mode upsert finds rows that are there; the table needs a unique index of exactly
@@ -170,13 +224,18 @@ impl Postgres {
         self
     }
 
-    /// `CREATE TABLE` as mode create would run it for this source, with the types before it.
+    /// `CREATE TABLE` as mode create would run it for this source, with the types before it and what follows for
+    /// keys and indexes.
     ///
     /// # Errors
-    /// Columns that have no type or no valid name in PostgreSQL, all named at once.
+    /// Columns that have no type or no valid name in PostgreSQL, all named at once; a key over columns that the
+    /// source has not.
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
         let new = columns::natural(source.schema(), &self.table, self.nested)?;
-        Ok(columns::create_table(&self.table, &new, source.schema()))
+        self.kind.check(&new.columns, &self.table)?;
+        let create = self.kind.create(&self.table, &new, source.schema());
+        let complete = self.kind.complete(&self.table);
+        Ok(std::iter::once(create).chain(complete).collect::<Vec<_>>().join(";\n"))
     }
 
     /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for
@@ -197,6 +256,6 @@ impl Target for Postgres {
         options: &'a LoadOptions,
         control: &Control<'_>,
     ) -> Result<Box<dyn Session + 'a>> {
-        Ok(Box::new(session::PostgresSession::prepare(self, source, options, control)?))
+        Ok(Box::new(session::PostgresSession::prepare(self, source, options, false, control)?))
     }
 }

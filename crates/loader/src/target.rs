@@ -184,8 +184,28 @@ pub trait UnitWriter {
     /// What the target knows of a unit whose commit may have been lost.
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
 
-    /// Takes the parcels of one unit up to its `End` and commits them with the unit's record.
+    /// Takes the parcels of one unit up to its `End`. Returns the units that were committed meanwhile, each with
+    /// its record: usually this one, or none as long as several are to be committed together.
     ///
-    /// `Ok(None)` when the channel closed before the end: nothing was committed.
-    fn write(&mut self, unit: &Unit, parcels: &mut Parcels, control: &Control<'_>) -> Result<Option<Tally>>;
+    /// `Ok(None)` when the channel closed before the end: nothing of the unit was committed.
+    fn write(
+        &mut self,
+        unit: &Unit,
+        parcels: &mut Parcels,
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<Arrived>>>;
+
+    /// Commits the units that wait for others, when none follows.
+    fn close(&mut self, _control: &Control<'_>) -> Result<Vec<Arrived>> {
+        Ok(Vec::new())
+    }
+}
+
+/// A unit that is committed, and what it came to.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    /// The unit.
+    pub unit: Unit,
+    /// Its rows, content sum and non-null values.
+    pub tally: Tally,
 }

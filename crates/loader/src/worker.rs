@@ -1,6 +1,6 @@
 //! One connection's pair of threads, and what happens when the connection is lost.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -12,8 +12,8 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::{CHANNEL, LoadOptions, Progress, backoff};
 use crate::schedule::Schedule;
-use crate::source::{Source, Unit, UnitReader};
-use crate::target::{Parcel, Refusal, Session, UnitWriter};
+use crate::source::{Source, Unit, UnitKey, UnitReader};
+use crate::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
 
 /// What a worker works with.
 pub(crate) struct Worker<'a> {
@@ -24,8 +24,19 @@ pub(crate) struct Worker<'a> {
     pub options: &'a LoadOptions,
     pub schedule: &'a Schedule,
     pub progress: &'a Progress,
+    /// What it has taken on.
+    pub hand: &'a Hand,
+}
+
+/// What a worker has taken on; it outlives a lost connection.
+#[derive(Default)]
+pub(crate) struct Hand {
     /// Units that the decoder took from the schedule and whose commit has not been confirmed.
-    pub in_hand: &'a Mutex<VecDeque<Unit>>,
+    units: Mutex<VecDeque<Unit>>,
+    /// Those of them whose rows the progress counts already.
+    counted: Mutex<HashSet<UnitKey>>,
+    /// Where in the schedule the worker reads on.
+    place: Mutex<Option<usize>>,
 }
 
 /// Loads units until none is left. A lost connection is tried again after a pause; what was in hand
@@ -61,8 +72,7 @@ fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> 
         let mut writer = worker.session.writer(control)?;
         for unit in worker.held() {
             if let Some(tally) = writer.committed(unit.key, control)? {
-                worker.confirm(&unit);
-                worker.progress.committed(&tally, control);
+                worker.confirm(&Arrived { unit, tally }, control);
                 *arrived = true;
             }
         }
@@ -99,10 +109,12 @@ fn send_units(
     while let Some(parcel) = receive(parcels) {
         match parcel {
             Parcel::Unit(unit) => {
-                let Some(tally) = writer.write(&unit, parcels, control)? else { break };
-                worker.confirm(&unit);
-                worker.progress.committed(&tally, control);
-                *arrived = true;
+                let Some(committed) = writer.write(&unit, parcels, control)? else {
+                    return control.check();
+                };
+                worker.count(&unit, control);
+                *arrived |= !committed.is_empty();
+                committed.iter().for_each(|committed| worker.confirm(committed, control));
             }
             Parcel::Failed(error) => return Err(error),
             Parcel::Rows(_) | Parcel::End(_) => {
@@ -110,7 +122,12 @@ fn send_units(
             }
         }
     }
-    control.check()
+    control.check()?;
+    for committed in writer.close(control)? {
+        worker.confirm(&committed, control);
+        *arrived = true;
+    }
+    Ok(())
 }
 
 fn receive(parcels: &mut crate::target::Parcels) -> Option<Parcel> {
@@ -126,7 +143,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         let _full = wait(WaitKind::ChannelFull);
         parcels.blocking_send(parcel).map_err(|_| Error::cancelled())
     };
-    let mut place = None;
+    let mut place = worker.hand.place.lock().unwrap_or_else(PoisonError::into_inner);
     let mut held = worker.held();
     loop {
         control.check()?;
@@ -134,7 +151,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             Some(unit) => unit,
             None => match worker.schedule.next(&mut place) {
                 Some(unit) => {
-                    worker.in_hand.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
+                    worker.hand.units.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
                     unit
                 }
                 None => return Ok(()),
@@ -191,10 +208,22 @@ pub(crate) fn no_thread(error: &std::io::Error) -> Error {
 
 impl Worker<'_> {
     fn held(&self) -> VecDeque<Unit> {
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn confirm(&self, unit: &Unit) {
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != unit.key);
+    /// The unit was written; it need not be committed yet, and may have to be written again.
+    fn count(&self, unit: &Unit, control: &Control<'_>) {
+        let mut counted = self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.insert(unit.key) {
+            control.phase().add_rows(unit.rows);
+        }
+    }
+
+    fn confirm(&self, committed: &Arrived, control: &Control<'_>) {
+        self.count(&committed.unit, control);
+        let key = committed.unit.key;
+        self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != key);
+        self.progress.committed(&committed.tally);
     }
 }

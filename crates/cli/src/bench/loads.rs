@@ -100,7 +100,7 @@ impl LoadBench {
             Some(PrimaryKey::Yes) => self.key.clone(),
             _ => Vec::new(),
         };
-        Ok(Some(TableKind { unlogged: self.table == "unlogged", primary_key }))
+        Ok(Some(TableKind { unlogged: self.table == "unlogged", primary_key, ..TableKind::default() }))
     }
 
     fn options(&self) -> Result<LoadOptions, Error> {

@@ -55,7 +55,7 @@ pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, firs
     let endpoints =
         nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), port: server.pg_port }).collect();
     let timeout = std::time::Duration::from_secs(5);
-    Server { config, endpoints, timeout, tls: tls.cloned() }
+    Server { config, endpoints, timeout, tls: tls.cloned(), settings: Vec::new() }
 }
 
 /// A connection with the statement of a load prepared.

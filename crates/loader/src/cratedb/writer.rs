@@ -34,7 +34,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{SourceFile, Unit, UnitKey};
-use crate::target::{Block, Marks, Parcel, Parcels, UnitWriter};
+use crate::target::{Arrived, Block, Marks, Parcel, Parcels, UnitWriter};
 
 /// What all writers of a load have in common.
 pub(crate) struct WriterPlan {
@@ -467,7 +467,12 @@ impl UnitWriter for CrateWriter {
         Ok(units.get(&key).map(|record| record.tally.clone()))
     }
 
-    fn write(&mut self, unit: &Unit, parcels: &mut Parcels, control: &Control<'_>) -> Result<Option<Tally>> {
+    fn write(
+        &mut self,
+        unit: &Unit,
+        parcels: &mut Parcels,
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<Arrived>>> {
         self.rejects.clear();
         self.lost = Tally::empty(self.plan.plan.columns.len());
         let tally = loop {
@@ -499,6 +504,6 @@ impl UnitWriter for CrateWriter {
         plan.rejected.fetch_add(rejected, Relaxed);
         plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
         self.rejects.clear();
-        Ok(Some(record.tally))
+        Ok(Some(vec![Arrived { unit: *unit, tally: record.tally }]))
     }
 }

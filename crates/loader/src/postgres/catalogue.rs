@@ -11,6 +11,8 @@ pub(super) struct Found {
     pub schema: String,
     /// `pg_class.relkind`.
     pub kind: String,
+    /// A crash of the server empties it (`pg_class.relpersistence`).
+    pub unlogged: bool,
 }
 
 /// Looks a table up by its name.
@@ -21,7 +23,7 @@ pub(super) fn find(
 ) -> Result<Option<Found>> {
     let rows = connection.query(
         control,
-        "SELECT c.oid, n.nspname::text, c.relkind::text FROM pg_catalog.pg_class c \
+        "SELECT c.oid, n.nspname::text, c.relkind::text, c.relpersistence = 'u' FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)",
         &[&table.quoted()],
     )?;
@@ -30,6 +32,7 @@ pub(super) fn find(
         oid: connection.get(row, 0)?,
         schema: connection.get(row, 1)?,
         kind: connection.get(row, 2)?,
+        unlogged: connection.get(row, 3)?,
     }))
 }
 

@@ -4,6 +4,9 @@
 //! neither. A load's row holds what its units refer to: the files, the table and the size of units.
 //! While a load runs it holds an advisory lock, so that it does not run twice at once; should that fail,
 //! the primary key of `units` still lets only one of two transactions commit a unit.
+//!
+//! A crash of the server empties unlogged tables. Units of a load into such a table are therefore recorded in
+//! `units_unlogged`, which the same crash empties: records and rows are there together, or neither.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -20,10 +23,24 @@ use crate::source::{SourceFile, UnitKey};
 /// How long a new run waits for the server to notice that a killed predecessor is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The table of units, and that of units in unlogged tables.
+const UNITS: &str = "units";
+const UNITS_UNLOGGED: &str = "units_unlogged";
+
+/// Whether a constraint that was violated is that of a table of units.
+pub(crate) fn is_of_units(error: &tokio_postgres::Error) -> bool {
+    error
+        .as_db_error()
+        .and_then(|db| db.table())
+        .is_some_and(|table| [UNITS, UNITS_UNLOGGED].contains(&table))
+}
+
 /// The checkpoint tables, in a schema of the caller's choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     schema: String,
+    /// The table that is written is unlogged.
+    unlogged: bool,
 }
 
 /// A load's row.
@@ -68,7 +85,23 @@ pub(crate) fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &s
 
 impl Checkpoints {
     pub(crate) fn new(schema: &str) -> Self {
-        Self { schema: schema.to_owned() }
+        Self { schema: schema.to_owned(), unlogged: false }
+    }
+
+    /// The records of a load into an unlogged table, or into one that is not.
+    pub(crate) fn of_unlogged(self, unlogged: bool) -> Self {
+        Self { unlogged, ..self }
+    }
+
+    /// The table that the load's units are recorded in.
+    fn units_table(&self) -> String {
+        self.table(if self.unlogged { UNITS_UNLOGGED } else { UNITS })
+    }
+
+    /// The units of all loads.
+    pub(crate) fn all_units(&self) -> String {
+        let (units, unlogged) = (self.table(UNITS), self.table(UNITS_UNLOGGED));
+        format!("(SELECT * FROM {units} UNION ALL SELECT * FROM {unlogged})")
     }
 
     pub(crate) fn table(&self, name: &str) -> String {
@@ -79,8 +112,8 @@ impl Checkpoints {
     pub(crate) fn exist(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
         let rows = connection.query(
             control,
-            "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL",
-            &[&self.table("loads"), &self.table("units")],
+            "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL",
+            &[&self.table("loads"), &self.table(UNITS), &self.table(UNITS_UNLOGGED)],
         )?;
         rows.first().map_or(Ok(false), |row| connection.get(row, 0))
     }
@@ -91,11 +124,24 @@ impl Checkpoints {
             return Ok(());
         }
         let key = advisory_key(&self.schema);
-        let (schema, loads, units) = (quote(&self.schema), self.table("loads"), self.table("units"));
+        let (schema, loads) = (quote(&self.schema), self.table("loads"));
+        let units = |table: &str, kind: &str| {
+            format!(
+                "CREATE {kind} TABLE IF NOT EXISTS {} (\
+                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
+                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
+                   rows bigint NOT NULL, content_sum text NOT NULL, non_null bigint[] NOT NULL, \
+                   committed timestamptz NOT NULL DEFAULT now(), part_oid bigint, \
+                   PRIMARY KEY (load_id, file, row_group, first_row))",
+                self.table(table)
+            )
+        };
+        let (units, unlogged) = (units(UNITS, ""), units(UNITS_UNLOGGED, "UNLOGGED"));
+        connection.begin(control)?;
         connection.batch(
             control,
             &format!(
-                "BEGIN; SELECT pg_advisory_xact_lock({key}); CREATE SCHEMA IF NOT EXISTS {schema}; \
+                "SELECT pg_advisory_xact_lock({key}); CREATE SCHEMA IF NOT EXISTS {schema}; \
                  CREATE TABLE IF NOT EXISTS {loads} (\
                    load_id text PRIMARY KEY, target text NOT NULL, mode text NOT NULL, \
                    table_oid bigint NOT NULL, unit_rows bigint NOT NULL, \
@@ -103,14 +149,10 @@ impl Checkpoints {
                    begun timestamptz NOT NULL DEFAULT now(), completed timestamptz, \
                    rows bigint, content_sum text, non_null bigint[], \
                    before_rows bigint, before_sum text, before_non_null bigint[]); \
-                 CREATE TABLE IF NOT EXISTS {units} (\
-                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
-                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
-                   rows bigint NOT NULL, content_sum text NOT NULL, non_null bigint[] NOT NULL, \
-                   committed timestamptz NOT NULL DEFAULT now(), \
-                   PRIMARY KEY (load_id, file, row_group, first_row)); COMMIT"
+                 {units}; {unlogged}"
             ),
-        )
+        )?;
+        connection.commit(control)
     }
 
     /// Takes the lock that only one run of a load can hold, for as long as the connection lives.
@@ -198,6 +240,32 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Makes sure that no crash of the server has emptied an unlogged table since its units were committed.
+    pub(crate) fn refuse_emptied(
+        &self,
+        connection: &Connection,
+        id: &str,
+        total: &Tally,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        if !self.unlogged {
+            return Ok(());
+        }
+        let sql =
+            format!("SELECT coalesce(sum(rows), 0)::bigint FROM {} WHERE load_id = $1", self.units_table());
+        let rows = connection.query(control, &sql, &[&id])?;
+        let there: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+        match there as u64 == total.rows {
+            true => Ok(()),
+            false => Err(Error::new(
+                Kind::Changed,
+                "the server crashed during the load and emptied the unlogged table",
+            )
+            .at(connection.place())
+            .advise("run the same command again: it loads what is missing")),
+        }
+    }
+
     /// Marks a load as complete.
     pub(crate) fn complete(
         &self,
@@ -262,9 +330,23 @@ impl Checkpoints {
         connection.execute(control, &sql, &[&target])
     }
 
+    /// The loads into a table, by its name, that are not complete.
+    pub(crate) fn unfinished(
+        &self,
+        connection: &Connection,
+        target: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<String>> {
+        let sql =
+            format!("SELECT load_id FROM {} WHERE target = $1 AND completed IS NULL", self.table("loads"));
+        let rows = connection.query(control, &sql, &[&target])?;
+        rows.iter().map(|row| connection.get(row, 0)).collect()
+    }
+
     /// Drops the schema if no load is recorded any more and nothing else is in it.
     pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let (loads, units) = (self.table("loads"), self.table("units"));
+        let loads = self.table("loads");
+        let units = format!("{}, {}", self.table(UNITS), self.table(UNITS_UNLOGGED));
         let key = advisory_key(&self.schema);
         connection
             .batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
@@ -296,7 +378,7 @@ impl Checkpoints {
     ) -> Result<HashMap<UnitKey, Tally>> {
         let sql = format!(
             "SELECT rows, content_sum, non_null, file, row_group, first_row FROM {} WHERE load_id = $1",
-            self.table("units")
+            self.units_table()
         );
         let rows = connection.query(control, &sql, &[&id])?;
         let mut units = HashMap::with_capacity(rows.len());
@@ -320,19 +402,20 @@ impl Checkpoints {
         let sql = format!(
             "SELECT rows, content_sum, non_null FROM {} \
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
-            self.table("units")
+            self.units_table()
         );
         let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
         let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
         rows.first().map(|row| read_tally(connection, row, 0)).transpose()
     }
 
-    /// The statement that records a unit: load, file, row group, first row, rows, sum, counts.
+    /// The statement that records a unit: load, file, row group, first row, rows, sum, counts, and the table of
+    /// its own that it stands in, where there is one.
     pub(crate) fn insert_unit(&self) -> String {
         format!(
-            "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
-            self.table("units")
+            "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null, part_oid) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            self.units_table()
         )
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     tls: Option<Tls>,
     place: String,
     driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
+    /// Nothing that it does stays.
+    rehearsing: bool,
     runtime: Option<Runtime>,
 }
 
@@ -80,21 +82,57 @@ impl Connection {
             };
             match runtime.block_on(watched(control, within)) {
                 Ok(Ok((client, driver))) => {
-                    return Ok(Self {
+                    let connection = Self {
                         cancel: client.cancel_token(),
                         client,
                         endpoint: endpoint.clone(),
                         tls,
                         place,
                         driver: std::sync::Mutex::new(Some(driver)),
+                        rehearsing: false,
                         runtime: Some(runtime),
-                    });
+                    };
+                    connection.apply(&server.settings, control)?;
+                    return Ok(connection);
                 }
                 Ok(Err(error)) => last = error,
                 Err(cancelled) => return Err(cancelled),
             }
         }
         Err(last)
+    }
+
+    /// Sets the server's parameters for this connection.
+    fn apply(&self, settings: &[(String, String)], control: &Control<'_>) -> Result<()> {
+        for (name, value) in settings {
+            let set = self.query(control, "SELECT set_config($1, $2, false)", &[name, value]);
+            set.map_err(|error| match error.kind() {
+                Kind::Server => {
+                    Error::new(Kind::Config, format!("the setting {name:?} = {value:?}: {}", error.what()))
+                        .at(error.place())
+                        .advise("SHOW ALL lists the server's parameters and their values")
+                }
+                _ => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// From here on everything happens in one transaction that is never committed.
+    pub(crate) fn rehearse(&mut self, control: &Control<'_>) -> Result<()> {
+        self.batch(control, "BEGIN")?;
+        self.rehearsing = true;
+        Ok(())
+    }
+
+    /// Begins a transaction.
+    pub(crate) fn begin(&self, control: &Control<'_>) -> Result<()> {
+        if self.rehearsing { Ok(()) } else { self.batch(control, "BEGIN") }
+    }
+
+    /// Commits it.
+    pub(crate) fn commit(&self, control: &Control<'_>) -> Result<()> {
+        if self.rehearsing { Ok(()) } else { self.batch(control, "COMMIT") }
     }
 
     /// Host, port and database, for errors.

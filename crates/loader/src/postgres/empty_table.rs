@@ -5,19 +5,10 @@ use super::Postgres;
 use super::catalogue::find;
 use super::columns;
 use super::connection::Connection;
-use super::table_name::quote;
+use super::new_table::TableKind;
 use crate::control::Control;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::source::Source;
-
-/// What kind of table is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableKind {
-    /// `CREATE UNLOGGED TABLE`: its rows do not go through the write-ahead log.
-    pub unlogged: bool,
-    /// The columns of the primary key, by their names; none for a table without one.
-    pub primary_key: Vec<String>,
-}
 
 impl Postgres {
     /// Makes the table as mode create would, but empty, of this kind, and under its name at once.
@@ -27,25 +18,10 @@ impl Postgres {
     /// connection or no permission.
     pub fn create_empty(&self, source: &dyn Source, kind: &TableKind, control: &Control<'_>) -> Result<()> {
         let planned = columns::natural(source.schema(), &self.table, self.nested)?;
-        let statement = columns::create_table(&self.table, &planned, source.schema());
+        kind.check(&planned.columns, &self.table)?;
         let connection = Connection::open(&self.server, control)?;
         connection.batch(control, "BEGIN")?;
-        connection.batch(control, &statement)?;
-        if kind.unlogged {
-            connection.batch(control, &format!("ALTER TABLE {} SET UNLOGGED", self.table.quoted()))?;
-        }
-        if !kind.primary_key.is_empty() {
-            let missing = |name: &&String| planned.columns.iter().all(|column| column.name != **name);
-            if let Some(missing) = kind.primary_key.iter().find(missing) {
-                return Err(Error::new(Kind::Config, format!("the source has no column {missing:?}"))
-                    .at(format!("primary key of table {}", self.table))
-                    .advise("name columns of the source"));
-            }
-            let key: Vec<String> = kind.primary_key.iter().map(|name| quote(name)).collect();
-            let statement =
-                format!("ALTER TABLE {} ADD PRIMARY KEY ({})", self.table.quoted(), key.join(", "));
-            connection.batch(control, &statement)?;
-        }
+        connection.batch(control, &kind.create(&self.table, &planned, source.schema()))?;
         connection.batch(control, "COMMIT")
     }
 

@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 
-use super::Postgres;
 use super::catalogue::{find, name_of};
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
-use super::made_types;
 use super::table_name::TableName;
+use super::{Postgres, made_types, parts};
 use crate::control::Control;
 use crate::error::Result;
 
@@ -44,6 +43,10 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let recorded = checkpoints.exist(&connection, control)?;
     connection.batch(control, "BEGIN")?;
     if recorded {
+        for id in checkpoints.unfinished(&connection, &name.to_string(), control)? {
+            let parts = parts::of_load(&connection, &checkpoints, &id, control)?;
+            parts::drop_all(&connection, &parts, control)?;
+        }
         let mut parts = Vec::new();
         for oid in checkpoints.parts(&connection, &name.to_string(), control)? {
             let part = name_of(&connection, oid, control)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::catalogue::find;
 use super::column_type::Composite;
 use super::connection::Connection;
+use super::parts;
 use super::table_name::{TableName, quote};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -89,7 +90,7 @@ pub(super) fn drop_table(
     control: &Control<'_>,
 ) -> Result<()> {
     let types = of_table(connection, oid, control)?;
-    connection.batch(control, &format!("DROP TABLE IF EXISTS {}", table.quoted()))?;
+    parts::drop_table(connection, table, control)?;
     drop_unused(connection, &types, control)
 }
 

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Mode, Postgres, columns, made_types};
+use super::{Mode, Postgres, columns, made_types, parts};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -78,8 +78,12 @@ impl Preparing<'_, '_> {
         let types = columns::natural(schema, self.table, nested)?.types;
         made_types::check_names(connection, &types, replaced, self.control)?;
         let new = columns::natural(schema, staging, nested)?;
-        let create = columns::create_table(staging, &new, schema) + &made_types::mark(&new.types);
-        connection.batch(self.control, &format!("BEGIN; {create}"))?;
+        let create = self.postgres.kind.create(staging, &new, schema) + &made_types::mark(&new.types);
+        connection.begin(self.control)?;
+        // Of a run whose table was dropped, parts may be left.
+        let left = parts::of_load(connection, self.checkpoints, self.id, self.control)?;
+        parts::drop_all(connection, &left, self.control)?;
+        connection.batch(self.control, &create)?;
         let Some(found) = find(connection, staging, self.control)? else {
             return Err(
                 Error::new(Kind::Server, "the table that was just created is not there").at(self.place())
@@ -88,7 +92,7 @@ impl Preparing<'_, '_> {
         let record = self.record(found.oid, None);
         self.checkpoints.delete(connection, self.id, self.control)?;
         self.write_record(&record)?;
-        connection.batch(self.control, "COMMIT")?;
+        connection.commit(self.control)?;
         Ok((record, Standing::New))
     }
 
@@ -114,11 +118,12 @@ impl Preparing<'_, '_> {
             columns::list(self.columns),
             self.table.quoted()
         );
-        self.connection.batch(self.control, &format!("BEGIN; {create}"))?;
+        self.connection.begin(self.control)?;
+        self.connection.batch(self.control, &create)?;
         let record = self.record(oid, None);
         self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;
-        self.connection.batch(self.control, "COMMIT")?;
+        self.connection.commit(self.control)?;
         Ok((record, Standing::New))
     }
 
@@ -170,13 +175,13 @@ impl Preparing<'_, '_> {
             }
         };
         let record = self.record(oid, before);
-        self.connection.batch(self.control, "BEGIN")?;
+        self.connection.begin(self.control)?;
         if truncate {
             self.connection.batch(self.control, &format!("TRUNCATE TABLE {}", self.table.quoted()))?;
         }
         self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;
-        self.connection.batch(self.control, "COMMIT")?;
+        self.connection.commit(self.control)?;
         Ok((record, Standing::New))
     }
 

@@ -69,19 +69,17 @@ impl ReadBack<'_> {
         let rows = leader.query(
             control,
             "SELECT pg_export_snapshot(), \
-             coalesce(pg_relation_size(to_regclass($1)) / current_setting('block_size')::bigint, 0), \
-             (SELECT relkind = 'r' FROM pg_catalog.pg_class WHERE oid = to_regclass($1))",
+             (SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1))",
             &[&self.table.quoted()],
         )?;
         let Some(row) = rows.first() else {
             return Err(Error::new(Kind::Server, "no snapshot was exported").at(leader.place()));
         };
-        let (snapshot, pages): (String, i64) = (leader.get(row, 0)?, leader.get(row, 1)?);
-        let plain: Option<bool> = leader.get(row, 2)?;
+        let (snapshot, kind): (String, Option<String>) = (leader.get(row, 0)?, leader.get(row, 1)?);
         let degree = self.degree.max(1);
-        let ranges = match plain {
-            Some(true) => page_ranges(pages, degree),
-            Some(false) => VecDeque::from([String::new()]),
+        let ranges = match kind.as_deref() {
+            Some("r" | "p") => self.ranges(&leader, degree, control)?,
+            Some(_) => VecDeque::from([self.table.quoted()]),
             None => {
                 return Err(Error::new(Kind::Schema, "there is no such table")
                     .at(format!("table {}, {}", self.table, leader.place()))
@@ -108,6 +106,34 @@ impl ReadBack<'_> {
         Ok(Sums::of(parts, self.columns.len()))
     }
 
+    /// The table and all that are below it, each in ranges of its pages.
+    fn ranges(&self, leader: &Connection, degree: usize, control: &Control<'_>) -> Result<VecDeque<String>> {
+        let rows = leader.query(
+            control,
+            "WITH RECURSIVE tables(oid) AS (SELECT to_regclass($1)::oid \
+               UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN tables ON inhparent = tables.oid) \
+             SELECT n.nspname::text, c.relname::text, c.relkind = 'r', \
+               pg_relation_size(c.oid) / current_setting('block_size')::bigint \
+             FROM tables JOIN pg_catalog.pg_class c USING (oid) \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind <> 'p' ORDER BY 4 DESC",
+            &[&self.table.quoted()],
+        )?;
+        let mut ranges = VecDeque::new();
+        for row in &rows {
+            let (schema, name): (String, String) = (leader.get(row, 0)?, leader.get(row, 1)?);
+            let table = TableName::new(Some(&schema), &name)?.quoted();
+            let (plain, pages): (bool, i64) = (leader.get(row, 2)?, leader.get(row, 3)?);
+            match plain {
+                true => ranges
+                    .extend(page_ranges(pages, degree).iter().map(|range| format!("ONLY {table}{range}"))),
+                // A foreign table has no pages.
+                false => ranges.push_back(table),
+            }
+        }
+        Ok(ranges)
+    }
+
     fn read_ranges(
         &self,
         snapshot: &str,
@@ -127,9 +153,8 @@ impl ReadBack<'_> {
         let mut tuples = Tuples::new(self.columns.len(), self.each_column);
         loop {
             let sql = format!(
-                "COPY (SELECT {} FROM {}{range}) TO STDOUT (FORMAT binary)",
-                columns::list(self.columns),
-                self.table.quoted()
+                "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",
+                columns::list(self.columns)
             );
             let reading = async {
                 let mut stream = Box::pin(connection.client.copy_out(&sql).await?);

@@ -21,6 +21,8 @@ pub struct Server {
     /// How connections are encrypted; whether a server that cannot do that is refused is `ssl_mode` of
     /// `config`. Unix sockets are never encrypted.
     pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// Parameters of the server that are set on each connection.
+    pub(crate) settings: Vec<(String, String)>,
 }
 
 /// One way to reach the server.
@@ -85,6 +87,12 @@ impl Server {
         })
     }
 
+    /// Sets a parameter of the server, such as `maintenance_work_mem`, on each connection.
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
     fn with_environment(address: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let advice = "give postgres://user@host:port/database or host=... port=... dbname=... user=...";
         let refused = |what: String| Error::new(Kind::Config, what).advise(advice);
@@ -122,7 +130,7 @@ impl Server {
             }
         }
         let timeout = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10));
-        Ok(Self { config, endpoints, timeout, tls })
+        Ok(Self { config, endpoints, timeout, tls, settings: Vec::new() })
     }
 
     /// The first address, for errors that concern no endpoint in particular.

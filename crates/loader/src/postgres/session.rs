@@ -1,17 +1,20 @@
 //! A load into a PostgreSQL table: found or made, written, checked, put in its place.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, LoadRecord, load_id};
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder};
+use super::part_writer::{PartPlan, PartWriter};
 use super::prepare::Preparing;
 use super::read_back::{self, ReadBack};
 use super::table_name::{TableName, quote};
 use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, columns, made_types, upsert};
+use super::columns::NewTable;
+use super::{Mode, Postgres, Strategy, columns, made_types, new_table, parts, upsert};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -34,6 +37,8 @@ pub(crate) struct PostgresSession<'a> {
     written: TableName,
     columns: Arc<Vec<Column>>,
     plan: Arc<WriterPlan>,
+    /// How parts are made, where workers have tables of their own.
+    parts: Option<Arc<PartPlan>>,
     buffers: Arc<Buffers>,
     record: LoadRecord,
     standing: Standing,
@@ -45,14 +50,31 @@ impl<'a> PostgresSession<'a> {
         postgres: &'a Postgres,
         source: &'a dyn Source,
         options: &'a LoadOptions,
+        rehearse: bool,
         control: &Control<'_>,
     ) -> Result<Self> {
         // What the source cannot give is told without a server.
         let natural = match postgres.mode.makes_the_table() {
-            true => Some(columns::natural(source.schema(), &postgres.table, postgres.nested)?),
+            true => {
+                let new = columns::natural(source.schema(), &postgres.table, postgres.nested)?;
+                postgres.kind.check(&new.columns, &postgres.table)?;
+                Some(new)
+            }
+            false if !postgres.kind.is_plain() => {
+                return Err(Error::new(
+                    Kind::Config,
+                    "keys, indexes and storage are chosen for a new table alone",
+                )
+                .at(format!("table {}, mode {}", postgres.table, postgres.mode.name()))
+                .advise("leave these options out, or load in mode create or replace"));
+            }
             false => None,
         };
-        let connection = Connection::open(&postgres.server, control)?;
+        let staged = staged(postgres)?;
+        let mut connection = Connection::open(&postgres.server, control)?;
+        if rehearse {
+            connection.rehearse(control)?;
+        }
         let found = find(&connection, &postgres.table, control)?;
         let schema = match (&found, postgres.table.schema()) {
             (Some(found), _) => found.schema.clone(),
@@ -85,10 +107,19 @@ impl<'a> PostgresSession<'a> {
             upsert::check_key(&connection, &postgres.key, &columns, found.oid, &table, control)?;
         }
         let mode = postgres.mode.name();
-        let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
+        let unlogged = match (postgres.mode.makes_the_table(), &found) {
+            (false, Some(found)) if !postgres.mode.gathers() => found.unlogged,
+            _ => postgres.kind.unlogged,
+        };
+        let checkpoints = Checkpoints::new(&postgres.checkpoint_schema).of_unlogged(unlogged);
         let by_position = if postgres.by_position { "by position" } else { "" };
         let native = if postgres.makes_types() { "nested native" } else { "" };
-        let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native;
+        let kind = match postgres.kind.is_plain() {
+            true => String::new(),
+            false => format!("{:?}", postgres.kind),
+        };
+        let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native + &kind;
+        let mapping = mapping + if staged { " staged" } else { "" };
         let id = match &postgres.part_of {
             Some(id) => id.clone(),
             None => load_id(source.files(), &mapping, &table.to_string(), mode),
@@ -117,6 +148,14 @@ impl<'a> PostgresSession<'a> {
             Standing::New => HashMap::new(),
             _ => checkpoints.units(&connection, &id, control)?,
         };
+        if unlogged && standing == Standing::Complete && done.is_empty() && source.rows() > 0 {
+            return Err(Error::new(
+                Kind::Changed,
+                "the load was complete, but the server has crashed since and emptied the unlogged table",
+            )
+            .at(format!("table {table}, {}", connection.place()))
+            .advise("forget the load, drop the table if the load made it, and load again"));
+        }
         let written = match (postgres.mode.gathers(), standing) {
             (true, Standing::New | Standing::Resumed) => table.staging(),
             // One of several tables that wait for each other may be complete but not in its place yet.
@@ -144,10 +183,32 @@ impl<'a> PostgresSession<'a> {
             ),
             rows_planned: source.knows_rows(),
         };
+        let parts = match staged && standing != Standing::Complete {
+            false => None,
+            true => {
+                let made = parts::of_load(&connection, &plan.checkpoints, &plan.load_id, control)?;
+                let (kind, columns) = (postgres.kind.of_parts(), Arc::clone(&columns));
+                let schema = Arc::clone(source.schema());
+                Some(Arc::new(PartPlan {
+                    load_id: plan.load_id.clone(),
+                    checkpoints: plan.checkpoints.clone(),
+                    parent: table.clone(),
+                    columns: columns::list(&columns),
+                    create: Box::new(move |part| {
+                        // The types were made with the table that they will belong to.
+                        let new = NewTable { columns: Arc::clone(&columns), types: Vec::new() };
+                        kind.create(part, &new, &schema)
+                    }),
+                    part_rows: postgres.part_rows,
+                    next: AtomicU32::new(parts::next_number(&made)),
+                }))
+            }
+        };
         Ok(Self {
             postgres,
             source,
             options,
+            parts,
             control_connection: Mutex::new(connection),
             table,
             written,
@@ -158,6 +219,16 @@ impl<'a> PostgresSession<'a> {
             standing,
             done,
         })
+    }
+
+    /// Where the rows will be seen.
+    pub(super) fn table(&self) -> &TableName {
+        &self.table
+    }
+
+    /// The statement that rows go through.
+    pub(super) fn copy(&self) -> &str {
+        &self.plan.copy
     }
 
     /// Runs `work` on the connection that holds the load's lock; a lost one is opened and locked again.
@@ -184,6 +255,62 @@ impl<'a> PostgresSession<'a> {
     }
 }
 
+/// Whether workers have tables of their own.
+fn staged(postgres: &Postgres) -> Result<bool> {
+    let refused = |what: &str, advice: &str| {
+        let place = format!("table {}, mode {}", postgres.table, postgres.mode.name());
+        Err(Error::new(Kind::Config, what).at(place).advise(advice))
+    };
+    match postgres.strategy {
+        Strategy::Auto | Strategy::Direct => Ok(false),
+        Strategy::Staged if !postgres.mode.makes_the_table() => {
+            refused("the staged strategy makes a new table", "load in mode create or replace, or directly")
+        }
+        Strategy::Staged if !postgres.kind.primary_key.is_empty() => refused(
+            "a table that consists of children has no primary key over all of them",
+            "leave the key out, or load directly",
+        ),
+        Strategy::Staged => Ok(true),
+    }
+}
+
+impl PostgresSession<'_> {
+    /// Makes the committed parts children of the table that gathers; those that are stay so.
+    fn assemble(&self, control: &Control<'_>) -> Result<()> {
+        let Some(plan) = &self.parts else { return Ok(()) };
+        self.with_connection(control, |connection| {
+            connection.begin(control)?;
+            let parts = parts::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
+            parts::inherit(connection, &parts, &self.written, control)?;
+            connection.commit(control)
+        })
+    }
+
+    /// The table that gathered the rows gets its name, and what keys and indexes were to wait for them.
+    fn put_in_place(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let (schema, nested) = (self.source.schema(), self.postgres.nested);
+        let from = columns::natural(schema, &self.written, nested)?.types;
+        let to = columns::natural(schema, &self.table, nested)?.types;
+        made_types::rename(connection, &from, &to, control)?;
+        let rename = format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name()));
+        connection.batch(control, &rename)?;
+        new_table::rename_key(connection, &self.table, control)?;
+        let mut made = vec![self.table.clone()];
+        if let Some(plan) = &self.parts {
+            let parts = parts::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
+            made.extend(parts::rename(connection, &parts, &self.table, control)?);
+        }
+        for statement in made.iter().flat_map(|table| self.postgres.kind.complete(table)) {
+            connection.batch(control, &statement).map_err(|error| {
+                Error::new(error.kind(), error.what())
+                    .at(format!("{statement}, {}", error.place()))
+                    .advise("all rows are in: correct what is named and run the same command again, or forget the load")
+            })?;
+        }
+        Ok(())
+    }
+}
+
 impl Session for PostgresSession<'_> {
     fn standing(&self) -> Standing {
         self.standing
@@ -207,10 +334,14 @@ impl Session for PostgresSession<'_> {
 
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
         let connection = Connection::open(&self.postgres.server, control)?;
+        if let Some(parts) = &self.parts {
+            return Ok(Box::new(PartWriter::new(Arc::clone(parts), connection, control)?));
+        }
         Ok(Box::new(CopyWriter::new(Arc::clone(&self.plan), connection, control)?))
     }
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
+        self.assemble(control)?;
         let read = ReadBack {
             server: &self.postgres.server,
             table: &self.written,
@@ -265,6 +396,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        self.assemble(control)?;
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
         self.with_connection(control, |connection| {
@@ -275,7 +407,8 @@ impl Session for PostgresSession<'_> {
             if self.postgres.part_of.is_some() {
                 return checkpoints.complete(connection, id, total, control);
             }
-            connection.batch(control, "BEGIN")?;
+            connection.begin(control)?;
+            checkpoints.refuse_emptied(connection, id, total, control)?;
             if self.postgres.mode == Mode::Upsert {
                 upsert::merge(
                     connection,
@@ -294,17 +427,10 @@ impl Session for PostgresSession<'_> {
                 made_types::drop_table(connection, &self.table, old.oid, control)?;
             }
             if self.postgres.mode.makes_the_table() {
-                let (schema, nested) = (self.source.schema(), self.postgres.nested);
-                let from = columns::natural(schema, &self.written, nested)?.types;
-                let to = columns::natural(schema, &self.table, nested)?.types;
-                made_types::rename(connection, &from, &to, control)?;
-                connection.batch(
-                    control,
-                    &format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name())),
-                )?;
+                self.put_in_place(connection, control)?;
             }
             checkpoints.complete(connection, id, total, control)?;
-            connection.batch(control, "COMMIT")
+            connection.commit(control)
         })
     }
 }

@@ -67,7 +67,7 @@ pub fn status(
         moment("l.begun"),
         moment("l.completed"),
         checkpoints.table("loads"),
-        checkpoints.table("units")
+        checkpoints.all_units()
     );
     let mut loads = Vec::new();
     for row in connection.query(control, &sql, &[])? {

@@ -44,13 +44,27 @@ impl TableName {
 
     /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
     pub(crate) fn staging(&self) -> Self {
-        let name = fitted(&self.name, STAGING);
-        Self { schema: self.schema.clone(), name }
+        self.with_suffix(STAGING)
     }
 
     /// Whether it is the name of a table in which rows gather.
     pub(crate) fn is_staging(&self) -> bool {
         self.name.ends_with(STAGING)
+    }
+
+    /// Where rows of one worker gather.
+    pub(crate) fn part(&self, number: u32) -> Self {
+        self.with_suffix(&format!("__sawmill_part_{number}"))
+    }
+
+    /// One of the tables that this one consists of.
+    pub(crate) fn numbered(&self, number: u32) -> Self {
+        self.with_suffix(&format!("_{number}"))
+    }
+
+    /// The same schema, and the name with something behind it.
+    fn with_suffix(&self, suffix: &str) -> Self {
+        Self { schema: self.schema.clone(), name: fitted(&self.name, suffix) }
     }
 
     /// What is made for a part of this: the same schema, both names with `_` between them.

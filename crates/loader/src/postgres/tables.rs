@@ -15,7 +15,7 @@ use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
 use super::made_types;
 use super::table_name::{TableName, fitted, quote};
-use super::{Mode, Nested, Postgres, verify};
+use super::{Mode, Nested, Postgres, Strategy, verify};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, flat_tables};
@@ -54,6 +54,12 @@ impl<'a> PostgresTables<'a> {
             return Err(Error::new(Kind::Config, what)
                 .at(format!("table {}", postgres.table))
                 .advise("load into new tables (--mode create or replace), and insert from those with SQL"));
+        }
+        if !postgres.kind.is_plain() || postgres.strategy == Strategy::Staged {
+            let what = "keys, indexes, storage and strategy are not chosen for several tables at once";
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("table {}", postgres.table))
+                .advise("leave these options out; --foreign-keys makes keys"));
         }
         let tables = flat_tables(source.schema())?;
         Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables })

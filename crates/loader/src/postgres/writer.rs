@@ -8,14 +8,14 @@ use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 
-use super::checkpoint::{Checkpoints, signed};
+use super::checkpoint::{Checkpoints, is_of_units, signed};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Unit, UnitKey};
-use crate::target::{Parcel, Parcels, UnitWriter};
+use crate::target::{Arrived, Parcel, Parcels, UnitWriter};
 
 /// What all writers of a load have in common.
 #[derive(Debug)]
@@ -50,7 +50,24 @@ impl UnitWriter for CopyWriter {
         self.plan.checkpoints.unit(&self.connection, &self.plan.load_id, key, control)
     }
 
-    fn write(&mut self, unit: &Unit, parcels: &mut Parcels, control: &Control<'_>) -> Result<Option<Tally>> {
+    fn write(
+        &mut self,
+        unit: &Unit,
+        parcels: &mut Parcels,
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<Arrived>>> {
+        let tally = self.write_unit(unit, parcels, control)?;
+        Ok(tally.map(|tally| vec![Arrived { unit: *unit, tally }]))
+    }
+}
+
+impl CopyWriter {
+    fn write_unit(
+        &mut self,
+        unit: &Unit,
+        parcels: &mut Parcels,
+        control: &Control<'_>,
+    ) -> Result<Option<Tally>> {
         let Self { plan, connection, copy, insert } = self;
         let client = &connection.client;
         let copying = async {
@@ -100,7 +117,10 @@ impl UnitWriter for CopyWriter {
             let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
             let _committing = wait(WaitKind::Network);
             client
-                .execute(&*insert, &[&plan.load_id, &file, &row_group, &first_row, &rows, &sum, &counts])
+                .execute(
+                    &*insert,
+                    &[&plan.load_id, &file, &row_group, &first_row, &rows, &sum, &counts, &None::<i64>],
+                )
                 .await?;
             client.batch_execute("COMMIT").await?;
             Ok(Some(tally))
@@ -110,8 +130,7 @@ impl UnitWriter for CopyWriter {
         let copying = async {
             match copying.await {
                 Err(WireError::Server(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
-                    let ours = error.as_db_error().and_then(|db| db.table()) == Some("units");
-                    match ours {
+                    match is_of_units(&error) {
                         true => Ok(Outcome::Already(error)),
                         false => Err(WireError::Server(error)),
                     }

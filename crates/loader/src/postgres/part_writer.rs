@@ -1,0 +1,185 @@
+//! Sends units into tables of the connection's own: `CREATE TABLE`, `COPY ... FREEZE` and the units' records in one
+//! transaction.
+//!
+//! Nobody else sees such a table before it is committed, so neither locks of the relation nor, with
+//! `wal_level = minimal`, the write-ahead log stand between connections, and `FREEZE` writes rows as vacuum would
+//! leave them (<https://www.postgresql.org/docs/current/sql-copy.html>). A table takes units until it has its number of
+//! rows; until then its units wait to be committed together.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use sawmill_profile::{WaitKind, wait};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{CopyInSink, Statement};
+
+use super::catalogue::find;
+use super::checkpoint::{Checkpoints, is_of_units, signed};
+use super::connection::{Connection, WireError};
+use super::copy_binary::{HEADER, TRAILER};
+use super::table_name::TableName;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{Unit, UnitKey};
+use crate::target::{Arrived, Parcel, Parcels, UnitWriter};
+
+/// What all writers of a load have in common.
+pub(crate) struct PartPlan {
+    pub load_id: String,
+    pub checkpoints: Checkpoints,
+    /// The table that all parts will belong to.
+    pub parent: TableName,
+    /// The columns' names for SQL.
+    pub columns: String,
+    /// `CREATE TABLE` of a part.
+    pub create: Box<dyn Fn(&TableName) -> String + Send + Sync>,
+    /// Rows after which a part is complete.
+    pub part_rows: u64,
+    /// The number of the next part.
+    pub next: AtomicU32,
+}
+
+/// A connection that fills one part after the other.
+pub(crate) struct PartWriter {
+    plan: Arc<PartPlan>,
+    connection: Connection,
+    insert: Statement,
+    open: Option<OpenPart>,
+}
+
+/// A part that takes rows.
+struct OpenPart {
+    oid: u32,
+    /// Dropped before its end, it makes the server fail the COPY.
+    sink: Pin<Box<CopyInSink<Bytes>>>,
+    units: Vec<Arrived>,
+    rows: u64,
+}
+
+impl PartWriter {
+    pub(crate) fn new(plan: Arc<PartPlan>, connection: Connection, control: &Control<'_>) -> Result<Self> {
+        let insert = plan.checkpoints.insert_unit();
+        let insert = connection.wait(control, connection.client.prepare(&insert))?;
+        Ok(Self { plan, connection, insert, open: None })
+    }
+
+    /// A new part, in a transaction that its `COPY` keeps open.
+    fn open(&self, control: &Control<'_>) -> Result<OpenPart> {
+        let _starting = wait(WaitKind::Network);
+        let Self { plan, connection, .. } = self;
+        let part = plan.parent.part(plan.next.fetch_add(1, Relaxed));
+        connection.batch(control, &format!("BEGIN; {}", (plan.create)(&part)))?;
+        let Some(found) = find(connection, &part, control)? else {
+            return Err(Error::new(Kind::Server, "the table that was just created is not there")
+                .at(format!("table {part}, {}", connection.place())));
+        };
+        let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary, FREEZE)", part.quoted(), plan.columns);
+        let mut sink = Box::pin(connection.wait(control, connection.client.copy_in::<_, Bytes>(&copy))?);
+        connection.wait(control, sink.feed(Bytes::from_static(HEADER)))?;
+        Ok(OpenPart { oid: found.oid, sink, units: Vec::new(), rows: 0 })
+    }
+
+    /// Ends the open part, if there is one, and commits it with the records of its units.
+    fn commit(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
+        let Some(OpenPart { oid, mut sink, units, rows }) = self.open.take() else { return Ok(Vec::new()) };
+        let Self { plan, connection, insert, .. } = self;
+        let _committing = wait(WaitKind::Network);
+        let committing = async {
+            sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
+            let copied = sink.as_mut().finish().await?;
+            if copied != rows {
+                let what = format!("units of {rows} rows were copied as {copied}");
+                return Err(Error::new(Kind::Mismatch, what).into());
+            }
+            for Arrived { unit, tally } in &units {
+                let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
+                let (first_row, rows) = (unit.key.first_row as i64, tally.rows as i64);
+                let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
+                let part = Some(i64::from(oid));
+                connection
+                    .client
+                    .execute(
+                        &*insert,
+                        &[&plan.load_id, &file, &row_group, &first_row, &rows, &sum, &counts, &part],
+                    )
+                    .await?;
+            }
+            connection.client.batch_execute("COMMIT").await?;
+            Ok(())
+        };
+        let committing = async {
+            match committing.await {
+                // A predecessor that was killed committed some of them while this run already read the
+                // checkpoints: they are looked up again, as after a lost connection.
+                Err(WireError::Server(error))
+                    if error.code() == Some(&SqlState::UNIQUE_VIOLATION) && is_of_units(&error) =>
+                {
+                    let what = "another run has committed some of these units";
+                    Err(Error::new(Kind::Connection, what).at(connection.place()).into())
+                }
+                other => other,
+            }
+        };
+        connection.wait_for(control, committing)?;
+        Ok(units)
+    }
+}
+
+impl UnitWriter for PartWriter {
+    fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
+        self.plan.checkpoints.unit(&self.connection, &self.plan.load_id, key, control)
+    }
+
+    fn write(
+        &mut self,
+        unit: &Unit,
+        parcels: &mut Parcels,
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<Arrived>>> {
+        let mut part = match self.open.take() {
+            Some(part) => part,
+            None => self.open(control)?,
+        };
+        let sink = &mut part.sink;
+        let copying = async {
+            loop {
+                let parcel = {
+                    let _empty = wait(WaitKind::ChannelEmpty);
+                    parcels.recv().await
+                };
+                match parcel {
+                    Some(Parcel::Rows(block)) => {
+                        let sending = wait(WaitKind::Network);
+                        sending.add_rows(block.rows);
+                        sending.add_bytes(block.bytes.len() as u64);
+                        sink.feed(block.bytes).await?;
+                    }
+                    Some(Parcel::End(tally)) => return Ok(Some(tally)),
+                    Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
+                    Some(Parcel::Unit(_)) => {
+                        return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
+                    }
+                    None => return Ok(None),
+                }
+            }
+        };
+        let Some(tally) = self.connection.wait_for(control, copying)? else { return Ok(None) };
+        if tally.rows != unit.rows {
+            let what = format!("a unit of {} rows was read as {}", unit.rows, tally.rows);
+            return Err(Error::new(Kind::Mismatch, what));
+        }
+        part.rows += tally.rows;
+        part.units.push(Arrived { unit: *unit, tally });
+        let complete = part.rows >= self.plan.part_rows;
+        self.open = Some(part);
+        if complete { self.commit(control).map(Some) } else { Ok(Some(Vec::new())) }
+    }
+
+    fn close(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
+        self.commit(control)
+    }
+}

@@ -1,0 +1,65 @@
+//! A load up to its first row, in a transaction that is never committed: what would be done, with the server's
+//! own word that it can be.
+
+use serde::Serialize;
+
+use super::Postgres;
+use super::session::PostgresSession;
+use crate::control::Control;
+use crate::error::Result;
+use crate::load::LoadOptions;
+use crate::source::Source;
+use crate::target::{Session, Standing};
+
+/// What a load would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rehearsal {
+    /// How the target was found.
+    pub standing: Standing,
+    /// The table, with its schema.
+    pub table: String,
+    /// The statement that rows go through.
+    pub copy: String,
+    /// Units of the plan, and those of them that earlier runs have committed.
+    pub units: u64,
+    /// Units that are in.
+    pub units_done: u64,
+    /// Rows that would be loaded.
+    pub rows: u64,
+    /// Bytes of encoded rows in memory, at most.
+    pub memory_bytes: u64,
+    /// What else there is to say.
+    pub notes: Vec<String>,
+}
+
+impl Postgres {
+    /// Does everything that a load does before its first row, and takes it back.
+    ///
+    /// # Errors
+    /// As a load's before its first row.
+    pub fn rehearse(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Rehearsal> {
+        // What the table holds is not summed up for a load that is not done.
+        let options = LoadOptions { verify: false, ..options.clone() };
+        let session = PostgresSession::prepare(self, source, &options, true, control)?;
+        let units: Vec<_> = source.plan(session.unit_rows()).into_iter().flatten().collect();
+        let left = match session.standing() {
+            Standing::Complete => Vec::new(),
+            _ => units.iter().filter(|unit| !session.done().contains_key(&unit.key)).collect(),
+        };
+        Ok(Rehearsal {
+            standing: session.standing(),
+            table: session.table().to_string(),
+            copy: session.copy().to_owned(),
+            units: units.len() as u64,
+            units_done: (units.len() - left.len()) as u64,
+            rows: left.iter().map(|unit| unit.rows).sum(),
+            memory_bytes: options.block_memory(),
+            notes: session.notes(),
+        })
+    }
+}
