@@ -59,8 +59,8 @@ pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Forgotten, LoadStatus, Mode, Nested, OfTable, Postgres, PostgresTables, Rehearsal, Server, Strategy, TableKind,
-    TableName, forget, status, verify,
+    Forgotten, LoadStatus, Mode, Nested, OfTable, Postgres, PostgresTables, Rehearsal, Server, Strategy,
+    TableKind, TableName, forget, status, verify,
 };
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{

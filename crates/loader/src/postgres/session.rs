@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, LoadRecord, load_id};
+use super::columns::NewTable;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder};
 use super::part_writer::{PartPlan, PartWriter};
@@ -13,7 +14,6 @@ use super::prepare::Preparing;
 use super::read_back::{self, ReadBack};
 use super::table_name::{TableName, quote};
 use super::writer::{CopyWriter, WriterPlan};
-use super::columns::NewTable;
 use super::{Mode, Postgres, Strategy, columns, made_types, new_table, parts, upsert};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
