@@ -224,6 +224,7 @@ fn explain(
                 rows: u64,
                 units: usize,
                 degree: usize,
+                way: &'static str,
                 memory_bytes: u64,
                 ddl: String,
             }
@@ -232,17 +233,19 @@ fn explain(
                 rows: source.rows(),
                 units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
                 degree: options.degree,
+                way: postgres.way(),
                 memory_bytes: options.block_memory(),
                 ddl: tables.map_or_else(|| postgres.ddl(source), PostgresTables::ddl)?,
             };
             console.result(&plan, || {
                 format!(
-                    "{} files, {} rows in {} units over {} connections, binary COPY\nexactly once: a unit's record \
+                    "{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
                      commits with its rows\nat most {} of encoded rows in memory\n\n{};\n",
                     plan.files,
                     phases::thousands(plan.rows),
                     plan.units,
                     plan.degree,
+                    plan.way,
                     phases::bytes(plan.memory_bytes),
                     plan.ddl
                 )
@@ -272,11 +275,12 @@ fn dry_run(
         };
         let notes: String = plan.notes.iter().map(|note| format!("{note}\n")).collect();
         format!(
-            "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{notes}nothing was changed\n",
+            "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{}\n{notes}nothing was changed\n",
             plan.table,
             phases::thousands(plan.rows),
             plan.units - plan.units_done,
             options.degree,
+            plan.way,
             plan.copy
         )
     })

@@ -43,7 +43,7 @@ pub(crate) struct TableArgs {
 
 /// The way to a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StrategyArg {
+pub(crate) enum StrategyArg {
     /// Whichever is better; what was chosen is told.
     Auto,
     /// All connections copy into one table.

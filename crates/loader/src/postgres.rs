@@ -164,6 +164,22 @@ impl Postgres {
         self
     }
 
+    /// Which way rows go, and why.
+    pub fn way(&self) -> &'static str {
+        match self.strategy {
+            Strategy::Auto if self.mode.makes_the_table() => {
+                "direct: all connections copy into one table (a table of private tables is made only when asked for)"
+            }
+            Strategy::Auto => {
+                "direct: all connections copy into one table (the staged strategy makes a new one)"
+            }
+            Strategy::Direct => "direct: all connections copy into one table, as asked for",
+            Strategy::Staged => {
+                "staged: each connection fills tables of its own, which become the table's children"
+            }
+        }
+    }
+
     /// Rows after which a connection begins another table of its own, in the staged strategy: what is committed
     /// at once, and sent again after a lost connection.
     pub fn part_rows(mut self, rows: u64) -> Self {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{
-    Control, LoadOptions, Mode, ParquetFiles, Postgres, Source, TableKind, TableName, verify,
+    Control, LoadOptions, Mode, ParquetFiles, Postgres, Source, Strategy, TableKind, TableName, verify,
 };
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Profile, Run, Target};
@@ -19,6 +19,7 @@ use crate::demo;
 use crate::error::Error;
 use crate::inputs;
 use crate::load::load_files;
+use crate::table_args::StrategyArg;
 use crate::target::{self, EffortArgs};
 
 /// Measure loading Parquet files into a table.
@@ -29,6 +30,7 @@ Examples:
   sawmill bench load /data/trips --to postgres://me@localhost/db --table scratch.trips --runs 10
   sawmill bench load trips.parquet --batch-rows 1024..16384*2 --degree 1,2
   sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
+  sawmill bench load trips.parquet --strategy direct,staged --degree 2
   sawmill bench load trips.parquet --against \"sh -c 'my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE'\"
 
 Each run makes a table, NAME with numbers behind it, and drops it. With --table logged or unlogged, or
@@ -54,6 +56,9 @@ pub(crate) struct LoadBench {
     /// Whether the table has a primary key.
     #[arg(long, value_enum)]
     pk: Option<PrimaryKey>,
+    /// The way to the table. In the staged strategy each run makes a new table out of tables of its connections.
+    #[arg(long, value_enum)]
+    strategy: Option<StrategyArg>,
     /// The columns of the primary key; the first column of the files by default.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
@@ -140,6 +145,7 @@ pub(crate) fn measure(
     let source = ParquetFiles::open(&files)?;
     let options = args.options()?;
     let kind = args.kind(&source)?;
+    let staged = args.strategy == Some(StrategyArg::Staged);
     let url = match (&args.to, server) {
         (Some(url), _) => url.clone(),
         (None, Some(server)) => server.local.url(),
@@ -165,7 +171,9 @@ pub(crate) fn measure(
     };
     let mut measured = measurement.case(room, |profile| {
         let mut target = next()?;
-        if let Some(kind) = &kind {
+        if staged {
+            target = target.kind(kind.clone().unwrap_or_default()).strategy(Strategy::Staged);
+        } else if let Some(kind) = &kind {
             make_empty(&target, &source, kind, measurement.cancel)?;
             target = target.mode(Mode::Append);
         }
@@ -183,7 +191,7 @@ pub(crate) fn measure(
             }
             Err(error) => {
                 // Nothing was made where the table was there before or the server was never reached.
-                let made = if kind.is_some() { Some(true) } else { error.made_table() };
+                let made = if kind.is_some() && !staged { Some(true) } else { error.made_table() };
                 if let Some(made) = made
                     && let Err(left) = demo::remove(&target, made)
                 {

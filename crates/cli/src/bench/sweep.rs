@@ -35,11 +35,11 @@ const SWEPT: [(&str, &[&str]); 3] = [
         ],
     ),
     ("footer", &["--tail-hint"]),
-    ("load", &["--degree", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk"]),
+    ("load", &["--degree", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk", "--strategy"]),
 ];
 
 /// Those whose values are words.
-const WORDS: [&str; 3] = ["--table", "--pk", "--compression"];
+const WORDS: [&str; 4] = ["--table", "--pk", "--strategy", "--compression"];
 
 /// Points that a command line may have, and values that a sweep may have.
 const MOST: usize = 1000;

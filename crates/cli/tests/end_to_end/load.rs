@@ -331,3 +331,31 @@ fn the_state_of_loads_is_shown() {
     );
     assert_eq!(of("other.done").as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn a_new_table_gets_keys_indexes_and_children_as_asked_for_and_a_dry_run_changes_nothing() {
+    let bench = Bench::new();
+    let file = bench.contacts("5000");
+    let told = bench.load(&file, "t", &["--index", "name", "--dry-run"]).ok().out;
+    for part in ["a new load", "5,000 rows", "COPY", "direct", "nothing was changed"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(!bench.exists("t") && !bench.exists("t__sawmill_loading"));
+    let ddl =
+        bench.load(&file, "t", &["--unlogged", "--primary-key", "name", "--key-after", "--ddl"]).ok().out;
+    assert!(ddl.contains("CREATE UNLOGGED TABLE") && ddl.ends_with("ADD PRIMARY KEY (\"name\");\n"), "{ddl}");
+
+    let staged =
+        ["--strategy", "staged", "--part-rows", "1k", "--unit-rows", "500", "--index", "name", "--verify"];
+    let told = bench.load(&file, "t", &staged).ok().out;
+    assert!(told.contains("verified"), "{told}");
+    assert_eq!(bench.count("select count(*) from t"), 5000);
+    assert_eq!(bench.count("select count(*) from only t"), 0);
+    assert!(bench.exists("t_1") && bench.exists("t_2"));
+    sawmill(bench.args("verify", &file, "t", &[])).ok();
+
+    let refused = bench.load(&file, "u", &["--strategy", "staged", "--primary-key", "name"]).fails(2);
+    assert!(refused.contains("primary key"), "{refused}");
+    let refused = bench.load(&file, "u", &["--set", "no_such_thing=1"]).fails(2);
+    assert!(refused.contains("no_such_thing"), "{refused}");
+}

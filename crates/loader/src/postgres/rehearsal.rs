@@ -28,6 +28,8 @@ pub struct Rehearsal {
     pub rows: u64,
     /// Bytes of encoded rows in memory, at most.
     pub memory_bytes: u64,
+    /// Which way rows would go, and why.
+    pub way: &'static str,
     /// What else there is to say.
     pub notes: Vec<String>,
 }
@@ -59,6 +61,7 @@ impl Postgres {
             units_done: (units.len() - left.len()) as u64,
             rows: left.iter().map(|unit| unit.rows).sum(),
             memory_bytes: options.block_memory(),
+            way: self.way(),
             notes: session.notes(),
         })
     }
