@@ -13,13 +13,10 @@ use crate::scan::{RowGroupFields, RowGroupWalk};
 use crate::thrift::{Cursor, STRUCT, Step};
 
 /// Row groups walked in lockstep. Two hide much of the latency, four a little more.
-const LANES: usize = 4;
+pub(crate) const LANES: usize = 4;
 
 /// The smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
-
-/// Fewer chunks than this are walked sooner than another thread is started.
-const WORTH_THREADS: usize = 20_000;
 
 /// Fewer chunks than this are walked sooner than their shape is learned.
 const WORTH_SHAPES: usize = 16;
@@ -119,27 +116,28 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     Ok(Groups { fields, rows, engine, wide, in_file, finished })
 }
 
+/// The walk over the list.
 #[derive(Clone)]
-struct Walk<'a, K> {
+pub(crate) struct Walk<'a, K> {
     kernel: K,
-    bytes: &'a [u8],
-    columns: usize,
+    pub bytes: &'a [u8],
+    pub columns: usize,
     slots: Option<&'a [u32]>,
     /// Decoded columns in a row group.
-    width: usize,
+    pub width: usize,
     /// Row groups in the file.
-    in_file: usize,
-    engine: Box<Engine>,
+    pub in_file: usize,
+    pub engine: Box<Engine>,
     /// How row groups open, once one was walked.
-    opening: Option<Opening>,
+    pub opening: Option<Opening>,
     /// The bytes of the row group before.
-    size: usize,
+    pub size: usize,
 }
 
 impl<K: Kernel> Walk<'_, K> {
     /// Walks the row groups of these indices, all decoded or all not; the first decoded one has its rows
     /// at the start of `rows`, which is row `first_row` of all.
-    fn run<T: Row>(
+    pub fn run<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
@@ -173,114 +171,6 @@ impl<K: Kernel> Walk<'_, K> {
             row += count * self.width;
         }
         Ok(())
-    }
-
-    /// As [`Walk::run`] for all decoded row groups, sharing them out among threads if that may pay.
-    fn shared<T: Row>(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        indices: Range<usize>,
-        rows: &mut [T],
-        fields: &mut Vec<GroupFields>,
-        threads: usize,
-    ) -> Step<()> {
-        let mut done = 0;
-        if threads > 1
-            && indices.len() > threads
-            && indices.len().saturating_mul(self.columns) >= WORTH_THREADS
-        {
-            if self.opening.is_none() {
-                self.look(cursor.at, self.in_file - indices.start);
-            }
-            done = self.parts(cursor, indices.clone(), rows, fields, threads);
-        }
-        let row = done * self.width;
-        let rest = rows.get_mut(row..).unwrap_or_default();
-        self.run(cursor, indices.start + done..indices.end, row, rest, Some(fields))
-    }
-
-    /// Walks parts of the row groups on a thread each, from starts that are guessed, and says how many
-    /// row groups are so: those up to the first part that does not end where the next one starts.
-    fn parts<T: Row>(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        indices: Range<usize>,
-        rows: &mut [T],
-        fields: &mut Vec<GroupFields>,
-        threads: usize,
-    ) -> usize {
-        let Some(parts) = self.guess_parts(cursor.at, &indices, threads) else { return 0 };
-        let width = self.width;
-        let mut rest = &mut *rows;
-        let mut results = std::thread::scope(|scope| {
-            let (mut running, mut own_part) = (Vec::new(), None);
-            for (start, part) in &parts {
-                let len = (part.len() * width).min(rest.len());
-                let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
-                rest = others;
-                let mut walk = self.clone();
-                walk.engine.wide.clear();
-                let (start, part) = (*start, part.clone());
-                let first_row = (part.start - indices.start) * width;
-                let run = move || {
-                    let mut cursor = Cursor::new(walk.bytes, start);
-                    let mut fields = Vec::with_capacity(part.len());
-                    let walked = walk.run(&mut cursor, part, first_row, own, Some(&mut fields));
-                    (walked.is_ok().then_some(cursor.at), fields, walk.engine)
-                };
-                // The first part is for this thread, which would only wait.
-                match own_part {
-                    None => own_part = Some(run),
-                    Some(_) => running.push(std::thread::Builder::new().spawn_scoped(scope, run)),
-                }
-            }
-            let first = own_part.map(|run| run());
-            // A thread that could not be started or that panicked has walked nothing.
-            let others = running.into_iter().map(|thread| thread.ok()?.join().ok());
-            std::iter::once(first).chain(others).collect::<Vec<_>>()
-        });
-        let mut done = 0;
-        for ((start, part), result) in parts.into_iter().zip(results.drain(..)) {
-            let Some((Some(end), found, engine)) = result else { break };
-            let first = (part.start - indices.start) * width;
-            let rows = rows.get_mut(first..first + part.len() * width).unwrap_or_default();
-            if start != cursor.at || !self.engine.adopt(*engine, rows) {
-                break;
-            }
-            cursor.at = end;
-            done += part.len();
-            fields.extend(found);
-        }
-        done
-    }
-
-    /// Where parts of the row groups may start, of which the first starts at `start`.
-    fn guess_parts(
-        &self,
-        start: usize,
-        indices: &Range<usize>,
-        threads: usize,
-    ) -> Option<Vec<(usize, Range<usize>)>> {
-        let opening = self.opening.as_ref()?;
-        // Of many row groups the mean size is known better than from the first; of few, what follows
-        // them in the footer may be as long as one of them.
-        let size = match indices.len() {
-            len if len > 64 => (self.bytes.len() - start) / len,
-            _ => self.size,
-        };
-        let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
-        for part in 0..threads {
-            let first = indices.len() * part / threads;
-            let last = indices.len() * (part + 1) / threads;
-            let at = match first {
-                0 => start,
-                first => opening.find(self.bytes, start + first * size, size / 2, start + 1)?,
-            };
-            if first < last {
-                parts.push((at, indices.start + first..indices.start + last));
-            }
-        }
-        Some(parts)
     }
 
     /// Walks the row group at the cursor.
@@ -326,7 +216,7 @@ impl<K: Kernel> Walk<'_, K> {
 
     /// Looks how the first row group opens, at `start`, and takes its size to be the mean of those that
     /// are left: little else follows them in most footers.
-    fn look(&mut self, start: usize, left: usize) {
+    pub fn look(&mut self, start: usize, left: usize) {
         let mut cursor = Cursor::new(self.bytes, start);
         if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
             self.opening = Opening::new(self.bytes, start, cursor.at);

@@ -68,6 +68,7 @@ mod page_index_entries;
 mod page_index_read;
 mod page_index_tables;
 mod page_index_usual;
+mod parts;
 mod portable;
 mod resolve;
 mod row;

@@ -81,3 +81,50 @@ fn files_opened_one_after_the_other_are_as_if_opened_alone() {
         assert_eq!(together.into_inner().unwrap(), alone);
     }
 }
+
+#[test]
+fn files_of_several_directories_open_however_their_paths_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    std::fs::create_dir(place("inner")).unwrap();
+    let bytes = |columns| {
+        file(&SyntheticFooter { columns, row_groups: 1, kind: SyntheticColumns::Float, seed: 1 }.bytes())
+    };
+    for (columns, name) in ["a", "b", "c", "inner/a", "inner/b", "inner/c"].into_iter().enumerate() {
+        std::fs::write(place(name), bytes(columns + 1)).unwrap();
+    }
+    let names = [
+        "a",
+        "b",
+        "c",
+        "inner/a",
+        "inner/b",
+        "inner/c",
+        "inner/../a",
+        "inner/../b",
+        "inner/../../x",
+        "./a",
+        "./b",
+        ".//c",
+        "inner/",
+        "inner/.",
+        "inner/..",
+        "a/",
+        "b/",
+        "a",
+        "none",
+        "b",
+        "nul\0",
+        "c",
+        "none/a",
+        "none/b",
+    ];
+    let paths: Vec<PathBuf> = names.iter().map(|name| place(name)).collect();
+    let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open(path))).collect();
+    let together = Mutex::new(vec![String::new(); paths.len()]);
+    Footer::open_many(&paths, &Options::new(), |place, footer| {
+        together.lock().unwrap()[place] = said(&footer);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(together.into_inner().unwrap(), alone);
+}

@@ -301,3 +301,31 @@ fn row_groups_of_unequal_sizes_are_the_same_on_any_threads() {
         assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(threads))));
     }
 }
+
+#[test]
+fn parts_that_start_at_other_row_groups_than_guessed_are_taken_where_they_fit() {
+    // Row groups that grow along the file put the middle of the bytes behind the middle of the list; those
+    // that shrink, before it. Chunks beyond 32 bits here and there must stay in their places.
+    for grows in [true, false] {
+        let mut count = 0_usize;
+        let bytes = many(1200, 20, |writer, _| {
+            let group = count / 20;
+            count += 1;
+            if count.is_multiple_of(997) {
+                writer.i64(5, 1 << 40);
+            }
+            writer.begin(12);
+            writer.binary(5, &vec![9; if (group > 600) == grows { 40 } else { 30 }]);
+            writer.stop();
+        });
+        let one = everything(&Footer::decode(bytes.as_slice(), &Options::new().method(Method::Scalar)));
+        for threads in [2, 3, 7] {
+            for options in [Options::new().threads(threads), Options::new().threads(threads).columns([3, 7])]
+            {
+                let alone = everything(&Footer::decode(bytes.as_slice(), &options.clone().threads(1)));
+                assert!(alone == everything(&Footer::decode(bytes.as_slice(), &options)));
+            }
+            assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(threads))));
+        }
+    }
+}
