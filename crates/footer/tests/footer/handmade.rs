@@ -108,8 +108,19 @@ fn a_claim_of_two_thousand_million_children_is_an_error_at_once() {
     writer.stop();
     writer.i64(3, 0);
     writer.list(4, STRUCT, 0);
+    let len_before = writer.bytes().len();
+    // The whole file has 108 bytes: twelve around the metadata, of which the last field fills the rest.
+    writer.binary(6, &vec![b'x'; 108 - 12 - len_before - 3]);
     writer.stop();
-    assert_error(&writer.into_bytes(), "schema", "expected 2147483647 children of a group, found 1");
+    let bytes = writer.into_bytes();
+    assert_error(&bytes, "schema", "expected 2147483647 children of a group, found 1");
+    let mut file = b"PAR1".to_vec();
+    file.extend_from_slice(&bytes);
+    file.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    file.extend_from_slice(b"PAR1");
+    assert_eq!(file.len(), 108);
+    let error = Footer::from_file_bytes(&file, &Options::new()).unwrap_err();
+    assert_eq!(error.path(), "schema", "{error}");
 }
 
 #[test]
@@ -332,6 +343,23 @@ fn negative_sizes_and_numbers_out_of_range_are_errors() {
         let path = format!("row_groups[0].columns[0].meta_data.{name}");
         assert_error(&bytes, &path, "expected a value that is not negative, found -1");
     }
+    for (id, name) in [(2, "total_byte_size"), (3, "num_rows"), (6, "total_compressed_size")] {
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        schema(&mut writer, 0);
+        writer.i64(3, 10);
+        writer.list(4, STRUCT, 1);
+        writer.begin_element();
+        writer.list(1, STRUCT, 0);
+        writer.i64(id, -1);
+        let path = format!("row_groups[0].{name}");
+        assert_error(writer.bytes(), &path, "expected a value that is not negative, found -1");
+    }
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, 0);
+    writer.i64(3, -1);
+    assert_error(writer.bytes(), "num_rows", "expected a value that is not negative, found -1");
     let mut writer = ThriftWriter::new();
     writer.field(1, I32);
     writer.integer(1 << 40);
