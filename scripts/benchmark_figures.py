@@ -210,6 +210,22 @@ def crate_load(results):
     return "\n".join(table(head, rows) + commands(["cargo bench -p sawmill-benches --bench crate_load"]))
 
 
+def load_strategies(results):
+    """Seconds of both strategies."""
+    found, why = entry(results, "load-strategies")
+    if not found:
+        return missing("load-strategies", why)
+    rows = []
+    for case in found["cases"]:
+        side, asked = case["sides"][0], case["parameters"]
+        wall = side["wall"]["median"]
+        rows.append(
+            [asked["strategy"], asked["degree"], time(side["wall"]), rate(side["work"]["rows"], wall), time(side["cpu"])]
+        )
+    titles = ["strategy", "degree", "time", "rows/s", "CPU of the client"]
+    return "\n".join(table(titles, rows) + commands([found["command"]]))
+
+
 def load_tables(results):
     """Loads into four kinds of tables over more and more connections."""
     found, why = entry(results, "load-tables")
@@ -248,6 +264,7 @@ PARTS = {
     "crate-rows": crate_rows,
     "crate-load": crate_load,
     "crate-settings": crate_settings,
+    "load-strategies": load_strategies,
     "load-tables": load_tables,
     "generator-runs": generator_runs,
     "generator-peers": generator_peers,

@@ -34,7 +34,7 @@ def benchmarks_page(results):
     text = ["# Benchmarks", "", "Drawn by `scripts/benchmarks` from `benchmarks/results.json`; do not edit.", ""]
     text += head(results)
     for prefix, title, note in AREAS:
-        names = [name for name in results if name.startswith(prefix) and name != "load-tables"]
+        names = [name for name in results if name.startswith(prefix) and name not in ("load-tables", "load-strategies")]
         names.sort(key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
         if names:
             text += area(prefix, title, note, names, results, drawn)
