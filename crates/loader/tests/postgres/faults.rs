@@ -123,7 +123,7 @@ fn as_a_child_process() {
     };
     let source = ParquetFiles::open(&[path]).unwrap();
     let target = sawmill_loader::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
-    run(&source, &target, &LoadOptions { unit_rows: 20, ..options() }).unwrap();
+    run(&source, &target, &LoadOptions { unit_rows: 5, ..options() }).unwrap();
 }
 
 #[test]
