@@ -248,6 +248,20 @@ def load_tables(results):
     return "\n".join(lines[:-1] + commands([found["command"]]))
 
 
+def load_floor(results):
+    """Loads into PostgreSQL beside a client that only sends."""
+    found, why = entry(results, "postgres-floor")
+    rows = []
+    for each in found["tables"] if found else []:
+        for load in each["postgres"]:
+            cells = [f"{each['title']}, {each['rows']:,}", load["table"], load["way"], nanoseconds(load["seconds"] * 1e9)]
+            rows.append(cells + [f"{load['of_floor']:.3f}", f"{load['client_cpu']:.2f} s"])
+    if not rows:
+        return missing("postgres-floor", why or "not measured")
+    head = ["rows", "table", "way", "wall time", "of the floor", "CPU of the client"]
+    return "\n".join(table(head, rows) + commands(["cargo bench -p sawmill-benches --bench load_floor"]))
+
+
 def crate_settings(results):
     """What was recorded once of a real server."""
     found, why = entry(results, "cratedb-settings")
@@ -266,6 +280,7 @@ PARTS = {
     "crate-settings": crate_settings,
     "load-strategies": load_strategies,
     "load-tables": load_tables,
+    "load-floor": load_floor,
     "generator-runs": generator_runs,
     "generator-peers": generator_peers,
     "generator-values": generator_values,

@@ -1,0 +1,240 @@
+//! The PostgreSQL loader beside its floor: the same rows, encoded beforehand, sent by a client that does nothing
+//! else.
+//!
+//! `cargo bench -p sawmill-benches --bench load_floor [-- DATASET...] [ROWS] [ROUNDS]`. Datasets are taxi, orders
+//! and lineitem, the specs in `fixtures/`. All ways take turns at two connections, into new tables of the same
+//! server, logged and unlogged, with a primary key and without. Told are medians of wall time, of the ratio to the
+//! floor in the same round, and of the client's CPU. Ways: the loader as it is; with one unit a connection, which
+//! leaves out all checkpoints but one; and with the verification of what arrived. Targets: 1.05 times the floor,
+//! checkpoints 1 %.
+//!
+//! The server is one of the loader's own kind of private servers, but with `fsync` on, as it is where data is
+//! to stay.
+
+mod copy_client;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use copy_client::CopyClient;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use sawmill_generator::Dataset;
+use sawmill_loader::{
+    Block, Control, GeneratedRows, LoadOptions, Mode, ParquetFiles, Postgres, Source, TableKind, load,
+};
+use sawmill_localpg::LocalPg;
+use sawmill_profile::Profile;
+
+/// Names a file that gets each table as a line of JSON, too.
+const JSON: &str = "SAWMILL_TURNS_JSON";
+/// Connections.
+const DEGREE: usize = 2;
+/// Ways, as they are told.
+const WAYS: [&str; 4] = ["floor", "loader", "loader, one unit a connection", "loader, verified"];
+
+/// The name of a dataset, its spec, and the column that can be its key.
+const DATASETS: [(&str, &str, &str); 3] = [
+    ("taxi", include_str!("../fixtures/taxi.toml"), "trip_id"),
+    ("orders", include_str!("../fixtures/orders.toml"), "o_orderkey"),
+    ("lineitem", include_str!("../fixtures/lineitem.toml"), "l_orderkey"),
+];
+
+/// CPU seconds of this process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The file that is loaded: dictionaries and Snappy as `pyarrow` writes by default, row groups of 1 Mi rows.
+fn write_file(path: &Path, spec: &str, rows: u64) {
+    let rows_source = GeneratedRows::new(Dataset::from_toml(spec).expect("a spec"), rows, 1);
+    let properties = WriterProperties::builder()
+        .set_compression(parquet::basic::Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(1 << 20))
+        .build();
+    let file = std::fs::File::create(path).expect("a file is made");
+    let schema = rows_source.schema();
+    let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties)).expect("a schema");
+    let mut reader = rows_source.reader(64 * 1024);
+    for unit in rows_source.plan(u64::MAX).into_iter().flatten() {
+        reader.start(&unit).expect("rows are drawn");
+        while let Some(batch) = reader.next_batch().expect("rows are drawn") {
+            writer.write(&batch).expect("rows are written");
+        }
+    }
+    writer.close().expect("the footer is written");
+}
+
+/// All rows as the loader encodes them, in their order.
+fn encode(source: &ParquetFiles, target: &Postgres, loading: &LoadOptions) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut encoder = target.encoder(source, loading.batch_bytes).expect("every column has a type");
+    let mut reader = source.reader(loading.batch_rows);
+    let mut keep = |block: Block| {
+        blocks.push(Block::new(block.bytes.to_vec().into(), block.rows));
+        Ok(())
+    };
+    for unit in source.plan(loading.unit_rows).into_iter().flatten() {
+        reader.start(&unit).expect("the file is read");
+        while let Some(batch) = reader.next_batch().expect("the file is read") {
+            encoder.encode(&batch, &mut keep).expect("every value has a form");
+        }
+        encoder.end_unit(&mut keep).expect("nothing stops the rows");
+    }
+    blocks
+}
+
+/// What one way took, round by round.
+#[derive(Default)]
+struct Runs {
+    wall: Vec<f64>,
+    cpu: Vec<f64>,
+}
+
+impl Runs {
+    fn measure(&mut self, count: bool, run: impl FnOnce()) {
+        let (before, started) = (cpu(), Instant::now());
+        run();
+        let (wall, after) = (started.elapsed().as_secs_f64(), cpu());
+        if count {
+            self.wall.push(wall);
+            self.cpu.push(after - before);
+        }
+    }
+}
+
+struct Bench {
+    url: String,
+    rows: u64,
+    rounds: usize,
+}
+
+impl Bench {
+    /// One kind of table; gives the line of JSON of each way.
+    fn compare(&self, name: &str, source: &ParquetFiles, blocks: &[Block], kind: &TableKind) -> Vec<String> {
+        let table = |name: &str| {
+            let address = self.url.parse().expect("an address");
+            Postgres::new(address, name.parse().expect("a name")).mode(Mode::Append)
+        };
+        let (ours, floors) = (table("bench_loader"), table("bench_floor"));
+        let (cancel, profile) = (AtomicBool::new(false), Profile::new());
+        let phase = profile.phase("load");
+        let control = Control::new(&cancel, &phase);
+        let mut server = CopyClient::connect(&self.url);
+        let whole = LoadOptions { degree: DEGREE, ..LoadOptions::default() };
+        let halves = LoadOptions { unit_rows: self.rows.div_ceil(DEGREE as u64), ..whole.clone() };
+        let verified = LoadOptions { verify: true, ..whole.clone() };
+        let mut runs: [Runs; WAYS.len()] = Default::default();
+        for round in 0..=self.rounds {
+            // Each way is first as often as last.
+            for turn in 0..WAYS.len() {
+                let way = (turn + round) % WAYS.len();
+                let target = if way == 0 { &floors } else { &ours };
+                target.create_empty(source, kind, &control).expect("a table is made");
+                // What one way leaves to be written is not the next one's.
+                server.run("CHECKPOINT");
+                runs[way].measure(round > 0, || match way {
+                    0 => self.send(blocks),
+                    way => {
+                        let loading = [&whole, &halves, &verified][way - 1];
+                        let report = load(source, target, loading, &control).expect("rows are loaded");
+                        assert_eq!(report.rows_loaded, self.rows);
+                    }
+                });
+                assert_eq!(target.count_rows(&control).expect("the server counts"), Some(self.rows));
+                server.run(&format!("DROP TABLE {}", target.table()));
+                server.run("DROP SCHEMA IF EXISTS _sawmill CASCADE");
+            }
+        }
+        let logged = if kind.unlogged { "unlogged" } else { "logged" };
+        let keyed = if kind.primary_key.is_empty() { "no key" } else { "primary key" };
+        let mut lines = Vec::new();
+        for (way, told) in runs.iter().zip(WAYS) {
+            let wall = median(way.wall.iter().copied());
+            let cpu = median(way.cpu.iter().copied());
+            let of_floor = median(way.wall.iter().zip(&runs[0].wall).map(|(own, floor)| own / floor));
+            println!("| {name} | {logged}, {keyed} | {told} | {wall:.3} | {of_floor:.3} | {cpu:.2} |");
+            lines.push(format!(
+                "{{\"table\":\"{logged}, {keyed}\",\"way\":{told:?},\"seconds\":{wall},\"of_floor\":{of_floor},\
+                 \"client_cpu\":{cpu}}}"
+            ));
+        }
+        lines
+    }
+
+    /// The floor: a connection a part of the rows, the first part the first rows.
+    fn send(&self, blocks: &[Block]) {
+        std::thread::scope(|scope| {
+            for part in blocks.chunks(blocks.len().div_ceil(DEGREE)) {
+                scope.spawn(|| {
+                    let blocks: Vec<&[u8]> = part.iter().map(|block| &block.bytes[..]).collect();
+                    let statement = "COPY bench_floor FROM STDIN (FORMAT binary)";
+                    CopyClient::connect(&self.url).copy(statement, &blocks);
+                });
+            }
+        });
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let (numbers, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.parse::<u64>().is_ok());
+    // Names of benchmarks choose among all of them.
+    if !names.is_empty() && !DATASETS.iter().any(|(name, ..)| names.iter().any(|chosen| chosen == name)) {
+        return;
+    }
+    let testing = std::env::args().any(|word| word == "--test");
+    let number = |place: usize| numbers.get(place).and_then(|word| word.parse::<u64>().ok());
+    let rows = number(0).unwrap_or(if testing { 2_000 } else { 500_000 });
+    let rounds = number(1).unwrap_or(if testing { 1 } else { 5 }) as usize;
+    let server = LocalPg::builder()
+        .setting("fsync", "on")
+        .setting("max_wal_size", "8GB")
+        .setting("shared_buffers", "512MB")
+        .start()
+        .expect("PostgreSQL is installed");
+    let bench = Bench { url: server.url(), rows, rounds };
+    let directory = tempfile::tempdir().expect("a directory is made");
+    println!("\n{rows} rows, {DEGREE} connections, medians of {rounds} rounds\n");
+    println!("| rows of | table | way | wall s | of the floor | client CPU s |\n|---|---|---|---|---|---|");
+    for (name, spec, key) in DATASETS {
+        if !names.is_empty() && !names.iter().any(|chosen| *chosen == name) {
+            continue;
+        }
+        let path = directory.path().join(format!("{name}.parquet"));
+        write_file(&path, spec, rows);
+        let source = ParquetFiles::open(&[path]).expect("the file is read");
+        let target = Postgres::new(bench.url.parse().expect("an address"), "t".parse().expect("a name"));
+        let blocks = encode(&source, &target, &LoadOptions::default());
+        for unlogged in [false, true] {
+            for primary_key in [vec![], vec![key.to_owned()]] {
+                let lines = bench.compare(
+                    name,
+                    &source,
+                    &blocks,
+                    &TableKind { unlogged, primary_key, ..TableKind::default() },
+                );
+                if let Some(path) = std::env::var_os(JSON) {
+                    let line = format!(
+                        "{{\"title\":{name:?},\"rows\":{rows},\"rounds\":{rounds},\"postgres\":[{}]}}\n",
+                        lines.join(",")
+                    );
+                    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+                    file.and_then(|mut file| file.write_all(line.as_bytes()))
+                        .expect("the file of the figures");
+                }
+            }
+        }
+    }
+    server.stop().expect("the server ends");
+}
