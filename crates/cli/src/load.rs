@@ -165,6 +165,13 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     if args.explain {
         return explain(&target, source, tables.as_ref(), &options, console, cancel);
     }
+    if args.dry_run && tables.is_some() {
+        return Err(Error::usage(
+            "a dry run of several tables",
+            "--dry-run",
+            "print the statements that make them with --ddl",
+        ));
+    }
     if args.dry_run {
         return dry_run(&target, source, &options, console, cancel);
     }
