@@ -94,8 +94,8 @@ Examples:
 A file that cannot be read is an error that names it; the others are shown all the same, and the exit
 code is 1. Control characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
-    /// Parquet files, directories that are searched for them, or patterns in quotes (*, ?, [a-z], and
-    /// ** for any directories).
+    /// Parquet files, directories that are searched for them, patterns in quotes (*, ?, [a-z], and
+    /// ** for any directories), or @LIST for the names in a file (@- on standard input).
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The schema, as a message type and as a tree.

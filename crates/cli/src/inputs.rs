@@ -1,5 +1,5 @@
-//! The Parquet files that a user means by the paths of a command line, the stream that `-` means, and the
-//! rows that `gen:` means.
+//! The Parquet files that a user means by the paths of a command line and by lists of them, the stream that
+//! `-` means, and the rows that `gen:` means.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,6 +11,7 @@ use sawmill_loader::{GeneratedRows, ParquetFiles, Source};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Exit};
+use crate::file_lists;
 use crate::r#gen::dataset_args;
 use crate::globs;
 use crate::phases;
@@ -48,6 +49,14 @@ impl Inputs {
             Self::Generated(rows) => rows,
         }
     }
+
+    /// The files, if it is files.
+    pub(crate) fn files(&self) -> Option<&ParquetFiles> {
+        match self {
+            Self::Files { source, .. } => Some(source),
+            Self::Generated(_) => None,
+        }
+    }
 }
 
 /// Opens what the paths and columns name; `-` is a Parquet stream on standard input, `gen:...` is the
@@ -65,6 +74,10 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     let streams = paths.iter().filter(is_stream).count();
     if streams > 1 {
         return Err(Error::usage("standard input was given twice", "-", "give it once"));
+    }
+    if streams > 0 && paths.iter().any(|path| file_lists::is_on_standard_input(path)) {
+        let advice = "write the list to a file: @FILE";
+        return Err(Error::usage("standard input is a file and a list of files", "- and @-", advice));
     }
     let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
     let mut files = parquet_files(&named)?;
@@ -129,10 +142,10 @@ fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
 }
 
 /// The files that `paths` name: files as they are, directories searched for `.parquet` files and
-/// patterns for what matches them, in the order of their names.
+/// patterns for what matches them, in the order of their names; of lists what their lines name.
 pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
-    for path in paths {
+    for path in &file_lists::expanded(paths)? {
         // A file may have the name of a pattern.
         if globs::is_pattern(path) && path.symlink_metadata().is_err() {
             let failed = |error: std::io::Error| {

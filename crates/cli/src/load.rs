@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
-    Control, CrateExplanation, CrateServer, Limited, LoadOptions, LoadReport, Postgres, PostgresTables,
-    Server, Source, Standing, TableName, Target, load, status,
+    Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, Postgres, PostgresTables,
+    Pruned, Server, Source, Standing, TableName, Target, load, status,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::inputs::{self, ColumnArgs};
 use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases;
+use crate::row_args::RowArgs;
 use crate::table_args::TableArgs;
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 
@@ -30,9 +31,12 @@ use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 Examples:
   sawmill load trips.parquet --to postgres://me@localhost/db --table trips
   sawmill load /data/trips --to postgres://me@localhost/db --table public.trips --verify
+  find /data -name '*.parquet' -newer done | sawmill load @- --to postgres://localhost/db --table trips
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
+  sawmill load /data/trips --to postgres://localhost/db --table trips \\
+      --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
@@ -51,8 +55,8 @@ what is missing. In mode create the table appears under its name when it is comp
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// Parquet files, directories that are searched for them, patterns, - for standard input, or
-    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
+    /// Parquet files, directories that are searched for them, patterns, @LIST for the names in a file
+    /// (@- on standard input), - for standard input, or gen:DATASET?rows=10M&seed=7 for rows of the generator.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -65,9 +69,8 @@ pub(crate) struct LoadArgs {
     key: Vec<String>,
     #[command(flatten)]
     columns: ColumnArgs,
-    /// Only so many rows, the first ones in the order of the files.
-    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
-    limit: Option<u64>,
+    #[command(flatten)]
+    rows: RowArgs,
     /// How columns of an existing table are matched.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
@@ -152,8 +155,10 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     let target = args.table.apply(args.nested.apply(target)?)?;
     let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
-    let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
-    let source = limited.as_ref().map_or(inputs.source(), |limited| limited);
+    let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
+    let limited = args.rows.limited(source);
+    let source = limited.as_ref().map_or(source, |limited| limited);
     let tables = args.nested.tables(&target, source)?;
     if args.ddl {
         let ddl = match &tables {
@@ -163,7 +168,8 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return console.result(&ddl, || ddl.clone() + ";\n");
     }
     if args.explain {
-        return explain(&target, source, tables.as_ref(), &options, console, cancel);
+        let pruned = filtered.as_ref().map(Filtered::pruned);
+        return explain(&target, source, tables.as_ref(), pruned, &options, console, cancel);
     }
     if args.dry_run && tables.is_some() {
         return Err(Error::usage(
@@ -214,15 +220,23 @@ fn explain(
     target: &Destination,
     source: &dyn Source,
     tables: Option<&PostgresTables<'_>>,
+    pruned: Option<Pruned>,
     options: &LoadOptions,
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
+    let spared = pruned.map(|pruned| spared(&pruned)).unwrap_or_default();
     match target {
         Destination::CrateDb(crate_db) => {
             let phase = Profile::new().phase("explain");
             let plan = crate_db.explain(source, options, &Control::new(cancel, &phase))?;
-            console.result(&plan, || explained(&plan))
+            #[derive(Serialize)]
+            struct Plan<'a> {
+                #[serde(flatten)]
+                plan: &'a CrateExplanation,
+                pruned: Option<Pruned>,
+            }
+            console.result(&Plan { plan: &plan, pruned }, || spared + &explained(&plan))
         }
         Destination::Postgres(postgres) => {
             #[derive(Serialize)]
@@ -234,6 +248,7 @@ fn explain(
                 way: &'static str,
                 memory_bytes: u64,
                 ddl: String,
+                pruned: Option<Pruned>,
             }
             let plan = Plan {
                 files: source.files().len(),
@@ -243,10 +258,11 @@ fn explain(
                 way: postgres.way(),
                 memory_bytes: options.block_memory(),
                 ddl: tables.map_or_else(|| postgres.ddl(source), PostgresTables::ddl)?,
+                pruned,
             };
             console.result(&plan, || {
                 format!(
-                    "{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
+                    "{spared}{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
                      commits with its rows\nat most {} of encoded rows in memory\n\n{};\n",
                     plan.files,
                     phases::thousands(plan.rows),
@@ -259,6 +275,19 @@ fn explain(
             })
         }
     }
+}
+
+/// What a condition leaves unread.
+fn spared(pruned: &Pruned) -> String {
+    format!(
+        "statistics: of {} row groups no row passes in {}, all rows do in {}; of {} pages of the condition's \
+         columns in the others, no row passes in {}\n",
+        phases::thousands(pruned.row_groups),
+        phases::thousands(pruned.row_groups_pruned),
+        phases::thousands(pruned.row_groups_whole),
+        phases::thousands(pruned.pages),
+        phases::thousands(pruned.pages_pruned),
+    )
 }
 
 /// What a load would do, in the server's eyes.

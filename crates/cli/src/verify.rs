@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_loader::{Control, Limited, Verification};
+use sawmill_loader::{Control, Verification};
 use sawmill_profile::Profile;
 
 use crate::console::Console;
@@ -14,6 +14,7 @@ use crate::inputs::{self, ColumnArgs};
 use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases::{self, thousands};
+use crate::row_args::RowArgs;
 use crate::target::{EffortArgs, TargetArgs};
 
 /// Compare a table with Parquet files: rows, values of each column, and the content sum.
@@ -22,21 +23,21 @@ use crate::target::{EffortArgs, TargetArgs};
 Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips
   sawmill verify contacts.parquet --to postgres://localhost/db --table contacts --nested tables
+  sawmill verify /data/trips --to postgres://me@localhost/db --table trips --where 'vendor = 2'
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, directories that are searched for them, patterns, - for standard input, or
-    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
+    /// Parquet files, directories that are searched for them, patterns, @LIST for the names in a file
+    /// (@- on standard input), - for standard input, or gen:DATASET?rows=10M&seed=7 for rows of the generator.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     columns: ColumnArgs,
-    /// Only so many rows of the files, the first ones in their order.
-    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
-    limit: Option<u64>,
+    #[command(flatten)]
+    rows: RowArgs,
     #[command(flatten)]
     nested: NestedArgs,
     #[command(flatten)]
@@ -49,8 +50,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let target = args.target.destination(&args.crate_options, &args.effort)?;
     let options = args.effort.options_for(&target)?;
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
-    let limited = args.limit.map(|rows| Limited::new(inputs.source(), rows));
-    let source = limited.as_ref().map_or(inputs.source(), |limited| limited);
+    let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
+    let limited = args.rows.limited(source);
+    let source = limited.as_ref().map_or(source, |limited| limited);
     let target = args.nested.apply(target)?;
     if let Some(tables) = args.nested.tables(&target, source)? {
         return load_tables::verify(&tables, &options, console, cancel);

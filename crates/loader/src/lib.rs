@@ -29,10 +29,12 @@
 mod buffers;
 mod certificates;
 mod column_choice;
+mod condition;
 mod content_sum;
 mod control;
 mod cratedb;
 mod error;
+mod filtered;
 mod flat_tables;
 mod generated_rows;
 mod limited;
@@ -47,6 +49,7 @@ mod target;
 mod verify;
 mod worker;
 
+pub use condition::{Condition, Literal};
 pub use content_sum::{ContentSum, Tally};
 pub use control::Control;
 pub use cratedb::{
@@ -54,6 +57,7 @@ pub use cratedb::{
     Times, Timestamps, Transport, unnest_blocks,
 };
 pub use error::{Error, Kind, Result};
+pub use filtered::{Filtered, Pruned};
 pub use generated_rows::GeneratedRows;
 pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};

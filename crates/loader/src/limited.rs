@@ -2,7 +2,8 @@
 
 use arrow_schema::SchemaRef;
 
-use crate::source::{Source, SourceFile, Unit, UnitReader};
+use crate::error::Result;
+use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// A source that ends after a number of rows.
 pub struct Limited<'a> {
@@ -48,6 +49,14 @@ impl Source for Limited<'_> {
         }
         runs.retain(|run| !run.is_empty());
         runs
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.source.check_unchanged()
+    }
+
+    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
+        self.source.row_in_group(unit, row)
     }
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {

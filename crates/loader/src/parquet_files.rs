@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
-use sawmill_footer::Footer;
+use sawmill_footer::{Footer, Options};
 
 use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
@@ -161,8 +161,20 @@ impl Source for ParquetFiles {
         runs
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        for (file, named) in self.opened.iter().zip(&self.files) {
+            file.reopen()?;
+            // Its bytes are read whole, and walked no further than to the first row group.
+            let footer = Footer::open_with(&file.path, &Options::new().row_groups(0..0));
+            if fingerprint(&footer.map_err(|_| file.changed())?, named.bytes) != named.fingerprint {
+                return Err(file.changed());
+            }
+        }
+        Ok(())
+    }
+
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(ParquetReader::new(self, batch_rows))
+        Box::new(ParquetReader::new(self, None, batch_rows))
     }
 }
 
@@ -173,11 +185,21 @@ impl OpenedFile {
         let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
         if metadata.len() != self.length || metadata.modified().ok() != self.modified {
-            return Err(Error::new(Kind::Changed, "the file changed while it was loaded")
-                .at(place)
-                .advise("load it again when nobody writes to it any more"));
+            return Err(self.changed());
         }
         Ok(file)
+    }
+
+    /// The error for a file that is not the one that was opened.
+    pub(crate) fn changed(&self) -> Error {
+        Error::new(Kind::Changed, "the file changed while it was loaded")
+            .at(self.path.display().to_string())
+            .advise("bring back the file as it was and run the same command again to go on, or forget the load and start afresh")
+    }
+
+    /// The stored bytes of each row group.
+    pub(crate) fn row_groups(&self) -> impl Iterator<Item = u64> {
+        self.row_groups.iter().map(|group| group.bytes)
     }
 }
 
@@ -191,11 +213,8 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
     let failed = |error: std::io::Error| unreadable(&error).at(&shown);
     let canonical = path.canonicalize().map_err(failed)?;
     let metadata = canonical.metadata().map_err(failed)?;
-    let refused = |error: sawmill_footer::Error| {
-        Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
-    };
-    let footer = Footer::open(&canonical).map_err(refused)?;
-    if footer.encryption_algorithm().map_err(refused)?.is_some() {
+    let footer = Footer::open(&canonical).map_err(refused_footer)?;
+    if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
     let file = File::open(&canonical).map_err(failed)?;
@@ -249,8 +268,13 @@ fn row_groups(footer: &Footer) -> Vec<RowGroup> {
 
 /// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
 /// every column chunk, so another content shows in it.
-fn fingerprint(footer: &Footer, length: u64) -> String {
+pub(crate) fn fingerprint(footer: &Footer, length: u64) -> String {
     format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
+}
+
+/// The error for a footer that cannot be decoded.
+pub(crate) fn refused_footer(error: sawmill_footer::Error) -> Error {
+    Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
 }
 
 fn unreadable(error: &std::io::Error) -> Error {

@@ -7,12 +7,15 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use crate::error::{Error, Kind, Result};
+use crate::filtered::Filtered;
 use crate::parquet_files::ParquetFiles;
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 
 /// A reader that stays open from one unit to the next of the same row group.
 pub(crate) struct ParquetReader<'a> {
     source: &'a ParquetFiles,
+    /// Which rows are meant, where not all are.
+    filter: Option<&'a Filtered<'a>>,
     batch_rows: usize,
     open: Option<OpenRowGroup>,
     unit: UnitKey,
@@ -22,6 +25,8 @@ pub(crate) struct ParquetReader<'a> {
 
 struct OpenRowGroup {
     batches: ParquetRecordBatchReader,
+    /// The part of the row group that they are of, where rows are filtered.
+    window: Option<usize>,
     /// The row that comes next.
     at: UnitKey,
     /// What a batch held beyond the end of its unit.
@@ -35,12 +40,13 @@ fn rows_of_width(bytes: i64) -> usize {
 }
 
 impl<'a> ParquetReader<'a> {
-    pub(crate) fn new(source: &'a ParquetFiles, batch_rows: usize) -> Self {
+    pub(crate) fn new(source: &'a ParquetFiles, filter: Option<&'a Filtered<'a>>, batch_rows: usize) -> Self {
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
-        Self { source, batch_rows: batch_rows.max(1), open: None, unit, left: 0 }
+        Self { source, filter, batch_rows: batch_rows.max(1), open: None, unit, left: 0 }
     }
 
-    fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<std::fs::File>> {
+    /// A reader of all rows of a row group, not yet built.
+    pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<std::fs::File>> {
         let Some(file) = self.source.opened.get(key.file as usize) else {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
@@ -54,6 +60,63 @@ impl<'a> ParquetReader<'a> {
             Some(wanted) => {
                 let mask = ProjectionMask::roots(reader.parquet_schema(), wanted.iter().copied());
                 Ok(reader.with_projection(mask))
+            }
+        }
+    }
+
+    /// The rows of a row group from the one that `key` starts with; where rows are filtered, those of its
+    /// window.
+    fn batches_from(&self, key: UnitKey) -> Result<(ParquetRecordBatchReader, Option<usize>)> {
+        match self.filter.and_then(|filter| filter.position(key)) {
+            None => Ok((self.build(self.builder(key)?, key.first_row)?, None)),
+            Some(position) => {
+                Ok((self.passing(key, position.window, position.before)?, Some(position.window)))
+            }
+        }
+    }
+
+    /// The rows of a window that pass, but for some of the first.
+    fn passing(&self, key: UnitKey, window: usize, but_for: u64) -> Result<ParquetRecordBatchReader> {
+        let builder = self.builder(key)?;
+        let builder = match self.filter {
+            Some(filter) => filter.filter(key, window, builder),
+            None => builder,
+        };
+        self.build(builder, but_for)
+    }
+
+    fn build(
+        &self,
+        builder: ParquetRecordBatchReaderBuilder<std::fs::File>,
+        but_for: u64,
+    ) -> Result<ParquetRecordBatchReader> {
+        // The decoder may panic on bytes that no writer would produce.
+        match catch_unwind(AssertUnwindSafe(|| builder.with_offset(but_for as usize).build())) {
+            Ok(built) => built.map_err(|error| self.corrupt(&error.to_string())),
+            Err(_) => Err(self.corrupt("its decoder gave up")),
+        }
+    }
+
+    /// The next batch of the row group that is open, or what is wrong with it.
+    fn next_of_group(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let Some(open) = &mut self.open else { return Ok(None) };
+            if let Some(rest) = open.rest.take() {
+                return Ok(Some(rest));
+            }
+            let next = match catch_unwind(AssertUnwindSafe(|| open.batches.next().transpose())) {
+                Ok(Ok(batch)) => batch,
+                Ok(Err(error)) => return Err(self.corrupt(&error.to_string())),
+                Err(_) => return Err(self.corrupt("its decoder gave up")),
+            };
+            let (window, at) = (open.window, open.at);
+            let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
+            match (next, further) {
+                (None, Some(window)) => {
+                    let batches = self.passing(at, window, 0)?;
+                    self.open = Some(OpenRowGroup { batches, window: Some(window), at, rest: None });
+                }
+                (next, _) => return Ok(next),
             }
         }
     }
@@ -101,17 +164,8 @@ impl UnitReader for ParquetReader<'_> {
             return Ok(());
         }
         self.open = None;
-        let offset = unit.key.first_row as usize;
-        // The decoder may panic on bytes that no writer would produce.
-        let built = {
-            let builder = self.builder(unit.key)?;
-            catch_unwind(AssertUnwindSafe(|| builder.with_offset(offset).build()))
-        };
-        match built {
-            Ok(Ok(batches)) => self.open = Some(OpenRowGroup { batches, at: unit.key, rest: None }),
-            Ok(Err(error)) => return Err(self.corrupt(&error.to_string())),
-            Err(_) => return Err(self.corrupt("its decoder gave up")),
-        }
+        let (batches, window) = self.batches_from(unit.key)?;
+        self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
         Ok(())
     }
 
@@ -119,26 +173,15 @@ impl UnitReader for ParquetReader<'_> {
         if self.left == 0 {
             return Ok(None);
         }
-        let next = match &mut self.open {
-            None => Ok(None),
-            Some(open) => match open.rest.take() {
-                Some(rest) => Ok(Some(rest)),
-                None => match catch_unwind(AssertUnwindSafe(|| open.batches.next().transpose())) {
-                    Ok(Ok(batch)) => Ok(batch),
-                    Ok(Err(error)) => Err(error.to_string()),
-                    Err(_) => Err("its decoder gave up".to_owned()),
-                },
-            },
-        };
-        let batch = match next {
+        let batch = match self.next_of_group() {
             Ok(Some(batch)) if batch.num_rows() > 0 => batch,
             Ok(_) => {
                 self.open = None;
                 return Err(self.corrupt(&format!("{} rows are missing at its end", self.left)));
             }
-            Err(what) => {
+            Err(error) => {
                 self.open = None;
-                return Err(self.corrupt(&what));
+                return Err(error);
             }
         };
         let rows = (batch.num_rows() as u64).min(self.left) as usize;

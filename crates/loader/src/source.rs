@@ -16,7 +16,7 @@ pub struct UnitKey {
     pub file: u32,
     /// Row group in the file.
     pub row_group: u32,
-    /// First row, counted from the start of the row group.
+    /// First row, counted from the start of the row group; of the rows that are meant, where not all are.
     pub first_row: u64,
 }
 
@@ -86,6 +86,20 @@ pub trait Source: Sync {
     /// All rows, cut into units of at most `unit_rows` rows. Units of one inner list follow one
     /// another in the same row group, so that a reader goes from one to the next without seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
+
+    /// Makes sure that the files are still those that were opened.
+    ///
+    /// # Errors
+    /// A file has another length, another footer or another time of modification; its name.
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The number in its row group of the `row`-th row of a unit, counted from 0; none where it cannot be
+    /// told. Only for messages: it may have to read the row group.
+    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
+        Some(unit.first_row + row)
+    }
 
     /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;

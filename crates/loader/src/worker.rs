@@ -182,12 +182,15 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
                 Refusal::Value { row: in_batch, column, what } => {
                     let file = worker.source.files().get(unit.key.file as usize);
                     let file = file.map(|file| file.name.as_str()).unwrap_or_default();
+                    let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
+                    let group = UnitKey { first_row: 0, ..unit.key };
+                    let row = match worker.source.row_in_group(group, row) {
+                        Some(row) => format!("row {row}"),
+                        None => format!("row {row} of those that are loaded"),
+                    };
+                    let row_group = unit.key.row_group;
                     Error::new(Kind::Value, what)
-                        .at(format!(
-                            "{file}, row group {}, row {}, column {column:?}",
-                            unit.key.row_group,
-                            reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64)
-                        ))
+                        .at(format!("{file}, row group {row_group}, {row}, column {column:?}"))
                         .advise("rows count from 0 in their row group; correct the value in the source")
                 }
             })?;

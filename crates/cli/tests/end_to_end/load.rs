@@ -8,13 +8,14 @@ use sawmill_localpg::LocalPg;
 
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
 
-struct Bench {
-    server: LocalPg,
-    dir: tempfile::TempDir,
+/// A server, and a directory for files.
+pub struct Bench {
+    pub server: LocalPg,
+    pub dir: tempfile::TempDir,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Bench { server: LocalPg::start().unwrap(), dir: tempfile::tempdir().unwrap() }
     }
 
@@ -25,26 +26,26 @@ impl Bench {
         path
     }
 
-    fn args<'a>(&self, verb: &'a str, file: &'a Path, table: &'a str, more: &[&'a str]) -> Vec<String> {
+    pub fn args<'a>(&self, verb: &'a str, file: &'a Path, table: &'a str, more: &[&'a str]) -> Vec<String> {
         let mut args = vec![verb.to_owned(), file.to_str().unwrap().to_owned()];
         args.extend(["--to", &self.server.url(), "--table", table].map(str::to_owned));
         args.extend(more.iter().map(|s| (*s).to_owned()));
         args
     }
 
-    fn load(&self, file: &Path, table: &str, more: &[&str]) -> Ran {
+    pub fn load(&self, file: &Path, table: &str, more: &[&str]) -> Ran {
         sawmill(self.args("load", file, table, more))
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         Client::connect(&self.server.url(), NoTls).unwrap()
     }
 
-    fn count(&self, query: &str) -> i64 {
+    pub fn count(&self, query: &str) -> i64 {
         self.client().query_one(query, &[]).unwrap().get(0)
     }
 
-    fn exists(&self, table: &str) -> bool {
+    pub fn exists(&self, table: &str) -> bool {
         self.count(&format!("select count(*) from pg_tables where tablename = '{table}'")) > 0
     }
 }

@@ -16,4 +16,5 @@ mod load;
 mod nested;
 mod parquet_files;
 mod readme;
+mod rows;
 mod screen;

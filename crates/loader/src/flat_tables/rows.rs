@@ -67,6 +67,14 @@ impl Source for FlatRows<'_> {
         self.source.plan(unit_rows)
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.source.check_unchanged()
+    }
+
+    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
+        self.source.row_in_group(unit, row)
+    }
+
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         let inner = self.source.reader_of(&self.table.reads, batch_rows);
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };

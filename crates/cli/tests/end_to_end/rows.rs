@@ -1,0 +1,125 @@
+//! `--where`: the rows that a server picks by the same condition, also after a load was killed.
+
+use std::path::PathBuf;
+
+use crate::harness::{sawmill, signal, start, until, wait};
+use crate::load::Bench;
+
+fn orders(bench: &Bench, rows: &str) -> PathBuf {
+    let path = bench.dir.path().join(format!("orders-{rows}.parquet"));
+    let columns = ["gen", "orders", "--rows", rows, "--row-group-rows", "50k", "--out"];
+    sawmill(columns.into_iter().chain([path.to_str().unwrap()])).ok();
+    path
+}
+
+const COLUMNS: &str = "id,customer_id,status,priority,ordered_at,shipped_at";
+
+#[test]
+fn the_rows_that_the_server_picks_by_the_same_condition_are_loaded() {
+    let bench = Bench::new();
+    let file = orders(&bench, "200k");
+    bench.load(&file, "everything", &["--columns", COLUMNS]).ok();
+    for (at, condition) in [
+        "id > 120000 and status <> 'open' and ordered_at >= '2024-01-20'",
+        "priority is null or not (customer_id between 10 and 20000) and status like '%ed'",
+        "shipped_at < '2024-01-03 12:00:00+02' and priority not in ('normal', 'express')",
+        "id < 0",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let table = format!("picked_{at}");
+        let more = ["--columns", COLUMNS, "--where", condition, "--verify", "--json", "--unit-rows", "7000"];
+        let json = bench.load(&file, &table, &more).ok().json();
+        let picked = bench.count(&format!("select count(*) from {table}"));
+        assert_eq!(json["report"]["rows"], picked);
+        let expected = format!("select * from everything where {condition}");
+        for (one, other) in
+            [(format!("table {table}"), &expected), (expected.clone(), &format!("table {table}"))]
+        {
+            let difference = bench.count(&format!("select count(*) from ({one} except all {other}) as d"));
+            assert_eq!(difference, 0, "{condition}: {one} except {other}");
+        }
+        let verify = bench.args("verify", &file, &table, &["--columns", COLUMNS, "--where", condition]);
+        sawmill(verify).ok();
+    }
+    let other = bench.args("verify", &file, "picked_0", &["--columns", COLUMNS, "--where", "id > 5"]);
+    assert!(sawmill(other).fails(4).contains("rows instead of"));
+}
+
+#[test]
+fn a_killed_load_of_some_rows_is_finished_by_the_same_command_and_by_no_other() {
+    let bench = Bench::new();
+    let file = orders(&bench, "600k");
+    let condition = "status = 'shipped' and id >= 60000";
+    let more = ["--columns", COLUMNS, "--where", condition, "--unit-rows", "2000", "--verify"];
+    let args = bench.args("load", &file, "shipped", &more);
+    let child = start(&args);
+    let mut client = bench.client();
+    until("the first unit", || {
+        let units = client.query_one("select count(*) from _sawmill.units", &[]);
+        units.is_ok_and(|row| row.get::<_, i64>(0) > 3)
+    });
+    signal(&child, "KILL");
+    wait(child);
+    let other = ["--columns", COLUMNS, "--where", "status = 'shipped'"];
+    let error = bench.load(&file, "shipped", &other).fails(1);
+    assert!(error.contains("forget"), "another condition is another load: {error}");
+    let json = sawmill(args.iter().map(String::as_str).chain(["--json"])).ok().json();
+    assert!(json["report"]["units_resumed"].as_u64().unwrap() > 0, "{json}");
+    bench.load(&file, "everything", &["--columns", COLUMNS]).ok();
+    let expected = bench.count(&format!("select count(*) from everything where {condition}"));
+    assert_eq!(json["report"]["rows"], expected);
+    assert_eq!(bench.count("select count(distinct id) from shipped"), expected);
+}
+
+#[test]
+fn what_statistics_spare_is_explained_and_a_limit_counts_rows_that_pass() {
+    let bench = Bench::new();
+    let file = orders(&bench, "200k");
+    let explain = ["--where", "id > 160000 and id <= 190000", "--explain"];
+    let json = bench.load(&file, "t", &[&explain[..], &["--json"]].concat()).ok().json();
+    assert_eq!((&json["rows"], &json["pruned"]["row_groups"]), (&30_000.into(), &4.into()));
+    assert_eq!(json["pruned"]["row_groups_pruned"], 3);
+    assert!(json["pruned"]["pages_pruned"].as_u64().unwrap() > 0, "{json}");
+    let text = bench.load(&file, "t", &explain).ok().out;
+    assert!(text.contains("of 4 row groups no row passes in 3, all rows do in 0"), "{text}");
+    let limit = ["--columns", "id", "--where", "id > 160000", "--limit", "1000"];
+    bench.load(&file, "few", &limit).ok();
+    assert_eq!(
+        bench.count("select sum(id)::bigint from few where id between 160001 and 161000"),
+        160_500_500
+    );
+}
+
+#[test]
+fn a_condition_that_makes_no_sense_is_refused_before_anything_is_sent() {
+    let bench = Bench::new();
+    let file = orders(&bench, "1000");
+    let refused = |condition: &str| bench.load(&file, "t", &["--where", condition]).fails(2);
+    assert!(refused("id >").contains("expected a number"));
+    assert!(refused("nothing = 1").contains("the columns of the files are id, customer_id"));
+    assert!(refused("id = 'x'").contains("column \"id\" is Int64: expected a number, found 'x'"));
+    assert!(refused("items is null").contains("cannot be in a condition"));
+    let generated = PathBuf::from("gen:orders?rows=10");
+    assert!(bench.load(&generated, "t", &["--where", "id = 1"]).fails(2).contains("generated"));
+    assert!(!bench.exists("t"));
+}
+
+#[test]
+fn files_can_be_named_by_a_list() {
+    let bench = Bench::new();
+    let (first, second) = (orders(&bench, "1000"), orders(&bench, "700"));
+    let list = bench.dir.path().join("names.txt");
+    std::fs::write(&list, format!("{}\n\n{}\r\n", first.display(), second.display())).unwrap();
+    let named = PathBuf::from(format!("@{}", list.display()));
+    bench.load(&named, "listed", &["--verify"]).ok();
+    assert_eq!(bench.count("select count(*) from listed"), 1700);
+    let mut command = crate::harness::command(bench.args("verify", &PathBuf::from("@-"), "listed", &[]));
+    let ran = command.stdin(std::fs::File::open(&list).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    std::fs::write(&list, "\n").unwrap();
+    assert!(bench.load(&named, "listed", &[]).fails(1).contains("names no file"));
+    let missing = PathBuf::from("@/nowhere/names.txt");
+    assert!(bench.load(&missing, "listed", &[]).fails(1).contains("/nowhere/names.txt"));
+}
