@@ -8,7 +8,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use sawmill_cratedb_standin::StandIn;
 
-use crate::harness::{sawmill, start, wait};
+use crate::harness::{peak, sawmill, start, wait};
 
 /// One column of texts of so many bytes, no two of them alike, in row groups of 64 MiB.
 fn write(path: &Path, rows: usize, width: usize) {
@@ -37,13 +37,6 @@ fn write(path: &Path, rows: usize, width: usize) {
         writer.flush().unwrap();
     }
     writer.close().unwrap();
-}
-
-/// The most memory that a process had so far, in bytes (proc(5): VmHWM).
-fn peak(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 #[test]

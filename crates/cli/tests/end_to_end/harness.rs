@@ -94,3 +94,10 @@ pub fn names(directory: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// The most memory that a process had so far, in bytes (proc(5): VmHWM).
+pub fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

@@ -13,6 +13,7 @@ mod gen_datasets;
 mod gen_layouts;
 mod harness;
 mod load;
+mod load_memory;
 mod nested;
 mod parquet_files;
 mod readme;
