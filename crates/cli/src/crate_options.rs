@@ -1,9 +1,7 @@
 //! The arguments that only CrateDB knows.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+use sawmill_loader::{Binary, CrateOptions, Dates, LongText, Objects, Times, Transport};
 
 /// Makes a set of words that clap knows out of a set of the loader's.
 macro_rules! words {
@@ -35,16 +33,6 @@ words!(ObjectsArg => Objects {
     Dynamic,
     /// OBJECT(IGNORED): kept as it comes.
     Ignored,
-});
-words!(TimestampsArg => Timestamps {
-    /// A value that is no whole millisecond is an error.
-    Error,
-    /// What is finer is cut.
-    Truncate,
-    /// TEXT in ISO 8601.
-    Text,
-    /// BIGINT of the file's units.
-    Bigint,
 });
 words!(DatesArg => Dates {
     /// TIMESTAMP at midnight.
@@ -85,21 +73,12 @@ pub(crate) struct CrateArgs {
     /// Load without any key: rows of an interrupted batch may be in the table twice.
     #[arg(long)]
     at_least_once: bool,
-    /// Write rows that the server refuses to this file, with their place and the reason, and load the others.
-    #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
-    /// End the load when more rows than this are refused.
-    #[arg(long, value_name = "N", requires = "rejects")]
-    max_rejects: Option<u64>,
     /// Compress request bodies.
     #[arg(long)]
     gzip: bool,
     /// What structs become [default: strict].
     #[arg(long, value_enum)]
     objects: Option<ObjectsArg>,
-    /// What timestamps finer than a millisecond become [default: error].
-    #[arg(long, value_enum)]
-    timestamps: Option<TimestampsArg>,
     /// What dates become [default: timestamp].
     #[arg(long, value_enum)]
     dates: Option<DatesArg>,
@@ -140,7 +119,6 @@ impl CrateArgs {
         CrateOptions {
             transport: self.transport.map(Into::into).unwrap_or_default(),
             objects: self.objects.map(Into::into).unwrap_or_default(),
-            timestamps: self.timestamps.map(Into::into).unwrap_or_default(),
             dates: self.dates.map(Into::into).unwrap_or_default(),
             times: self.times.map(Into::into).unwrap_or_default(),
             binary: self.binary.map(Into::into).unwrap_or_default(),
@@ -153,11 +131,9 @@ impl CrateArgs {
             no_columnstore: self.no_columnstore,
             row_key: self.row_key.clone(),
             at_least_once: self.at_least_once,
-            rejects: self.rejects.clone(),
-            max_rejects: self.max_rejects,
             gzip: self.gzip,
-            by_position: false,
             batch_rows: batch_rows.unwrap_or(0),
+            ..CrateOptions::default()
         }
     }
 
@@ -167,10 +143,8 @@ impl CrateArgs {
             ("--transport", self.transport.is_some()),
             ("--row-key", self.row_key.is_some()),
             ("--at-least-once", self.at_least_once),
-            ("--rejects", self.rejects.is_some()),
             ("--gzip", self.gzip),
             ("--objects", self.objects.is_some()),
-            ("--timestamps", self.timestamps.is_some()),
             ("--dates", self.dates.is_some()),
             ("--times", self.times.is_some()),
             ("--binary", self.binary.is_some()),

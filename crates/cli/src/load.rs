@@ -21,6 +21,7 @@ use crate::phases;
 use crate::row_args::RowArgs;
 use crate::table_args::TableArgs;
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
+use crate::value_args::{RejectArgs, ValueArgs};
 
 /// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.
 #[derive(Args, Debug)]
@@ -42,6 +43,8 @@ Examples:
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
   sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after \\
       --set maintenance_work_mem=1GB --dry-run
+  sawmill load new.parquet --to postgres://localhost/db --table trips --mode append \\
+      --rejects refused.parquet --max-rejects 1000
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
@@ -81,6 +84,9 @@ pub(crate) struct LoadArgs {
     /// Compare what is in the table with what is in the files before the load counts as complete.
     #[arg(long)]
     verify: bool,
+    /// Where they differ, say which rows of which row groups are missing. PostgreSQL alone.
+    #[arg(long, requires = "verify")]
+    locate: bool,
     /// Print the CREATE TABLE statement and stop.
     #[arg(long)]
     ddl: bool,
@@ -93,6 +99,10 @@ pub(crate) struct LoadArgs {
     dry_run: bool,
     #[command(flatten)]
     table: TableArgs,
+    #[command(flatten)]
+    values: ValueArgs,
+    #[command(flatten)]
+    rejects: RejectArgs,
     #[command(flatten)]
     crate_options: CrateArgs,
 }
@@ -151,9 +161,12 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     if args.mode != ModeArg::Upsert && !args.key.is_empty() {
         return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
     }
+    let target = args.rejects.of(args.values.of(target)?);
+    target.refuse_locate(args.locate)?;
     let target = target.by_position(args.map == MapArg::Position).key(&args.key);
     let target = args.table.apply(args.nested.apply(target)?)?;
-    let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&target)? };
+    let options =
+        LoadOptions { verify: args.verify, locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);

@@ -23,6 +23,7 @@ mod phases;
 mod row_args;
 mod table_args;
 mod target;
+mod value_args;
 mod verify;
 
 use std::path::PathBuf;

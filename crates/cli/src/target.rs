@@ -55,6 +55,16 @@ impl Destination {
         }
     }
 
+    /// Refuses an option that only PostgreSQL knows.
+    pub(crate) fn refuse_locate(&self, asked: bool) -> Result<(), Error> {
+        match self {
+            Self::CrateDb(_) if asked => {
+                Err(Error::usage("it is for PostgreSQL", "--locate", "leave the option out"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The key of mode upsert.
     pub(crate) fn key(self, key: &[String]) -> Self {
         match self {

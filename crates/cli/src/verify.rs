@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_loader::{Control, Verification};
+use sawmill_loader::{Control, LoadOptions, Located, Verification};
 use sawmill_profile::Profile;
 
 use crate::console::Console;
@@ -16,6 +16,7 @@ use crate::nested_args::NestedArgs;
 use crate::phases::{self, thousands};
 use crate::row_args::RowArgs;
 use crate::target::{EffortArgs, TargetArgs};
+use crate::value_args::ValueArgs;
 
 /// Compare a table with Parquet files: rows, values of each column, and the content sum.
 #[derive(Args, Debug)]
@@ -24,6 +25,7 @@ Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips
   sawmill verify contacts.parquet --to postgres://localhost/db --table contacts --nested tables
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --where 'vendor = 2'
+  sawmill verify /data/trips --to postgres://me@localhost/db --table trips --locate
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
@@ -38,17 +40,23 @@ pub(crate) struct VerifyArgs {
     columns: ColumnArgs,
     #[command(flatten)]
     rows: RowArgs,
+    /// Where they differ, say which rows of which row groups are missing. PostgreSQL alone.
+    #[arg(long)]
+    locate: bool,
     #[command(flatten)]
     nested: NestedArgs,
     #[command(flatten)]
     effort: EffortArgs,
     #[command(flatten)]
+    values: ValueArgs,
+    #[command(flatten)]
     crate_options: CrateArgs,
 }
 
 pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let target = args.target.destination(&args.crate_options, &args.effort)?;
-    let options = args.effort.options_for(&target)?;
+    let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
+    target.refuse_locate(args.locate)?;
+    let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
@@ -97,5 +105,16 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     let [source_sum, target_sum] = sums;
     rows.push(["content sum".to_owned(), source_sum, target_sum]);
     let verdict = if verification.matches() { "verified: both hold the same\n" } else { "they differ\n" };
-    phases::table(&rows) + verdict
+    phases::table(&rows) + verdict + &located(verification.located.as_ref())
+}
+
+/// Where they differ.
+fn located(located: Option<&Located>) -> String {
+    const SHOWN: usize = 20;
+    let Some(Located { units, rows_of_none }) = located else { return String::new() };
+    let mut text: String = units.iter().take(SHOWN).map(|unit| format!("{unit}\n")).collect();
+    if units.len() > SHOWN {
+        text += &format!("and {} more units; --json names them all\n", units.len() - SHOWN);
+    }
+    text + &format!("{} rows of the table are not in the files\n", thousands(*rows_of_none))
 }

@@ -49,7 +49,7 @@ pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timesta
 use crate::control::Control;
 use crate::error::Result;
 use crate::load::LoadOptions;
-use crate::postgres::{Forgotten, Mode, TableName};
+use crate::postgres::{Forgotten, Mode, RejectOptions, TableName};
 use crate::source::Source;
 use crate::target::{BatchEncoder, Session, Target};
 use crate::verify::Verification;
@@ -135,6 +135,19 @@ impl CrateDb {
     /// How it is done.
     pub fn options(mut self, options: CrateOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// What timestamps finer than a millisecond become.
+    pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
+        self.options.timestamps = timestamps;
+        self
+    }
+
+    /// Rows that the server refuses are put aside, as NDJSON, instead of ending the load.
+    pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
+        self.options.max_rejects = rejects.as_ref().and_then(|rejects| rejects.most);
+        self.options.rejects = rejects.map(|rejects| rejects.path);
         self
     }
 

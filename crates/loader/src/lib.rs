@@ -63,11 +63,11 @@ pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Forgotten, LoadStatus, Mode, Nested, OfTable, Postgres, PostgresTables, Rehearsal, Server, Strategy,
-    TableKind, TableName, forget, status, verify,
+    Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, Postgres, PostgresTables, Rehearsal,
+    RejectOptions, Server, Strategy, TableKind, TableName, ValueOptions, forget, status, verify,
 };
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{
     Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter,
 };
-pub use verify::Verification;
+pub use verify::{Located, LocatedUnit, Verification};

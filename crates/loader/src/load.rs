@@ -41,6 +41,8 @@ pub struct LoadOptions {
     pub retries: u32,
     /// Compare the content of the target with that of the source before the load counts as complete.
     pub verify: bool,
+    /// Where the contents differ, find out which units have rows that are missing.
+    pub locate: bool,
 }
 
 impl Default for LoadOptions {
@@ -54,6 +56,7 @@ impl Default for LoadOptions {
             unit_rows: 128 * 1024,
             retries: 8,
             verify: false,
+            locate: false,
         }
     }
 }

@@ -13,6 +13,8 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
 /// The extension name of 16-byte binary that holds UUIDs.
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
+/// The extension name of text that holds JSON.
+pub(crate) const JSON_EXTENSION: &str = "arrow.json";
 
 /// `hint` is what the reader is asked to produce, `schema` the same with extension names.
 pub(crate) struct ReadSchema {
@@ -73,10 +75,15 @@ impl Leaves<'_> {
         self.next += 1;
         let mut read =
             field.as_ref().clone().with_data_type(leaf(field.data_type(), &column, self.embedded)?);
-        let uuid = matches!(column.logical_type_ref(), Some(LogicalType::Uuid));
-        if extensions && uuid {
+        let json = column.converted_type() == ConvertedType::JSON;
+        let extension = match column.logical_type_ref() {
+            Some(LogicalType::Uuid) => Some(UUID_EXTENSION),
+            Some(LogicalType::Json) => Some(JSON_EXTENSION),
+            _ => json.then_some(JSON_EXTENSION),
+        };
+        if let Some(extension) = extension.filter(|_| extensions) {
             let mut metadata: HashMap<String, String> = read.metadata().clone();
-            metadata.insert(EXTENSION_NAME.into(), UUID_EXTENSION.into());
+            metadata.insert(EXTENSION_NAME.into(), extension.into());
             read.set_metadata(metadata);
         }
         Ok(Arc::new(read))
@@ -132,11 +139,12 @@ pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
     lines
 }
 
-/// Whether two fields hold the same values: types without regard to nullability and to the names
-/// that writers give to list items and map entries.
+/// Whether two fields hold the same values: types without regard to nullability, to the names
+/// that writers give to list items and map entries, and to whether text is said to be JSON.
 fn same(a: &Field, b: &Field) -> bool {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct};
-    let extension = |field: &Field| field.metadata().get(EXTENSION_NAME).cloned();
+    let extension =
+        |field: &Field| field.metadata().get(EXTENSION_NAME).filter(|name| *name != JSON_EXTENSION).cloned();
     extension(a) == extension(b)
         && match (a.data_type(), b.data_type()) {
             (List(a), List(b)) | (LargeList(a), LargeList(b)) => same(a, b),

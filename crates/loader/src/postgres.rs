@@ -15,6 +15,7 @@ pub(crate) mod copy_binary;
 mod empty_table;
 mod forget;
 pub(crate) mod jsonb;
+mod locate;
 mod made_types;
 mod new_table;
 mod parameters;
@@ -25,6 +26,9 @@ pub(crate) mod pg_type;
 mod prepare;
 mod read_back;
 mod rehearsal;
+mod reject_writer;
+mod rejects;
+mod rejects_file;
 pub(crate) mod server;
 pub(crate) mod server_error;
 mod session;
@@ -36,6 +40,7 @@ mod tables;
 pub(crate) mod tls;
 mod tuples;
 mod upsert;
+mod value_options;
 mod verify;
 mod writer;
 
@@ -45,10 +50,12 @@ pub use column_type::Nested;
 pub use forget::{Forgotten, forget};
 pub use new_table::TableKind;
 pub use rehearsal::Rehearsal;
+pub use rejects::RejectOptions;
 pub use server::Server;
 pub use status::{LoadStatus, status};
 pub use table_name::TableName;
 pub use tables::{OfTable, PostgresTables};
+pub use value_options::{Nanoseconds, Nul, ValueOptions};
 pub use verify::verify;
 
 use crate::buffers::Buffers;
@@ -132,6 +139,8 @@ pub struct Postgres {
     pub(crate) kind: TableKind,
     pub(crate) strategy: Strategy,
     pub(crate) part_rows: u64,
+    pub(crate) values: ValueOptions,
+    pub(crate) rejects: Option<RejectOptions>,
 }
 
 impl Postgres {
@@ -155,6 +164,8 @@ impl Postgres {
             kind: TableKind::default(),
             strategy: Strategy::Auto,
             part_rows: Self::PART_ROWS,
+            values: ValueOptions::default(),
+            rejects: None,
         }
     }
 
@@ -199,10 +210,22 @@ impl Postgres {
         self
     }
 
+    /// What becomes of values that PostgreSQL cannot hold as they are.
+    pub fn values(mut self, values: ValueOptions) -> Self {
+        self.values = values;
+        self
+    }
+
     /// The columns by which mode upsert finds rows that are there; the table needs a unique index of exactly
     /// these.
     pub fn key(mut self, columns: Vec<String>) -> Self {
         self.key = columns;
+        self
+    }
+
+    /// Rows that cannot be loaded are put aside instead of ending the load.
+    pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
+        self.rejects = rejects;
         self
     }
 
@@ -247,7 +270,7 @@ impl Postgres {
     /// Columns that have no type or no valid name in PostgreSQL, all named at once; a key over columns that the
     /// source has not.
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
-        let new = columns::natural(source.schema(), &self.table, self.nested)?;
+        let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         self.kind.check(&new.columns, &self.table)?;
         let create = self.kind.create(&self.table, &new, source.schema());
         let complete = self.kind.complete(&self.table);
@@ -260,7 +283,7 @@ impl Postgres {
     /// # Errors
     /// As [`ddl`](Self::ddl).
     pub fn encoder(&self, source: &dyn Source, block_bytes: usize) -> Result<Box<dyn BatchEncoder>> {
-        let new = columns::natural(source.schema(), &self.table, self.nested)?;
+        let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         Ok(Box::new(copy_binary::CopyEncoder::new(new.columns, Buffers::new(block_bytes))))
     }
 }

@@ -5,6 +5,45 @@ use serde::Serialize;
 use crate::content_sum::Tally;
 use crate::error::{Error, Kind, Result};
 
+/// Where the two sides of a verification differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Located {
+    /// Units of the source some rows of which are not in the target.
+    pub units: Vec<LocatedUnit>,
+    /// Rows of the target that are none of the source's.
+    pub rows_of_none: u64,
+}
+
+/// A unit whose rows are not all in the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocatedUnit {
+    /// Name of its file.
+    pub file: String,
+    /// Row group in the file.
+    pub row_group: u32,
+    /// First and last row, counted from 0 in the row group.
+    pub first_row: u64,
+    /// See `first_row`.
+    pub last_row: u64,
+    /// How many of its rows the target lacks.
+    pub missing: u64,
+    /// The first of them, counted from 0 in the row group.
+    pub first_missing: Vec<u64>,
+}
+
+impl std::fmt::Display for LocatedUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, row_group, first_row, last_row, missing, first_missing } = self;
+        let rows: Vec<String> = first_missing.iter().map(u64::to_string).collect();
+        let more = if (rows.len() as u64) < *missing { " and more" } else { "" };
+        write!(
+            f,
+            "{file}, row group {row_group}, rows {first_row} to {last_row}: {missing} not in the table ({}{more})",
+            rows.join(", ")
+        )
+    }
+}
+
 /// Both sides of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verification {
@@ -16,6 +55,9 @@ pub struct Verification {
     pub target: Tally,
     /// Columns whose values differ; empty when all agree, and when they were not looked at one by one.
     pub differing: Vec<String>,
+    /// Where they differ, where that was asked for and they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub located: Option<Located>,
 }
 
 impl Verification {
@@ -45,6 +87,18 @@ impl Verification {
         if self.source.rows == self.target.rows && self.source.content_sum != self.target.content_sum {
             what +=
                 &format!("; content sum {} instead of {}", self.target.content_sum, self.source.content_sum);
+        }
+        if let Some(Located { units, rows_of_none }) = &self.located {
+            const NAMED: usize = 20;
+            for unit in units.iter().take(NAMED) {
+                what += &format!("; {unit}");
+            }
+            if units.len() > NAMED {
+                what += &format!("; and {} more units", units.len() - NAMED);
+            }
+            if *rows_of_none > 0 {
+                what += &format!("; {rows_of_none} rows of the table are not in the files");
+            }
         }
         Err(Error::new(Kind::Mismatch, what)
             .at(table)

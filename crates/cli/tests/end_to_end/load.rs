@@ -152,6 +152,35 @@ fn interrupted_by(name: &str, code: Option<i32>) {
 }
 
 #[test]
+fn a_killed_load_that_puts_rows_aside_ends_with_each_of_them_once() {
+    let bench = Bench::new();
+    let file = bench.contacts("200k");
+    let refused = bench.dir.path().join("refused.parquet");
+    let table = "create table c (name text check (name not like '%e'), phones jsonb)";
+    bench.client().batch_execute(table).unwrap();
+    let more = ["--mode", "append", "--unit-rows", "5k", "--rejects", refused.to_str().unwrap()];
+    let args = bench.args("load", &file, "c", &more);
+    let child = start(&args);
+    until("the first unit", || bench.count("select count(*) from c") > 0);
+    signal(&child, "KILL");
+    wait(child);
+    assert!(!refused.exists());
+    let json = sawmill(args.iter().map(String::as_str).chain(["--json", "--verify"])).fails(4);
+    assert!(json.contains("summed up"), "an append is verified from its first run on: {json}");
+    let json = sawmill(args.iter().map(String::as_str).chain(["--json"])).ok().json();
+    let rejected = json["report"]["rows_rejected"].as_i64().unwrap();
+    assert!(rejected > 0 && json["report"]["units_resumed"].as_u64().unwrap() > 0, "{json}");
+    assert_eq!(bench.count("select count(*) from c"), 200_000 - rejected);
+    // The file is one like any other, and has each row once.
+    bench.load(&refused, "refused", &["--verify"]).ok();
+    let distinct = "select count(distinct (_sawmill_file, _sawmill_row_group, _sawmill_row)) from refused";
+    assert_eq!(bench.count(distinct), rejected);
+    let wrong =
+        "select count(*) from refused where name not like '%e' or _sawmill_reason not like '%c_name_check%'";
+    assert_eq!((bench.count("select count(*) from refused"), bench.count(wrong)), (rejected, 0));
+}
+
+#[test]
 fn what_cannot_be_loaded_is_an_error_that_says_where_and_leaves_nothing() {
     let bench = Bench::new();
     let good = bench.contacts("1000");
@@ -176,7 +205,7 @@ fn what_cannot_be_loaded_is_an_error_that_says_where_and_leaves_nothing() {
 fn a_table_that_does_not_fit_is_refused_with_the_columns() {
     let bench = Bench::new();
     let file = bench.contacts("100");
-    bench.client().batch_execute("create table c (name integer, address text not null)").unwrap();
+    bench.client().batch_execute("create table c (name box, address text not null)").unwrap();
     let error = bench.load(&file, "c", &[]).fails(1);
     assert!(error.contains("exist"), "{error}");
     let error = bench.load(&file, "c", &["--mode", "append"]).fails(1);

@@ -66,6 +66,7 @@ pub(crate) fn verify(
         source: expected(false)?.whole,
         target: read.run(control)?,
         differing: Vec::new(),
+        located: None,
     };
     if !verification.matches() {
         verification.differing = expected(true)?.differing(&read.sums(true, control)?, &encode.plan.columns);

@@ -39,12 +39,26 @@ fn read_below(
     // oidvector among them, are none. Rows of tables are left out: their columns may change.
     let sql = "SELECT coalesce((SELECT e.oid FROM pg_catalog.pg_type e \
                  WHERE e.oid = t.typelem AND e.typarray = t.oid), 0::oid), \
-               coalesce(c.oid, 0::oid), n.nspname::text, t.typname::text \
+               coalesce(c.oid, 0::oid), n.nspname::text, t.typname::text, \
+               t.typtype::text, t.typbasetype, t.typtypmod, \
+               coalesce((SELECT prosrc FROM pg_catalog.pg_proc p WHERE p.oid = t.typreceive), '') \
                FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
                LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND t.typtype = 'c' AND c.relkind = 'c' \
                WHERE t.oid = $1";
     let rows = connection.query(control, sql, &[&oid])?;
     let Some(row) = rows.first() else { return Ok(None) };
+    let (kind, receive): (String, String) = (connection.get(row, 4)?, connection.get(row, 7)?);
+    match (kind.as_str(), receive.as_str()) {
+        // A domain is written as the type behind it, and checked by the server.
+        ("d", _) => {
+            let (base, modifier): (u32, i32) = (connection.get(row, 5)?, connection.get(row, 6)?);
+            return read_below(connection, base, modifier, control, depth - 1);
+        }
+        ("e", _) => return Ok(Some(ColumnType::Plain(PgType::Enum))),
+        // citext and the like.
+        ("b", "textrecv") => return Ok(Some(ColumnType::Plain(PgType::Text))),
+        _ => {}
+    }
     let (element, relation): (u32, u32) = (connection.get(row, 0)?, connection.get(row, 1)?);
     if element != 0 {
         // The modifier of an array is that of its elements.

@@ -355,7 +355,8 @@ impl Checkpoints {
         if used {
             return connection.batch(control, "COMMIT");
         }
-        connection.batch(control, &format!("DROP TABLE {units}, {loads}"))?;
+        let rejects = self.table("rejects");
+        connection.batch(control, &format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
         // Something else in the schema keeps it.
         let others = connection.query(
             control,

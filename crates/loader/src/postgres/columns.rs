@@ -8,7 +8,9 @@ use super::catalogue_type;
 use super::column_type::{ColumnType, Composite, Nested};
 use super::connection::Connection;
 use super::copy_binary::Column;
+use super::pg_type::{PgType, is_json};
 use super::table_name::{TableName, check_name, quote};
+use super::value_options::ValueOptions;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -66,13 +68,21 @@ pub(crate) struct NewTable {
 }
 
 /// A new table for this schema. All that cannot be represented is named at once.
-pub(crate) fn natural(schema: &Schema, table: &TableName, nested: Nested) -> Result<NewTable> {
+pub(crate) fn natural(
+    schema: &Schema,
+    table: &TableName,
+    nested: Nested,
+    options: &ValueOptions,
+) -> Result<NewTable> {
     let mut types = Vec::new();
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
     for (i, field) in schema.fields().iter().enumerate() {
-        let column_type = ColumnType::natural(field, nested, &table.below(field.name()), &mut types);
-        match column_type.and_then(|column_type| Column::new(field, i, column_type)) {
+        let column_type = match is_json(field) {
+            true => Ok(ColumnType::Plain(PgType::Jsonb)),
+            false => ColumnType::natural(field, nested, &table.below(field.name()), &mut types),
+        };
+        match column_type.and_then(|column_type| Column::new(field, i, column_type, options)) {
             Ok(column) => columns.push(column),
             Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
         }
@@ -97,6 +107,7 @@ pub(crate) fn matched(
     schema: &Schema,
     existing: &[TableColumn],
     table: &TableName,
+    options: &ValueOptions,
 ) -> Result<Arc<Vec<Column>>> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
@@ -105,17 +116,18 @@ pub(crate) fn matched(
             refused.push(format!("column {:?} is not in the table", field.name()));
             continue;
         };
-        match theirs.column_type.clone().filter(|column_type| column_type.takes(field)) {
-            Some(column_type) => match Column::new(field, i, column_type) {
-                Ok(column) => columns.push(column),
-                Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
-            },
-            None => refused.push(format!(
-                "column {:?} is {} in the table, which cannot take every {} exactly",
-                field.name(),
-                theirs.type_name,
-                field.data_type()
-            )),
+        let fitting = theirs.column_type.clone().ok_or_else(String::new);
+        match fitting.and_then(|column_type| Column::new(field, i, column_type, options)) {
+            Ok(column) => columns.push(column),
+            Err(why) => {
+                let why = if why.is_empty() { why } else { format!(": {why}") };
+                refused.push(format!(
+                    "column {:?} is {} in the table, which cannot take {} exactly{why}",
+                    field.name(),
+                    theirs.type_name,
+                    field.data_type()
+                ));
+            }
         }
     }
     for theirs in existing {

@@ -10,11 +10,13 @@
 
 mod batch_encoder;
 pub(crate) mod byte_strings;
+mod conversion;
 pub(crate) mod dictionary;
 pub(crate) mod element;
 pub(crate) mod fault;
 mod fields;
 pub(crate) mod fixed_width;
+mod from_text;
 pub(crate) mod interval;
 mod layout;
 pub(crate) mod lists;
@@ -22,9 +24,11 @@ mod native;
 pub(crate) mod numeric;
 #[cfg(test)]
 mod one_by_one;
+mod rejecting;
 mod rows;
 pub(crate) mod valid;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -32,12 +36,15 @@ use arrow_schema::Field;
 use bytes::Bytes;
 
 use super::column_type::ColumnType;
+use super::value_options::ValueOptions;
 use crate::buffers::{Buffer, Buffers};
 use crate::content_sum::Tally;
+use conversion::Conversion;
 use element::Element;
 use fault::Fault;
 use fixed_width::BLOCK;
 use layout::{BoundColumn, ColumnLayout};
+pub(crate) use rejecting::RejectingEncoder;
 
 /// What stands before the first row of a binary COPY: signature, flags, length of the extension.
 pub(crate) const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -52,17 +59,32 @@ pub(crate) struct Column {
     /// Its position in the source's batches.
     pub source: usize,
     pub column_type: ColumnType,
+    /// What is done to its arrays before they are encoded.
+    conversion: Option<Conversion>,
     element: Element,
 }
 
 impl Column {
-    /// Plans the encoding of a field into a column, or says why there is none.
-    pub(crate) fn new(field: &Field, source: usize, column_type: ColumnType) -> Result<Self, String> {
-        let element = match &column_type {
-            ColumnType::Plain(pg_type) => Element::choose(field, *pg_type)?,
-            nested => Element::Native(native::Node::choose(field, nested)?),
+    /// Plans the encoding of a field into a column, or says why there is none; an empty text where there is
+    /// nothing to say but that the types do not fit.
+    pub(crate) fn new(
+        field: &Field,
+        source: usize,
+        column_type: ColumnType,
+        options: &ValueOptions,
+    ) -> Result<Self, String> {
+        let conversion = Conversion::plan(field, &column_type, options)?;
+        let sent = match &conversion {
+            None => Cow::Borrowed(field),
+            Some(conversion) => {
+                Cow::Owned(field.clone().with_data_type(conversion.output(field.data_type())))
+            }
         };
-        Ok(Self { name: field.name().clone(), source, column_type, element })
+        let element = match &column_type {
+            ColumnType::Plain(pg_type) => Element::choose(&sent, *pg_type)?,
+            nested => Element::Native(native::Node::choose(&sent, nested)?),
+        };
+        Ok(Self { name: field.name().clone(), source, column_type, conversion, element })
     }
 }
 
@@ -117,12 +139,22 @@ impl CopyEncoder {
     /// Encodes a batch; full buffers are handed out with the number of rows in them.
     pub(crate) fn batch<E>(&mut self, batch: &RecordBatch, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
         let columns = Arc::clone(&self.columns);
-        let mut bound = Vec::with_capacity(columns.len());
-        for (column, layout) in columns.iter().zip(&mut self.layouts) {
+        let mut arrays: Vec<Cow<'_, ArrayRef>> = Vec::with_capacity(columns.len());
+        for column in columns.iter() {
             let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
             let Some(array): Option<&ArrayRef> = batch.columns().get(column.source) else {
                 return Err(refused(0, "the batch lacks the column".to_owned()));
             };
+            arrays.push(match &column.conversion {
+                None => Cow::Borrowed(array),
+                Some(conversion) => Cow::Owned(
+                    conversion.apply(array).map_err(|fault| refused(fault.row, place_path(&fault)))?,
+                ),
+            });
+        }
+        let mut bound = Vec::with_capacity(columns.len());
+        for ((column, layout), array) in columns.iter().zip(&mut self.layouts).zip(&arrays) {
+            let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
             let bind = BoundColumn::bind(&column.element, array, layout);
             bound.push(bind.map_err(|fault| refused(fault.row, place_path(&fault)))?);
         }

@@ -17,7 +17,7 @@ impl Postgres {
     /// As [`ddl`](Self::ddl); a column of the key that the source has not; a table that exists; no
     /// connection or no permission.
     pub fn create_empty(&self, source: &dyn Source, kind: &TableKind, control: &Control<'_>) -> Result<()> {
-        let planned = columns::natural(source.schema(), &self.table, self.nested)?;
+        let planned = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         kind.check(&planned.columns, &self.table)?;
         let connection = Connection::open(&self.server, control)?;
         connection.batch(control, "BEGIN")?;

@@ -119,7 +119,7 @@ mod tests {
     use arrow_schema::{DataType, Field};
 
     use super::*;
-    use crate::postgres::Nested;
+    use crate::postgres::{Nested, ValueOptions};
 
     #[test]
     fn statements_say_what_was_asked_for_and_in_which_order() {
@@ -128,7 +128,7 @@ mod tests {
             Field::new("at", DataType::Utf8, true),
         ]));
         let table: TableName = "s.t".parse().unwrap();
-        let new = columns::natural(&schema, &table, Nested::Jsonb).unwrap();
+        let new = columns::natural(&schema, &table, Nested::Jsonb, &ValueOptions::default()).unwrap();
         let kind = TableKind {
             unlogged: true,
             primary_key: vec!["id".into()],

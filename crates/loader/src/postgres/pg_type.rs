@@ -10,7 +10,8 @@
 //! | float16, float32 | real | double precision |
 //! | float64 | double precision | |
 //! | decimal(p,s) | numeric(p,s) | numeric with room on both sides |
-//! | text | text | varchar |
+//! | text | text | varchar, citext |
+//! | text marked as JSON | jsonb | |
 //! | bytes | bytea | |
 //! | 16 bytes marked as UUID | uuid | bytea |
 //! | date | date | |
@@ -21,6 +22,8 @@
 //! | null | text | any |
 //! | dictionary | as its values | as its values |
 //!
+//! What fits where every single value does is decided in `copy_binary/conversion.rs`.
+//!
 //! Sources: <https://www.postgresql.org/docs/current/datatype.html>,
 //! <https://github.com/apache/parquet-format/blob/master/LogicalTypes.md>.
 
@@ -28,7 +31,7 @@ use std::fmt;
 
 use arrow_schema::{DataType, Field};
 
-use crate::parquet_schema::{EXTENSION_NAME, UUID_EXTENSION};
+use crate::parquet_schema::{EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION};
 
 /// A column type of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +45,13 @@ pub(crate) enum PgType {
     /// Precision and scale, `None` for numeric without bounds.
     Numeric(Option<(u16, u16)>),
     Text,
-    /// `varchar`, whose length the server checks.
-    Varchar,
+    /// `varchar`, and its most characters where they are limited.
+    Varchar(Option<u32>),
+    /// `character` of a fixed number of characters.
+    Char(u32),
+    Name,
+    /// An enumeration, of which the server knows the labels.
+    Enum,
     Bytea,
     Uuid,
     Date,
@@ -51,13 +59,18 @@ pub(crate) enum PgType {
     Timestamp,
     TimestampTz,
     Interval,
+    Json,
     Jsonb,
+    Inet,
+    Cidr,
 }
 
 impl fmt::Display for PgType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Numeric(Some((precision, scale))) => return write!(f, "numeric({precision},{scale})"),
+            Self::Varchar(Some(length)) => return write!(f, "character varying({length})"),
+            Self::Char(length) => return write!(f, "character({length})"),
             Self::Bool => "boolean",
             Self::Int2 => "smallint",
             Self::Int4 => "integer",
@@ -66,7 +79,9 @@ impl fmt::Display for PgType {
             Self::Float8 => "double precision",
             Self::Numeric(None) => "numeric",
             Self::Text => "text",
-            Self::Varchar => "character varying",
+            Self::Varchar(None) => "character varying",
+            Self::Name => "name",
+            Self::Enum => "an enumeration",
             Self::Bytea => "bytea",
             Self::Uuid => "uuid",
             Self::Date => "date",
@@ -74,7 +89,10 @@ impl fmt::Display for PgType {
             Self::Timestamp => "timestamp without time zone",
             Self::TimestampTz => "timestamp with time zone",
             Self::Interval => "interval",
+            Self::Json => "json",
             Self::Jsonb => "jsonb",
+            Self::Inet => "inet",
+            Self::Cidr => "cidr",
         })
     }
 }
@@ -83,6 +101,17 @@ impl fmt::Display for PgType {
 pub(crate) fn is_uuid(field: &Field) -> bool {
     matches!(field.data_type(), DataType::FixedSizeBinary(16))
         && field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == UUID_EXTENSION)
+}
+
+/// Whether a field holds JSON as text. As a column of its own that becomes jsonb; within lists and structs it stays
+/// a string.
+pub(crate) fn is_json(field: &Field) -> bool {
+    let value = match field.data_type() {
+        DataType::Dictionary(_, value) => value,
+        other => other,
+    };
+    matches!(value, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        && field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == JSON_EXTENSION)
 }
 
 impl PgType {
@@ -147,7 +176,11 @@ impl PgType {
                 Self::Numeric(Some(((packed >> 16) as u16, u16::try_from(scale).ok()?)))
             }
             25 => Self::Text,
-            1043 => Self::Varchar,
+            // varchar and bpchar: the length and VARHDRSZ.
+            1043 => Self::Varchar(u32::try_from(modifier - 4).ok()),
+            1042 if modifier < 4 => Self::Text,
+            1042 => Self::Char(u32::try_from(modifier - 4).ok()?),
+            19 => Self::Name,
             17 => Self::Bytea,
             2950 => Self::Uuid,
             1082 => Self::Date,
@@ -155,7 +188,10 @@ impl PgType {
             1114 if unrounded => Self::Timestamp,
             1184 if unrounded => Self::TimestampTz,
             1186 if modifier < 0 => Self::Interval,
+            114 => Self::Json,
             3802 => Self::Jsonb,
+            869 => Self::Inet,
+            650 => Self::Cidr,
             _ => return None,
         })
     }
@@ -172,7 +208,7 @@ impl PgType {
             (Self::Int2, Self::Int4 | Self::Int8)
             | (Self::Int4, Self::Int8)
             | (Self::Float4, Self::Float8)
-            | (Self::Text, Self::Varchar)
+            | (Self::Text, Self::Varchar(_))
             | (Self::Uuid, Self::Bytea)
             | (Self::Int2 | Self::Int4 | Self::Int8 | Self::Numeric(_), Self::Numeric(None)) => true,
             (from, Self::Numeric(Some((precision, scale)))) => {

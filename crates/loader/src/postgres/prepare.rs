@@ -74,10 +74,11 @@ impl Preparing<'_, '_> {
         self.refuse_gathered(gathered, staging)?;
         let connection = self.connection;
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
+        let values = &self.postgres.values;
         let replaced = self.found.as_ref().map(|found| found.oid);
-        let types = columns::natural(schema, self.table, nested)?.types;
+        let types = columns::natural(schema, self.table, nested, values)?.types;
         made_types::check_names(connection, &types, replaced, self.control)?;
-        let new = columns::natural(schema, staging, nested)?;
+        let new = columns::natural(schema, staging, nested, values)?;
         let create = self.postgres.kind.create(staging, &new, schema) + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         // Of a run whose table was dropped, parts may be left.
@@ -185,12 +186,13 @@ impl Preparing<'_, '_> {
         Ok((record, Standing::New))
     }
 
-    /// Whether the table has as many rows as the source.
+    /// Whether the table has as many rows as the source, but for those that were put aside.
     fn holds_the_rows(&self) -> Result<bool> {
         let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
         let rows = self.connection.query(self.control, &sql, &[])?;
         let count: i64 = rows.first().map_or(Ok(0), |row| self.connection.get(row, 0))?;
-        Ok(count as u64 == self.source.rows())
+        let rejected = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        Ok(count as u64 + rejected == self.source.rows())
     }
 
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {

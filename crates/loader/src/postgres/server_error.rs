@@ -67,6 +67,16 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
     Error::new(kind, format!("{what} [{}]", code.code())).at(place).advise(advice)
 }
 
+/// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's context,
+/// as in `COPY trips, line 12, column fare`.
+pub(crate) fn copy_line(error: &tokio_postgres::Error) -> Option<usize> {
+    let context = error.as_db_error()?.where_()?;
+    let copy = context.lines().find(|line| line.starts_with("COPY "))?;
+    let (_, line) = copy.rsplit_once(", line ")?;
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    line[..digits].parse().ok()
+}
+
 /// An endpoint that cannot be reached.
 pub(crate) fn unreachable(what: impl std::fmt::Display, place: String) -> Error {
     Error::new(Kind::Connection, format!("the server cannot be reached: {what}"))

@@ -1,17 +1,21 @@
 //! A load into a PostgreSQL table: found or made, written, checked, put in its place.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, LoadRecord, load_id};
 use super::columns::NewTable;
 use super::connection::Connection;
-use super::copy_binary::{Column, CopyEncoder};
+use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
+use super::locate::Locating;
 use super::part_writer::{PartPlan, PartWriter};
 use super::prepare::Preparing;
 use super::read_back::{self, ReadBack};
+use super::reject_writer::RejectingWriter;
+use super::rejects::Rejecting;
+use super::rejects_file::RejectsFile;
 use super::table_name::{TableName, quote};
 use super::writer::{CopyWriter, WriterPlan};
 use super::{Mode, Postgres, Strategy, columns, made_types, new_table, parts, upsert};
@@ -20,7 +24,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::{LoadOptions, again};
-use crate::source::{Source, UnitKey};
+use crate::source::{Source, Unit, UnitKey};
 use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
 use crate::verify::Verification;
 
@@ -43,6 +47,9 @@ pub(crate) struct PostgresSession<'a> {
     record: LoadRecord,
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
+    /// Rows put aside by earlier runs, and by this one where it may.
+    rejected_before: u64,
+    rejecting: Option<Arc<Rejecting>>,
 }
 
 impl<'a> PostgresSession<'a> {
@@ -56,7 +63,8 @@ impl<'a> PostgresSession<'a> {
         // What the source cannot give is told without a server.
         let natural = match postgres.mode.makes_the_table() {
             true => {
-                let new = columns::natural(source.schema(), &postgres.table, postgres.nested)?;
+                let (nested, values) = (postgres.nested, &postgres.values);
+                let new = columns::natural(source.schema(), &postgres.table, nested, values)?;
                 postgres.kind.check(&new.columns, &postgres.table)?;
                 Some(new)
             }
@@ -95,7 +103,7 @@ impl<'a> PostgresSession<'a> {
                     false => Arc::clone(source.schema()),
                     true => columns::by_position(source.schema(), &existing, &table)?,
                 };
-                columns::matched(&schema, &existing, &table)?
+                columns::matched(&schema, &existing, &table, &postgres.values)?
             }
             (None, None) => {
                 return Err(Error::new(Kind::Schema, "there is no such table to append to")
@@ -119,7 +127,7 @@ impl<'a> PostgresSession<'a> {
             false => format!("{:?}", postgres.kind),
         };
         let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native + &kind;
-        let mapping = mapping + if staged { " staged" } else { "" };
+        let mapping = mapping + if staged { " staged" } else { "" } + &postgres.values.mapping();
         let id = match &postgres.part_of {
             Some(id) => id.clone(),
             None => load_id(source.files(), &mapping, &table.to_string(), mode),
@@ -156,6 +164,20 @@ impl<'a> PostgresSession<'a> {
             .at(format!("table {table}, {}", connection.place()))
             .advise("forget the load, drop the table if the load made it, and load again"));
         }
+        let rejected_before = match standing {
+            Standing::New => 0,
+            _ => checkpoints.count_rejects(&connection, &id, control)?,
+        };
+        if postgres.rejects.is_some() && unlogged {
+            // A crash empties the table and its units' records, but not the records of rejected rows.
+            return Err(Error::new(Kind::Config, "rows of an unlogged table are not put aside")
+                .at(format!("table {table}, {}", connection.place()))
+                .advise("leave --rejects out, or make the table a logged one"));
+        }
+        if postgres.rejects.is_some() {
+            checkpoints.create_rejects(&connection, control)?;
+        }
+        let rejecting = postgres.rejects.as_ref().map(|options| Rejecting::new(options, rejected_before));
         let written = match (postgres.mode.gathers(), standing) {
             (true, Standing::New | Standing::Resumed) => table.staging(),
             // One of several tables that wait for each other may be complete but not in its place yet.
@@ -169,7 +191,7 @@ impl<'a> PostgresSession<'a> {
         let columns = match postgres.makes_types() {
             true => {
                 let existing = columns::read(&connection, record.table_oid, control)?;
-                columns::matched(source.schema(), &existing, &written)?
+                columns::matched(source.schema(), &existing, &written, &postgres.values)?
             }
             false => columns,
         };
@@ -182,6 +204,8 @@ impl<'a> PostgresSession<'a> {
                 columns::list(&columns)
             ),
             rows_planned: source.knows_rows(),
+            columns: columns.len(),
+            files: source.files().iter().map(|file| file.name.clone()).collect(),
         };
         let parts = match staged && standing != Standing::Complete {
             false => None,
@@ -218,6 +242,8 @@ impl<'a> PostgresSession<'a> {
             record,
             standing,
             done,
+            rejected_before,
+            rejecting: rejecting.map(Arc::new),
         })
     }
 
@@ -266,6 +292,9 @@ fn staged(postgres: &Postgres) -> Result<bool> {
         Strategy::Staged if !postgres.mode.makes_the_table() => {
             refused("the staged strategy makes a new table", "load in mode create or replace, or directly")
         }
+        Strategy::Staged if postgres.rejects.is_some() => {
+            refused("the staged strategy puts no rows aside", "leave --rejects out, or load directly")
+        }
         Strategy::Staged if !postgres.kind.primary_key.is_empty() => refused(
             "a table that consists of children has no primary key over all of them",
             "leave the key out, or load directly",
@@ -289,8 +318,9 @@ impl PostgresSession<'_> {
     /// The table that gathered the rows gets its name, and what keys and indexes were to wait for them.
     fn put_in_place(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
-        let from = columns::natural(schema, &self.written, nested)?.types;
-        let to = columns::natural(schema, &self.table, nested)?.types;
+        let values = &self.postgres.values;
+        let from = columns::natural(schema, &self.written, nested, values)?.types;
+        let to = columns::natural(schema, &self.table, nested, values)?.types;
         made_types::rename(connection, &from, &to, control)?;
         let rename = format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name()));
         connection.batch(control, &rename)?;
@@ -308,6 +338,23 @@ impl PostgresSession<'_> {
             })?;
         }
         Ok(())
+    }
+    /// Writes the file of rejected rows, before the load counts as complete: a run that is killed in between
+    /// writes it again.
+    fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let Some(options) = &self.postgres.rejects else { return Ok(()) };
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let plan = self.source.plan(self.record.unit_rows);
+        let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
+        let mut reader = self.source.reader(self.options.batch_rows);
+        let mut file = RejectsFile::create(&options.path, self.source)?;
+        for key in checkpoints.units_with_rejects(connection, id, control)? {
+            let rejects = checkpoints.rejects(connection, id, key, control)?;
+            if let Some(unit) = units.get(&key) {
+                file.unit(unit, &rejects, reader.as_mut())?;
+            }
+        }
+        file.finish()
     }
 }
 
@@ -329,7 +376,11 @@ impl Session for PostgresSession<'_> {
     }
 
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
-        Ok(Box::new(CopyEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers))))
+        let encoder = CopyEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
+        Ok(match self.rejecting {
+            None => Box::new(encoder),
+            Some(_) => Box::new(RejectingEncoder::new(encoder)),
+        })
     }
 
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
@@ -337,7 +388,13 @@ impl Session for PostgresSession<'_> {
         if let Some(parts) = &self.parts {
             return Ok(Box::new(PartWriter::new(Arc::clone(parts), connection, control)?));
         }
-        Ok(Box::new(CopyWriter::new(Arc::clone(&self.plan), connection, control)?))
+        let plan = Arc::clone(&self.plan);
+        Ok(match &self.rejecting {
+            None => Box::new(CopyWriter::new(plan, connection, control)?),
+            Some(rejecting) => {
+                Box::new(RejectingWriter::new(plan, Arc::clone(rejecting), connection, control)?)
+            }
+        })
     }
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
@@ -365,9 +422,26 @@ impl Session for PostgresSession<'_> {
         }
         let columns = self.columns.iter().map(|column| column.name.clone()).collect();
         let mut verification =
-            Verification { columns, source: expected.clone(), target, differing: Vec::new() };
+            Verification { columns, source: expected.clone(), target, differing: Vec::new(), located: None };
+        if !verification.matches() && self.options.locate {
+            let before = self.record.before.as_ref().map_or(0, |before| before.rows);
+            let locating = Locating {
+                source: self.source,
+                server: &self.postgres.server,
+                table: &self.written,
+                columns: &self.columns,
+                options: self.options,
+                unit_rows: self.record.unit_rows,
+            };
+            let mut located = locating.run(verification.target.rows + before, control)?;
+            located.rows_of_none = located.rows_of_none.saturating_sub(before);
+            verification.located = Some(located);
+        }
         // Of a table that holds other rows, too, nobody knows which they are.
-        if !verification.matches() && self.record.before.as_ref().is_none_or(|before| before.rows == 0) {
+        if !verification.matches()
+            && self.rejected() == 0
+            && self.record.before.as_ref().is_none_or(|before| before.rows == 0)
+        {
             let source = read_back::encode_source(
                 self.source,
                 &self.columns,
@@ -388,17 +462,33 @@ impl Session for PostgresSession<'_> {
         !(self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
     }
 
+    fn rejected(&self) -> u64 {
+        self.rejecting.as_ref().map_or(self.rejected_before, |rejecting| rejecting.count.load(Relaxed))
+    }
+
     fn notes(&self) -> Vec<String> {
-        match self.can_verify() {
-            true => Vec::new(),
-            false => vec!["these rows were merged before; they are compared before that alone".to_owned()],
+        let mut notes = Vec::new();
+        if !self.can_verify() {
+            notes.push("these rows were merged before; they are compared before that alone".to_owned());
         }
+        match (self.rejected(), &self.postgres.rejects) {
+            (0, _) => {}
+            (rows, Some(to)) if self.standing != Standing::Complete => {
+                notes.push(format!(
+                    "{rows} rows could not be loaded and were put aside in {}",
+                    to.path.display()
+                ));
+            }
+            (rows, _) => notes.push(format!("{rows} rows could not be loaded and were put aside")),
+        }
+        notes
     }
 
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
         self.assemble(control)?;
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
+        self.with_connection(control, |connection| self.write_rejects(connection, control))?;
         self.with_connection(control, |connection| {
             // After a lost connection the commit may have happened.
             if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {

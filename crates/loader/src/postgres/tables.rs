@@ -61,6 +61,12 @@ impl<'a> PostgresTables<'a> {
                 .at(format!("table {}", postgres.table))
                 .advise("leave these options out; --foreign-keys makes keys"));
         }
+        if postgres.rejects.is_some() {
+            // A row's parts are rows of several tables: none of them can be put aside alone.
+            return Err(Error::new(Kind::Config, "rows put aside with nested values as tables of their own")
+                .at(format!("table {}", postgres.table))
+                .advise("leave --rejects out, or load nested values as jsonb"));
+        }
         let tables = flat_tables(source.schema())?;
         Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables })
     }

@@ -1,6 +1,7 @@
 //! Rows in binary COPY format, taken apart and summed up as they pass.
 
 use super::copy_binary::HEADER;
+use super::locate::Part;
 use super::read_back::Sums;
 use crate::content_sum::{ContentSum, Tally};
 
@@ -13,6 +14,8 @@ pub(crate) struct Tuples {
     header: usize,
     whole: Tally,
     each: Option<Vec<ContentSum>>,
+    /// Hashes of rows, of a part of all hashes.
+    hashes: Option<(Part, Vec<u64>)>,
 }
 
 impl Tuples {
@@ -23,7 +26,19 @@ impl Tuples {
             header: 0,
             whole: Tally::empty(columns),
             each: each_column.then(|| vec![ContentSum::default(); columns]),
+            hashes: None,
         }
+    }
+
+    /// Collects the hashes of rows, too, those of one part.
+    pub(crate) fn hashing(mut self, part: Part) -> Self {
+        self.hashes = Some((part, Vec::new()));
+        self
+    }
+
+    /// The hashes that were collected.
+    pub(crate) fn into_hashes(self) -> Vec<u64> {
+        self.hashes.map(|(_, hashes)| hashes).unwrap_or_default()
     }
 
     /// A stream begins, with its header.
@@ -91,6 +106,12 @@ impl Tuples {
                 each[column].add(&bytes[field..end]);
             }
             field = end;
+        }
+        if let Some((part, hashes)) = &mut self.hashes {
+            let hash = xxhash_rust::xxh3::xxh3_64(&bytes[..at]);
+            if part.has(hash) {
+                hashes.push(hash);
+            }
         }
         self.whole.rows += 1;
         self.whole.content_sum.add(&bytes[..at]);

@@ -1,6 +1,7 @@
 //! The comparison of any table with any source, whoever loaded it.
 
 use super::catalogue::find;
+use super::locate::Locating;
 use super::read_back::{ReadBack, encode_source};
 use super::{Postgres, columns, connection::Connection};
 use crate::control::Control;
@@ -32,7 +33,7 @@ pub fn verify(
     };
     let table = postgres.table.within(&found.schema);
     let existing = columns::read(&connection, found.oid, control)?;
-    let planned = columns::matched(source.schema(), &existing, &table)?;
+    let planned = columns::matched(source.schema(), &existing, &table, &postgres.values)?;
     drop(connection);
     let read = |each_column| {
         let degree = options.degree;
@@ -46,7 +47,14 @@ pub fn verify(
         source: encode(false)?.whole,
         target: read(false)?.whole,
         differing: Vec::new(),
+        located: None,
     };
+    if !verification.matches() && options.locate {
+        let rows = verification.target.rows;
+        let (server, table, columns) = (&postgres.server, &table, &planned);
+        let locating = Locating { source, server, table, columns, options, unit_rows: options.unit_rows };
+        verification.located = Some(locating.run(rows, control)?);
+    }
     if !verification.matches() {
         verification.differing = encode(true)?.differing(&read(true)?, &planned);
     }

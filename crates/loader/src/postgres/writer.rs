@@ -11,6 +11,7 @@ use tokio_postgres::error::SqlState;
 use super::checkpoint::{Checkpoints, is_of_units, signed};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
+use super::server_error::{copy_line, from_server};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -26,6 +27,18 @@ pub(crate) struct WriterPlan {
     pub copy: String,
     /// Whether units have as many rows as was planned, and not as many as they are made of.
     pub rows_planned: bool,
+    /// Number of columns.
+    pub columns: usize,
+    /// The source's files, for errors.
+    pub files: Vec<String>,
+}
+
+impl WriterPlan {
+    /// Where a row is, counted from 0 in its row group.
+    pub(crate) fn place(&self, key: UnitKey, row: u64) -> String {
+        let file = self.files.get(key.file as usize).map(String::as_str).unwrap_or_default();
+        format!("{file}, row group {}, row {row}", key.row_group)
+    }
 }
 
 /// A connection that copies units into the table.
@@ -132,9 +145,10 @@ impl CopyWriter {
                 Err(WireError::Server(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                     match is_of_units(&error) {
                         true => Ok(Outcome::Already(error)),
-                        false => Err(WireError::Server(error)),
+                        false => Err(plan.refused(unit, error)),
                     }
                 }
+                Err(WireError::Server(error)) => Err(plan.refused(unit, error)),
                 other => other.map(Outcome::Done),
             }
         };
@@ -145,10 +159,30 @@ impl CopyWriter {
                 let known = plan.checkpoints.unit(connection, &plan.load_id, unit.key, control)?;
                 match known {
                     Some(tally) => Ok(Some(tally)),
-                    None => Err(super::server_error::from_server(&error, connection.place())),
+                    None => Err(from_server(&error, connection.place())),
                 }
             }
             Err(error) => Err(error),
+        }
+    }
+}
+
+impl WriterPlan {
+    /// An error that is about a row of the source says which one it is.
+    fn refused(&self, unit: &Unit, error: tokio_postgres::Error) -> WireError {
+        match copy_line(&error) {
+            Some(line @ 1..) if (line as u64) <= unit.rows => {
+                let place = self.place(unit.key, unit.key.first_row + line as u64 - 1);
+                let told = from_server(&error, &place);
+                match told.advice().is_empty() {
+                    true => {
+                        told.advise("correct the row in the source, or put such rows aside with --rejects")
+                    }
+                    false => told,
+                }
+                .into()
+            }
+            _ => WireError::Server(error),
         }
     }
 }

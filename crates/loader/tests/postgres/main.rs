@@ -1,5 +1,6 @@
 //! Loads into a real server, in the ways they go well and in the ways they fail.
 
+mod conversions;
 mod database;
 mod failures;
 mod faults;
@@ -9,6 +10,7 @@ mod native;
 mod nested;
 mod new_tables;
 mod proxy;
+mod rejects;
 mod staged;
 mod tables;
 mod taxi;

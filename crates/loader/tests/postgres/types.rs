@@ -243,6 +243,10 @@ fn parquet_types_that_arrow_does_not_write_are_read_whole_or_refused() {
     let (_one, path) = raw_file::<ByteArrayType>(words, &[ByteArray::from("Mobile")]);
     assert_eq!(load(&path, "words"), pair("Mobile", "text"));
 
+    let json = column(Physical::BYTE_ARRAY).with_logical_type(Some(LogicalType::Json)).build().unwrap();
+    let (_json, path) = raw_file::<ByteArrayType>(json, &[ByteArray::from("{\"b\":1, \"a\":[]}")]);
+    assert_eq!(load(&path, "documents"), pair("{\"a\": [], \"b\": 1}", "jsonb"));
+
     // Day 2,500,000 is in 2132; 9999-12-31 is day 5,373,484, beyond 64 bits of nanoseconds.
     let mut moment = Int96::new();
     moment.set_data(1000, 0, 5_373_484);

@@ -60,6 +60,34 @@ fn values_swapped_between_rows_are_found() {
 }
 
 #[test]
+fn missing_rows_are_located_in_their_units_and_strange_ones_are_counted() {
+    let (database, _directory, source) = loaded(3000);
+    let change = "DELETE FROM people WHERE id IN (3, 1499, 1500); UPDATE people SET amount = 0 WHERE id = 2100; \
+                  INSERT INTO people SELECT * FROM people WHERE id = 6";
+    database.client().batch_execute(change).unwrap();
+    let options = LoadOptions { locate: true, ..small() };
+    let target = database.target("people");
+    let found = with_control(|control| verify(&source, &target, &options, control)).unwrap();
+    let located = found.located.unwrap();
+    let units: Vec<_> = located
+        .units
+        .iter()
+        .map(|unit| {
+            (unit.row_group, unit.first_row..=unit.last_row, unit.missing, unit.first_missing.as_slice())
+        })
+        .collect();
+    let expected = [
+        (0, 0..=499, 1, [3].as_slice()),
+        (0, 1000..=1499, 1, &[1499]),
+        (1, 0..=499, 1, &[0]),
+        (1, 500..=999, 1, &[600]),
+    ];
+    assert_eq!(units, expected);
+    // The changed row, and the one that is there twice.
+    assert_eq!(located.rows_of_none, 2);
+}
+
+#[test]
 fn a_trigger_that_changes_rows_fails_the_load_before_the_table_is_shown() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();

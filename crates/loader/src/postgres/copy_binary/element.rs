@@ -42,6 +42,10 @@ impl Element {
         if *arrow == DataType::Null {
             return Ok(Self::Null);
         }
+        // bytea, or the very bytes of the wire that a conversion has made.
+        if *arrow == DataType::LargeBinary {
+            return Ok(Self::Bytes);
+        }
         if let Some(fixed) = FixedWidth::choose(arrow, target) {
             return Ok(Self::Fixed(fixed));
         }

@@ -21,12 +21,12 @@ use crate::postgres::pg_type::PgType;
 pub(crate) const BLOCK: usize = 128;
 
 /// Days from 1970-01-01 to PostgreSQL's epoch, 2000-01-01.
-const EPOCH_DAYS: i32 = 10_957;
+pub(super) const EPOCH_DAYS: i32 = 10_957;
 /// The same in seconds.
 const EPOCH_SECONDS: i64 = EPOCH_DAYS as i64 * 86_400;
 /// First day of PostgreSQL, 4714-11-24 BC, and the day after its last, in days since 1970
 /// (`MIN_TIMESTAMP`, `DATE_END_JULIAN` and the like in src/include/datatype/timestamp.h).
-const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
+pub(super) const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
 /// The same for timestamps, whose last year is 294276, in seconds since 1970.
 const STAMPS: std::ops::Range<i64> = -210_866_803_200..9_224_318_016_000;
 

@@ -7,7 +7,9 @@
 
 use arrow_buffer::i256;
 
-const NEGATIVE: u16 = 0x4000;
+pub(super) const NEGATIVE: u16 = 0x4000;
+/// The sign word of NaN (`NUMERIC_NAN`).
+pub(super) const NAN: u16 = 0xc000;
 /// Base-10000 digits of the widest input: 76 decimal digits and up to three of alignment.
 const MOST_DIGITS: usize = 21;
 

@@ -143,7 +143,13 @@ fn rows_are_what_one_value_after_the_other_gives() {
             .iter()
             .enumerate()
             .map(|(i, field)| {
-                Column::new(field, i, ColumnType::Plain(PgType::natural(field).unwrap())).unwrap()
+                Column::new(
+                    field,
+                    i,
+                    ColumnType::Plain(PgType::natural(field).unwrap()),
+                    &ValueOptions::default(),
+                )
+                .unwrap()
             })
             .collect();
         let whole = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();

@@ -1,0 +1,148 @@
+//! An encoder that goes on after rows that cannot be encoded, and says which they were.
+
+use std::collections::VecDeque;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+
+use super::{CopyEncoder, Refused, Stop};
+use crate::content_sum::Tally;
+use crate::error::{Error, Kind, Result};
+use crate::source::Unit;
+use crate::target::{BatchEncoder, Block, Mark, Marks, Refusal};
+
+/// Rows that are tried at once after a refusal; twice as many after each success.
+const AFTER_REFUSAL: usize = 16;
+
+/// Hands out blocks that say which row of the unit each of their rows is, and which rows between them were refused.
+pub(crate) struct RejectingEncoder {
+    inner: CopyEncoder,
+    /// Row of the unit that the next batch begins with.
+    next: u32,
+    passed: Passed,
+}
+
+/// Rows on their way out.
+#[derive(Default)]
+struct Passed {
+    /// Rows of the unit that are in the encoder's buffer, in order.
+    rows: VecDeque<u32>,
+    /// Rows that were refused since the last block, and why.
+    refused: Vec<(u32, String)>,
+}
+
+impl Passed {
+    fn block(&mut self, bytes: Bytes, rows: u64) -> Block {
+        let numbers = self.rows.drain(..(rows as usize).min(self.rows.len()));
+        let ends = row_ends(&bytes);
+        let marks = ends.zip(numbers).map(|(end, row)| Mark { end, row }).collect();
+        let refused = std::mem::take(&mut self.refused);
+        let marks = Marks { rows: marks, columns: Vec::new(), refused };
+        Block { bytes, rows, marks: Some(Box::new(marks)) }
+    }
+}
+
+/// Where each row of encoded rows ends.
+fn row_ends(bytes: &Bytes) -> impl Iterator<Item = u32> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (count, _) = bytes.get(at..)?.split_first_chunk::<2>()?;
+        at += 2;
+        for _ in 0..u16::from_be_bytes(*count) {
+            let (length, _) = bytes.get(at..)?.split_first_chunk::<4>()?;
+            at += 4 + i32::from_be_bytes(*length).max(0) as usize;
+        }
+        Some(at as u32)
+    })
+}
+
+impl RejectingEncoder {
+    pub(crate) fn new(inner: CopyEncoder) -> Self {
+        Self { inner, next: 0, passed: Passed::default() }
+    }
+
+    /// Encodes rows `first..first + rows` of a batch; of a refusal the number of rows that were encoded before, and
+    /// the refused row, both counted from `first`.
+    fn some_rows(
+        &mut self,
+        batch: &RecordBatch,
+        first: usize,
+        rows: usize,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<Option<(usize, Refused)>> {
+        let Self { inner, passed, next } = self;
+        passed.rows.extend((first..first + rows).map(|row| *next + row as u32));
+        let before = inner.tally.rows;
+        let tried = {
+            let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
+            inner.batch(&batch.slice(first, rows), &mut emit)
+        };
+        match tried {
+            Ok(()) => Ok(None),
+            Err(Stop::Emit(error)) => Err(error),
+            Err(Stop::Refused(refused)) => {
+                let encoded = (inner.tally.rows - before) as usize;
+                passed.rows.truncate(passed.rows.len().saturating_sub(rows - encoded));
+                Ok(Some((encoded, refused)))
+            }
+        }
+    }
+}
+
+impl BatchEncoder for RejectingEncoder {
+    fn begin_unit(&mut self, _unit: &Unit) {
+        self.next = 0;
+        self.passed = Passed::default();
+    }
+
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let end = batch.num_rows();
+        let (mut first, mut step) = (0, end);
+        while first < end {
+            let rows = step.min(end - first);
+            match self.some_rows(batch, first, rows, emit).map_err(Refusal::Stopped)? {
+                None => {
+                    first += rows;
+                    step = step.saturating_mul(2);
+                }
+                Some((encoded, refused)) => {
+                    let row = refused.row;
+                    first += encoded;
+                    match row - encoded.min(row) {
+                        0 => {
+                            let why = format!("column {:?}: {}", refused.column, refused.what);
+                            self.passed.refused.push((self.next + first as u32, why));
+                            first += 1;
+                            step = AFTER_REFUSAL;
+                        }
+                        // An earlier row may be at fault in a column that was not looked at yet.
+                        rows_before => step = rows_before,
+                    }
+                }
+            }
+        }
+        self.next += end as u32;
+        Ok(())
+    }
+
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        let Self { inner, passed, .. } = self;
+        let flushed = {
+            let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
+            inner.flush(&mut emit)
+        };
+        match flushed {
+            Ok(()) => {}
+            Err(Stop::Emit(error)) => return Err(error),
+            Err(Stop::Refused(refused)) => return Err(Error::new(Kind::Value, refused.what)),
+        }
+        if !passed.refused.is_empty() {
+            emit(passed.block(Bytes::new(), 0))?;
+        }
+        Ok(inner.take_tally())
+    }
+}

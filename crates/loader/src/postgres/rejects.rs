@@ -1,0 +1,189 @@
+//! Rows that are put aside: recorded in table `rejects` of the checkpoints' schema, in the transaction of their unit's
+//! other rows, and written to a Parquet file when all units are in.
+//!
+//! What the file holds is read from the sources once more, so that every value is as it was; the record only says
+//! which rows they are, and why. So the file has each rejected row once, whatever happened to the load.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tokio_postgres::Statement;
+
+use super::checkpoint::{Checkpoints, advisory_key};
+use super::connection::Connection;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{Unit, UnitKey};
+
+/// Where rows go that cannot be loaded, and how many there may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RejectOptions {
+    /// The Parquet file that they are written to.
+    pub path: PathBuf,
+    /// The load ends when there are more than this; `None` for any number.
+    pub most: Option<u64>,
+}
+
+/// What all writers of a load that puts rows aside have in common.
+#[derive(Debug)]
+pub(crate) struct Rejecting {
+    pub most: u64,
+    /// Rows put aside so far, by earlier runs too, and those of units under way.
+    pub count: AtomicU64,
+}
+
+impl Rejecting {
+    pub(crate) fn new(options: &RejectOptions, before: u64) -> Self {
+        Self { most: options.most.unwrap_or(u64::MAX), count: AtomicU64::new(before) }
+    }
+
+    /// Counts rows; an error when there are too many, told by the last of them.
+    pub(crate) fn add(&self, rows: u64, place: impl Fn() -> String, why: &str) -> Result<()> {
+        let count = self.count.fetch_add(rows, Relaxed) + rows;
+        match count > self.most {
+            false => Ok(()),
+            true => {
+                Err(Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
+                    .at(place())
+                    .advise("correct them in the source, or raise --max-rejects"))
+            }
+        }
+    }
+}
+
+/// A row that was put aside.
+#[derive(Clone, Debug)]
+pub(crate) struct Reject {
+    /// Counted from 0 in its row group.
+    pub row: u64,
+    pub reason: String,
+}
+
+impl Checkpoints {
+    /// Creates the table of rejected rows where it is missing.
+    pub(crate) fn create_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if self.has_rejects(connection, control)? {
+            return Ok(());
+        }
+        let (loads, rejects) = (self.table("loads"), self.table("rejects"));
+        let key = advisory_key(&loads);
+        connection.batch(
+            control,
+            &format!(
+                "BEGIN; SELECT pg_advisory_xact_lock({key}); CREATE TABLE IF NOT EXISTS {rejects} (\
+                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
+                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
+                   \"row\" bigint NOT NULL, reason text NOT NULL, \
+                   PRIMARY KEY (load_id, file, row_group, \"row\")); COMMIT"
+            ),
+        )
+    }
+
+    pub(crate) fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
+        let sql = "SELECT to_regclass($1) IS NOT NULL";
+        let rows = connection.query(control, sql, &[&self.table("rejects")])?;
+        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    }
+
+    /// How many rows of a load were put aside.
+    pub(crate) fn count_rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        if !self.has_rejects(connection, control)? {
+            return Ok(0);
+        }
+        let sql = format!("SELECT count(*) FROM {} WHERE load_id = $1", self.table("rejects"));
+        let rows = connection.query(control, &sql, &[&id])?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+        Ok(count as u64)
+    }
+
+    /// The rejected rows of one unit, in their order.
+    pub(crate) fn rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        key: UnitKey,
+        control: &Control<'_>,
+    ) -> Result<Vec<Reject>> {
+        let sql = format!(
+            "SELECT \"row\", reason FROM {} \
+             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4 ORDER BY \"row\"",
+            self.table("rejects")
+        );
+        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
+        let read = |row: &tokio_postgres::Row| {
+            let number: i64 = connection.get(row, 0)?;
+            Ok(Reject { row: number as u64, reason: connection.get(row, 1)? })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// The units of a load that have rejected rows.
+    pub(crate) fn units_with_rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<UnitKey>> {
+        let sql = format!(
+            "SELECT DISTINCT file, row_group, first_row FROM {} WHERE load_id = $1 ORDER BY 1, 2, 3",
+            self.table("rejects")
+        );
+        let rows = connection.query(control, &sql, &[&id])?;
+        let read = |row: &tokio_postgres::Row| {
+            let (file, row_group): (i32, i32) = (connection.get(row, 0)?, connection.get(row, 1)?);
+            let first_row: i64 = connection.get(row, 2)?;
+            Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.
+    fn insert_rejects(&self) -> String {
+        format!(
+            "INSERT INTO {} (load_id, file, row_group, first_row, \"row\", reason) \
+             SELECT $1, $2, $3, $4, r.* FROM unnest($5::bigint[], $6::text[]) r",
+            self.table("rejects")
+        )
+    }
+}
+
+/// Records rejected rows in the transaction that is open.
+pub(crate) struct Recorder {
+    insert: Statement,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        checkpoints: &Checkpoints,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let insert = checkpoints.insert_rejects();
+        Ok(Self { insert: connection.wait(control, connection.client.prepare(&insert))? })
+    }
+
+    pub(crate) async fn record(
+        &self,
+        client: &tokio_postgres::Client,
+        id: &str,
+        unit: &Unit,
+        rejects: &[Reject],
+    ) -> std::result::Result<(), tokio_postgres::Error> {
+        if rejects.is_empty() {
+            return Ok(());
+        }
+        let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
+        let first_row = unit.key.first_row as i64;
+        let rows: Vec<i64> = rejects.iter().map(|reject| reject.row as i64).collect();
+        // A reason may show text that the server would not store.
+        let reasons: Vec<String> = rejects.iter().map(|reject| reject.reason.replace('\0', "\\0")).collect();
+        client.execute(&self.insert, &[&id, &file, &row_group, &first_row, &rows, &reasons]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! The Parquet file of rejected rows: the columns of the source, and where each row was and why it was refused.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+use super::rejects::Reject;
+use crate::error::{Error, Kind, Result};
+use crate::source::{Source, Unit, UnitReader};
+
+/// Rows of a row group of the file, which bounds the memory of writing it.
+const ROW_GROUP_ROWS: usize = 64 * 1024;
+
+/// A file being written; it gets its name when it is whole.
+pub(super) struct RejectsFile<'a> {
+    path: PathBuf,
+    partial: PathBuf,
+    source: &'a dyn Source,
+    schema: SchemaRef,
+    writer: ArrowWriter<File>,
+}
+
+impl<'a> RejectsFile<'a> {
+    pub(super) fn create(path: &Path, source: &'a dyn Source) -> Result<Self> {
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let mut fields: Vec<Field> =
+            source.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+        for (name, data_type) in [
+            ("_sawmill_file", DataType::Utf8),
+            ("_sawmill_row_group", DataType::Int32),
+            ("_sawmill_row", DataType::Int64),
+            ("_sawmill_reason", DataType::Utf8),
+        ] {
+            fields.push(Field::new(name, data_type, false));
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let properties =
+            WriterProperties::builder().set_max_row_group_row_count(Some(ROW_GROUP_ROWS)).build();
+        let file = File::create(&partial).map_err(|error| unwritable(path, &error))?;
+        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))
+            .map_err(|error| unwritable(path, &error))?;
+        Ok(Self { path: path.to_owned(), partial, source, schema, writer })
+    }
+
+    /// Writes the rejected rows of one unit, which are read again.
+    pub(super) fn unit(
+        &mut self,
+        unit: &Unit,
+        rejects: &[Reject],
+        reader: &mut dyn UnitReader,
+    ) -> Result<()> {
+        let mut left = rejects;
+        let mut first = unit.key.first_row;
+        reader.start(unit)?;
+        while let (Some(next), Some(batch)) = (left.first(), reader.next_batch()?) {
+            let end = first + batch.num_rows() as u64;
+            let here = left.partition_point(|reject| reject.row < end);
+            if next.row < end {
+                self.rows(unit, &left[..here], &batch, first)?;
+            }
+            left = &left[here..];
+            first = end;
+        }
+        match left.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(Kind::Changed, "rejected rows are no longer in the source")
+                .at(format!("row group {}", unit.key.row_group))),
+        }
+    }
+
+    /// Rows of one batch, whose first row is `first`; runs of neighbours are written as one.
+    fn rows(&mut self, unit: &Unit, rejects: &[Reject], batch: &RecordBatch, first: u64) -> Result<()> {
+        let file = self.source.files().get(unit.key.file as usize);
+        let file = file.map(|file| file.name.as_str()).unwrap_or_default();
+        for run in rejects.chunk_by(|a, b| a.row + 1 == b.row) {
+            let rows = batch.slice((run[0].row - first) as usize, run.len());
+            let mut columns = rows.columns().to_vec();
+            let places: [ArrayRef; 4] = [
+                Arc::new(StringArray::from(vec![file; run.len()])),
+                Arc::new(Int32Array::from(vec![unit.key.row_group as i32; run.len()])),
+                Arc::new(Int64Array::from_iter_values(run.iter().map(|reject| reject.row as i64))),
+                Arc::new(StringArray::from_iter_values(run.iter().map(|reject| &reject.reason))),
+            ];
+            columns.extend(places);
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            let rows = rows.map_err(|error| unwritable(&self.path, &error))?;
+            self.writer.write(&rows).map_err(|error| unwritable(&self.path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file and gives it its name.
+    pub(super) fn finish(self) -> Result<()> {
+        let Self { path, partial, writer, .. } = self;
+        let file = writer.into_inner().map_err(|error| unwritable(&path, &error))?;
+        file.sync_all()
+            .and_then(|()| std::fs::rename(&partial, &path))
+            .map_err(|error| unwritable(&path, &error))
+    }
+}
+
+fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::Config, format!("the file of rejected rows cannot be written: {error}"))
+        .at(path.display().to_string())
+        .advise("name a file that can be written with --rejects, and run the same command again")
+}
