@@ -1,12 +1,14 @@
 //! Where a thread keeps its spans while it runs: a tree in thread-local memory, merged into the
 //! phase when the thread is detached or flushed. Nothing here is shared between threads but the
-//! [`SpanSink`], and that is locked once an attachment, not once a span.
+//! [`SpanSink`], which is locked once an attachment, not once a span, and what the thread shows of itself
+//! ([`crate::live`]).
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::live::{LiveThread, Shown, ShownThreads};
 use crate::span_report::{SpanReport, ThreadReport, merge};
 use crate::thread_clock::ThreadClock;
 use crate::wait::WaitKind;
@@ -24,6 +26,7 @@ const ROOT: u32 = 0;
 #[derive(Clone, Debug, Default)]
 pub struct SpanSink {
     threads: Arc<Mutex<Vec<ThreadReport>>>,
+    shown: Arc<Mutex<ShownThreads>>,
 }
 
 impl SpanSink {
@@ -51,6 +54,11 @@ impl SpanSink {
     /// What the threads have left here so far, in the order in which they first did.
     pub fn threads(&self) -> Vec<ThreadReport> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the threads that are attached now are at.
+    pub fn live(&self) -> Vec<LiveThread> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).now()
     }
 
     fn same(&self, other: &Self) -> bool {
@@ -117,6 +125,7 @@ thread_local! {
 pub(crate) struct Ledger {
     pub(crate) generation: u64,
     sink: SpanSink,
+    shown: Arc<Shown>,
     thread_name: String,
     nodes: Vec<Node>,
     current: u32,
@@ -186,9 +195,13 @@ impl Ledger {
                 let mut clock = ThreadClock::start();
                 let since = (0, clock.cpu_at(0));
                 let generation = GENERATIONS.fetch_add(1, Relaxed);
+                let mut threads = sink.shown.lock().unwrap_or_else(PoisonError::into_inner);
+                let shown = threads.attach(thread_name, MOST_THREADS);
+                drop(threads);
                 *slot = Some(Box::new(Self {
                     generation,
                     sink: sink.clone(),
+                    shown,
                     thread_name: thread_name.to_owned(),
                     nodes: vec![Node::new("", None, NONE)],
                     current: ROOT,
@@ -211,6 +224,7 @@ impl Ledger {
             while slot.as_ref().is_some_and(|ledger| ledger.generation >= generation) {
                 if let Some(mut ledger) = slot.take() {
                     ledger.flush(1);
+                    ledger.shown.detach();
                     *slot = ledger.outer.take();
                 }
             }
@@ -227,6 +241,9 @@ impl Ledger {
             // The address decides nearly always; equal texts at two addresses are one name too.
             if node.wait == wait && (std::ptr::eq(node.name, name) || node.name == name) {
                 self.current = child;
+                if let Some(kind) = wait {
+                    self.shown.begin_wait(kind);
+                }
                 return Some(child);
             }
             last = child;
@@ -246,6 +263,9 @@ impl Ledger {
             None => self.nodes.get_mut(self.current as usize)?.first_child = place,
         }
         self.nodes.push(Node::new(name, wait, self.current));
+        if let Some(kind) = wait {
+            self.shown.begin_wait(kind);
+        }
         self.current = place;
         Some(place)
     }
@@ -260,6 +280,12 @@ impl Ledger {
             node.rows += closed.rows;
             node.bytes += closed.bytes;
             self.current = node.parent;
+            if node.wait.is_some() {
+                self.shown.end_wait();
+            }
+            if node.parent == ROOT {
+                self.shown.count(closed.rows, closed.bytes);
+            }
         }
     }
 

@@ -37,6 +37,7 @@ mod hardware;
 mod ledger;
 #[cfg(target_os = "linux")]
 mod listener;
+mod live;
 mod machine;
 #[cfg(unix)]
 mod measured_child;
@@ -86,6 +87,7 @@ pub use error::{Error, Result};
 pub use folded_stacks::FoldedStacks;
 pub use hardware::{Hardware, HardwareCounters, HardwareCounts, HardwareSnapshot};
 pub use ledger::{AttachedThread, SpanSink, flush_thread};
+pub use live::LiveThread;
 pub use machine::{Filesystem, Machine};
 pub use phase::{Phase, PhaseReport, Profile};
 pub use phase_table::{phases_table, results_table, spans_table};

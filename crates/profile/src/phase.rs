@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hardware::{Hardware, HardwareCounters, HardwareSnapshot};
 use crate::ledger::{AttachedThread, SpanSink};
+use crate::live::LiveThread;
 use crate::peak_memory::PeakMemory;
 use crate::span_report::ThreadReport;
 use crate::wire::WireCounters;
@@ -166,6 +167,11 @@ impl Phase {
     /// Records the spans of the calling thread in this phase until the guard is dropped.
     pub fn attach(&self, thread_name: &str) -> AttachedThread {
         self.sink.attach(thread_name)
+    }
+
+    /// What the threads that are attached now are at.
+    pub fn live(&self) -> Vec<LiveThread> {
+        self.sink.live()
     }
 
     /// Where threads that cannot borrow the phase attach to it.
