@@ -7,10 +7,11 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use sawmill_profile::{Phase, format_decimal_bytes, format_rate};
 use serde::Serialize;
 
+use crate::connections::ConnectionLines;
 use crate::error::Error;
 
 /// How the user wants to be talked to.
@@ -117,7 +118,8 @@ impl Console {
         spinner
     }
 
-    /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted. `kept` are those of
+    /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted, with a line for each
+    /// connection that sends. `kept` are those of
     /// them that turn out to need no work.
     pub(crate) fn with_bar<T>(
         self,
@@ -131,7 +133,8 @@ impl Console {
             return work();
         }
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
-        let bar = ProgressBar::new(rows).with_prefix(title.to_owned());
+        let screen = MultiProgress::new();
+        let bar = screen.add(ProgressBar::new(rows).with_prefix(title.to_owned()));
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
                 // Nobody is left to hear that the terminal is closed.
@@ -142,12 +145,15 @@ impl Console {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let ticker = scope.spawn(|| {
+                let mut connections = ConnectionLines::below(screen.clone());
                 while !done.load(Relaxed) {
                     bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
                     bar.set_position(phase.rows());
                     bar.set_message(format_decimal_bytes(phase.bytes()));
+                    connections.look(&phase.live());
                     std::thread::park_timeout(TICK);
                 }
+                connections.clear();
             });
             let result = work();
             done.store(true, Relaxed);

@@ -8,7 +8,7 @@ use sawmill_loader::{
     Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, Postgres, PostgresTables,
     Pruned, Server, Source, Standing, TableName, Target, load, status,
 };
-use sawmill_profile::{PhaseReport, Profile};
+use sawmill_profile::{Bottleneck, PhaseReport, Profile, bottleneck, format_byte_rate};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -148,6 +148,8 @@ struct StatusArgs {
 struct LoadResult<'a> {
     table: &'a str,
     report: &'a LoadReport,
+    /// What set the speed, where that could be seen.
+    bottleneck: Option<Bottleneck>,
     phase: &'a PhaseReport,
 }
 
@@ -207,7 +209,8 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     }
     let profile = Profile::new();
     let (report, phase) = load_files(source, target.as_target(), &options, &profile, console, cancel)?;
-    let result = LoadResult { table: args.target.table(), report: &report, phase: &phase };
+    let bottleneck = bottleneck(&phase.threads);
+    let result = LoadResult { table: args.target.table(), report: &report, bottleneck, phase: &phase };
     console.result(&result, || summary(args.target.table(), &report, &phase))
 }
 
@@ -374,6 +377,17 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
         Standing::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
     };
     out += &format!("loaded {}\n", phases::summary(phase));
+    if report.rows_loaded > 0 {
+        let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
+        out +=
+            &format!("read {} of the files ({})\n", phases::bytes(report.bytes_read), format_byte_rate(rate));
+    }
+    if let Some(waits) = &report.server_waits {
+        out += &format!("{waits}\n");
+    }
+    if let Some(bottleneck) = bottleneck(&phase.threads).filter(|_| report.rows_loaded > 0) {
+        out += &format!("{bottleneck}\n");
+    }
     if report.retries > 0 {
         out += &format!("{} lost connections tried again\n", report.retries);
     }

@@ -4,6 +4,7 @@
 //! its arguments, what it calls, what it prints.
 
 mod bench;
+mod connections;
 mod console;
 mod crate_options;
 mod demo;

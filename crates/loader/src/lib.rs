@@ -44,6 +44,7 @@ mod parquet_reader;
 mod parquet_schema;
 mod postgres;
 mod schedule;
+mod server_waits;
 mod source;
 mod target;
 mod verify;
@@ -66,6 +67,7 @@ pub use postgres::{
     Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, Postgres, PostgresTables, Rehearsal,
     RejectOptions, Server, Strategy, TableKind, TableName, ValueOptions, forget, status, verify,
 };
+pub use server_waits::ServerWaits;
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub use target::{
     Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter,

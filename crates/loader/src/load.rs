@@ -18,6 +18,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::schedule::Schedule;
+use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit};
 use crate::target::{Session, Standing, Target};
 use crate::verify::Verification;
@@ -81,6 +82,8 @@ pub struct LoadReport {
     pub rows_rejected: u64,
     /// Length of the source's files.
     pub bytes_in: u64,
+    /// Stored bytes of the rows that this run read, as the footers have them.
+    pub bytes_read: u64,
     /// Bytes of rows that this run sent, those of units that were sent again included.
     pub bytes_sent: u64,
     /// Units of the plan.
@@ -95,6 +98,8 @@ pub struct LoadReport {
     pub content: Tally,
     /// The comparison with the target, where it was asked for.
     pub verified: Option<Verification>,
+    /// What the server's side of the connections was at, where that could be seen.
+    pub server_waits: Option<ServerWaits>,
     /// What else there is to say about how it went.
     pub notes: Vec<String>,
 }
@@ -135,9 +140,11 @@ pub fn load(
     let progress =
         Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
     let rows_before = progress.total().rows;
+    let bytes_read = runs.iter().flatten().map(|unit| unit.bytes).sum();
+    let mut server_waits = None;
     if session.standing() != Standing::Complete {
         let copying = control.phase().phase("copy");
-        run_workers(source, session, options, control, runs, &progress)?;
+        server_waits = run_workers(source, session, options, control, runs, &progress)?;
         copying.add_rows(progress.total().rows - rows_before);
         copying.add_bytes(progress.bytes_sent.load(Relaxed));
         copying.finish();
@@ -163,6 +170,7 @@ pub fn load(
         false => None,
     };
     if session.standing() != Standing::Complete {
+        source.check_unchanged()?;
         let finishing = control.phase().phase("finish");
         session.finish(&total, control)?;
         finishing.finish();
@@ -173,6 +181,7 @@ pub fn load(
         rows_loaded: total.rows - rows_before,
         rows_rejected,
         bytes_in: source.files().iter().map(|file| file.bytes).sum(),
+        bytes_read,
         bytes_sent: progress.bytes_sent.load(Relaxed),
         units,
         units_resumed,
@@ -180,6 +189,7 @@ pub fn load(
         seconds: started.elapsed().as_secs_f64(),
         content: total,
         verified,
+        server_waits,
         notes: session.notes(),
     })
 }
@@ -213,12 +223,16 @@ fn run_workers(
     control: &Control<'_>,
     runs: Vec<Vec<Unit>>,
     progress: &Progress,
-) -> Result<()> {
+) -> Result<Option<ServerWaits>> {
     let left = runs.iter().map(Vec::len).sum::<usize>();
     let schedule = Schedule::new(runs);
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
-    let failures = std::thread::scope(|scope| {
+    let over = AtomicBool::new(false);
+    let (failures, waits) = std::thread::scope(|scope| {
+        // Without this thread the load goes on just the same.
+        let watching = Builder::new().name("watcher".into());
+        let watching = watching.spawn_scoped(scope, || session.watch(&over, &control)).ok();
         let workers: Vec<_> = (0..options.degree.max(1).min(left))
             .map(|worker| {
                 let number = worker + 1;
@@ -237,11 +251,17 @@ fn run_workers(
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(error) => Err(no_thread(&error)),
         });
-        results.filter_map(Result::err).collect::<Vec<_>>()
+        let failures = results.filter_map(Result::err).collect::<Vec<_>>();
+        over.store(true, Relaxed);
+        let waits = watching.and_then(|watching| {
+            watching.thread().unpark();
+            watching.join().ok().flatten()
+        });
+        (failures, waits)
     });
     // Those that were only stopped because another failed say nothing new.
     let told = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
-    told.map_or(Ok(()), |error| Err(error.clone()))
+    told.map_or(Ok(waits), |error| Err(error.clone()))
 }
 
 /// Does `work` again when a connection was lost, after a pause each time.

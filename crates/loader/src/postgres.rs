@@ -5,6 +5,7 @@
 //! [`checkpoint`]); a session decides what there is to do and puts the finished table in its place
 //! ([`session`]); the table is read back for proof ([`read_back`]).
 
+mod activity;
 mod catalogue;
 mod catalogue_type;
 pub(crate) mod checkpoint;

@@ -7,6 +7,7 @@
 //! checks the content and finishes: whatever was out of sight until then is put in its place.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::load::LoadOptions;
+use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit, UnitKey};
 use crate::verify::Verification;
 
@@ -81,6 +83,12 @@ pub trait Session: Sync {
     /// Whether [`verify`](Self::verify) can tell the load's rows from others.
     fn can_verify(&self) -> bool {
         true
+    }
+
+    /// Looks at what the server's side of the load's connections is at, until `done` is set and the calling
+    /// thread unparked. None where it cannot be told; never an error, as the load does not depend on it.
+    fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
+        None
     }
 
     /// What else there is to say about how the load went.

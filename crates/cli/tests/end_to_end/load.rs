@@ -20,7 +20,7 @@ impl Bench {
     }
 
     /// A contacts file of this many rows.
-    fn contacts(&self, rows: &str) -> PathBuf {
+    pub fn contacts(&self, rows: &str) -> PathBuf {
         let path = self.dir.path().join(format!("contacts-{rows}.parquet"));
         sawmill(["gen", "contacts", "--rows", rows, "--out", path.to_str().unwrap()]).ok();
         path

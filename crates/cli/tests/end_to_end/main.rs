@@ -19,3 +19,4 @@ mod parquet_files;
 mod readme;
 mod rows;
 mod screen;
+mod sources;

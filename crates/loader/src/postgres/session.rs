@@ -1,7 +1,7 @@
 //! A load into a PostgreSQL table: found or made, written, checked, put in its place.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
@@ -18,12 +18,13 @@ use super::rejects::Rejecting;
 use super::rejects_file::RejectsFile;
 use super::table_name::{TableName, quote};
 use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, Strategy, columns, made_types, new_table, parts, upsert};
+use super::{Mode, Postgres, Strategy, activity, columns, made_types, new_table, parts, upsert};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::{LoadOptions, again};
+use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit, UnitKey};
 use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
 use crate::verify::Verification;
@@ -395,6 +396,12 @@ impl Session for PostgresSession<'_> {
                 Box::new(RejectingWriter::new(plan, Arc::clone(rejecting), connection, control)?)
             }
         })
+    }
+
+    fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
+        // Without the last quote, for what gathers out of sight and for private tables: their names go on.
+        let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
+        activity::watch(&self.postgres.server, &copy, done, control)
     }
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
