@@ -41,12 +41,14 @@ impl ConnectionLines {
         for thread in threads {
             let number = thread.name.strip_prefix("sender ").and_then(|number| number.parse().ok());
             let Some(number) = number.filter(|number| *number <= MOST) else { continue };
+            // Below the bar, in the order of their numbers.
+            let place = 1 + self.lines.range(..number).count();
             let line = self.lines.entry(number).or_insert_with(|| {
                 let bar = ProgressBar::no_length();
                 if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
                     bar.set_style(style);
                 }
-                Line { bar: self.screen.add(bar), looks: VecDeque::with_capacity(LOOKS + 1) }
+                Line { bar: self.screen.insert(place, bar), looks: VecDeque::with_capacity(LOOKS + 1) }
             });
             let (rows, bytes) = (thread.rows, thread.bytes);
             line.looks.push_back(Look { at: Instant::now(), rows, bytes, waiting: thread.waiting });
