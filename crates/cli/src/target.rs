@@ -135,8 +135,9 @@ pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
 /// How much is done at the same time, and how much is held in memory for it.
 #[derive(Args, Debug, Default)]
 pub(crate) struct EffortArgs {
-    /// Connections that work at the same time [default: one for each core, 2 to 8].
-    #[arg(long)]
+    /// Connections that work at the same time; -2 for half as many as there are cores
+    /// [default: one for each core, 2 to 8].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
     /// Rows of a unit: what is committed in one transaction.
     #[arg(long, default_value = "131072", value_parser = phases::count)]
@@ -150,6 +151,14 @@ pub(crate) struct EffortArgs {
     /// Bytes of encoded rows that are sent at once, such as 512k or 8M [default: 256k, CrateDB 8M].
     #[arg(long, value_parser = bytes)]
     batch_bytes: Option<usize>,
+}
+
+/// A number of connections: `4`, or `-2` for the cores divided by two, one at least.
+fn degree(text: &str) -> Result<NonZeroUsize, String> {
+    let number: isize = text.parse().map_err(|_| "give a number such as 4 or -2".to_owned())?;
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let wanted = if number < 0 { (cores() / number.unsigned_abs()).max(1) } else { number.unsigned_abs() };
+    NonZeroUsize::new(wanted).ok_or_else(|| "give 1 or more, or -1 or less".to_owned())
 }
 
 /// Bytes as a user writes them: `65536`, `512k`, `8M`, `8MiB`.
@@ -244,5 +253,19 @@ impl From<ModeArg> for Mode {
             ModeArg::Replace => Mode::Replace,
             ModeArg::Upsert => Mode::Upsert,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_degree_is_a_number_or_a_part_of_the_cores() {
+        let cores = std::thread::available_parallelism().unwrap().get();
+        assert_eq!(degree("3").unwrap().get(), 3);
+        assert_eq!(degree("-1").unwrap().get(), cores);
+        assert_eq!(degree("-100000").unwrap().get(), 1);
+        assert!(degree("0").is_err() && degree("two").is_err() && degree("").is_err());
     }
 }
