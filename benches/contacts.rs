@@ -26,7 +26,7 @@ fn pipeline(rows: u64, threads: u64, codec: PeerCompression) -> u64 {
 }
 
 fn contacts(criterion: &mut Criterion) {
-    let testing = std::env::args().any(|word| word == "--test");
+    let testing = sawmill_benches::once();
     let rows = if testing { 20_000 } else { 1_000_000 };
     let dataset = Dataset::built_in("contacts").unwrap().unwrap();
     // Both at their level 1.

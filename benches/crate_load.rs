@@ -197,7 +197,7 @@ fn main() {
     if !names.is_empty() && names.iter().all(|name| !"crate_load".contains(name.as_str())) {
         return;
     }
-    let testing = std::env::args().any(|word| word == "--test");
+    let testing = sawmill_benches::once();
     let given = arguments.iter().find_map(|rows| rows.parse().ok());
     let rows: usize = given.unwrap_or(if testing { 2_000 } else { 200_000 });
     let directory = tempfile::tempdir().expect("a directory is made");

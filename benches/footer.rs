@@ -79,7 +79,7 @@ fn theirs(
 
 fn footers(criterion: &mut Criterion) {
     let filters: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let testing = std::env::args().any(|word| word == "--test");
+    let testing = sawmill_benches::once();
     let big = std::env::var_os("SAWMILL_BIG").is_some();
     for case in CASES {
         let named =

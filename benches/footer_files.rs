@@ -202,7 +202,7 @@ fn chunk_by_index(path: &Path) {
 }
 
 fn main() {
-    let testing = std::env::args().any(|word| word == "--test");
+    let testing = sawmill_benches::once();
     let directory = tempfile::tempdir().expect("room on disk");
     if chosen("page_indexes") {
         page_indexes(if testing { 100 } else { 10_000 });

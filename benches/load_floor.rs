@@ -193,7 +193,7 @@ fn main() {
     if !names.is_empty() && !DATASETS.iter().any(|(name, ..)| names.iter().any(|chosen| chosen == name)) {
         return;
     }
-    let testing = std::env::args().any(|word| word == "--test");
+    let testing = sawmill_benches::once();
     let number = |place: usize| numbers.get(place).and_then(|word| word.parse::<u64>().ok());
     let rows = number(0).unwrap_or(if testing { 2_000 } else { 500_000 });
     let rounds = number(1).unwrap_or(if testing { 1 } else { 5 }) as usize;

@@ -98,7 +98,7 @@ impl<'w> Turns<'w> {
     /// Runs all ways in turns and prints their medians, how many times as fast as their peers they
     /// are, and which targets are reached. One round with `--test`.
     pub fn run(mut self) {
-        let testing = std::env::args().any(|word| word == "--test");
+        let testing = sawmill_benches::once();
         let started = Instant::now();
         // The first round warms up caches and the allocator, and is not counted.
         for round in 0..=MOST {
