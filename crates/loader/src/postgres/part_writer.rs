@@ -21,11 +21,12 @@ use super::checkpoint::{Checkpoints, is_of_units, signed};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
 use super::table_name::TableName;
+use super::writer::send_rows;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Unit, UnitKey};
-use crate::target::{Arrived, Parcel, Parcels, UnitWriter};
+use crate::target::{Arrived, Parcels, UnitWriter};
 
 /// What all writers of a load have in common.
 pub(crate) struct PartPlan {
@@ -144,29 +145,7 @@ impl UnitWriter for PartWriter {
             Some(part) => part,
             None => self.open(control)?,
         };
-        let sink = &mut part.sink;
-        let copying = async {
-            loop {
-                let parcel = {
-                    let _empty = wait(WaitKind::ChannelEmpty);
-                    parcels.recv().await
-                };
-                match parcel {
-                    Some(Parcel::Rows(block)) => {
-                        let sending = wait(WaitKind::Network);
-                        sending.add_rows(block.rows);
-                        sending.add_bytes(block.bytes.len() as u64);
-                        sink.feed(block.bytes).await?;
-                    }
-                    Some(Parcel::End(tally)) => return Ok(Some(tally)),
-                    Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
-                    Some(Parcel::Unit(_)) => {
-                        return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
-                    }
-                    None => return Ok(None),
-                }
-            }
-        };
+        let copying = send_rows(&mut part.sink, parcels);
         let Some(tally) = self.connection.wait_for(control, copying)? else { return Ok(None) };
         if tally.rows != unit.rows {
             let what = format!("a unit of {} rows was read as {}", unit.rows, tally.rows);

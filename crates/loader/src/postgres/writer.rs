@@ -1,12 +1,13 @@
 //! Sends units: COPY and checkpoint in one transaction.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
 use sawmill_profile::{WaitKind, wait};
-use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{CopyInSink, Statement};
 
 use super::checkpoint::{Checkpoints, is_of_units, signed};
 use super::connection::{Connection, WireError};
@@ -58,6 +59,34 @@ impl CopyWriter {
     }
 }
 
+/// Sends a unit's rows into a `COPY` that is open. What the unit came to, or none when the channel closed before
+/// its end.
+pub(super) async fn send_rows(
+    sink: &mut Pin<Box<CopyInSink<Bytes>>>,
+    parcels: &mut Parcels,
+) -> Result<Option<Tally>, WireError> {
+    loop {
+        let parcel = {
+            let _empty = wait(WaitKind::ChannelEmpty);
+            parcels.recv().await
+        };
+        match parcel {
+            Some(Parcel::Rows(block)) => {
+                let sending = wait(WaitKind::Network);
+                sending.add_rows(block.rows);
+                sending.add_bytes(block.bytes.len() as u64);
+                sink.feed(block.bytes).await?;
+            }
+            Some(Parcel::End(tally)) => return Ok(Some(tally)),
+            Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
+            Some(Parcel::Unit(_)) => {
+                return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
+            }
+            None => return Ok(None),
+        }
+    }
+}
+
 impl UnitWriter for CopyWriter {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         self.plan.checkpoints.unit(&self.connection, &self.plan.load_id, key, control)
@@ -91,26 +120,7 @@ impl CopyWriter {
             let mut sink = Box::pin(client.copy_in::<_, Bytes>(&*copy).await?);
             sink.feed(Bytes::from_static(HEADER)).await?;
             drop(starting);
-            let tally = loop {
-                let parcel = {
-                    let _empty = wait(WaitKind::ChannelEmpty);
-                    parcels.recv().await
-                };
-                match parcel {
-                    Some(Parcel::Rows(block)) => {
-                        let sending = wait(WaitKind::Network);
-                        sending.add_rows(block.rows);
-                        sending.add_bytes(block.bytes.len() as u64);
-                        sink.feed(block.bytes).await?;
-                    }
-                    Some(Parcel::End(tally)) => break tally,
-                    Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
-                    Some(Parcel::Unit(_)) => {
-                        return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
-                    }
-                    None => return Ok(None),
-                }
-            };
+            let Some(tally) = send_rows(&mut sink, parcels).await? else { return Ok(None) };
             let copied = {
                 let _ending = wait(WaitKind::Network);
                 sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
