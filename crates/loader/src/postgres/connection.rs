@@ -5,18 +5,21 @@
 //! not granted cannot hold the load. On the way out the server is asked to cancel what it is at.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::SinkExt;
 use sawmill_profile::WireCounters;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{CancelToken, Client, NoTls, Row};
+use tokio_postgres::{CancelToken, Client, CopyInSink, NoTls, Row};
 
 use super::server::{Endpoint, Server};
 use super::server_error::{from_server, unreachable};
-use super::socket::Socket;
+use super::socket::{CopyStream, Socket};
 use super::tls::Tls;
 use crate::control::{Control, LOOK};
 use crate::error::{Error, Kind, Result};
@@ -31,6 +34,8 @@ pub(crate) struct Connection {
     endpoint: Endpoint,
     tls: Option<Tls>,
     place: String,
+    /// The way of rows past the client, where there is no TLS.
+    copy_stream: Option<CopyStream>,
     driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
     /// Nothing that it does stays.
     rehearsing: bool,
@@ -61,7 +66,8 @@ impl Connection {
                 let wire = control.phase().wire().clone();
                 let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
                 let refused = |error| from_server(&error, &place);
-                Ok(match tls.clone() {
+                let copy_stream = tls.is_none().then(|| socket.copy_stream());
+                let (client, driver) = match tls.clone() {
                     None => {
                         let (client, connection) =
                             config.connect_raw(socket, NoTls).await.map_err(refused)?;
@@ -71,7 +77,8 @@ impl Connection {
                         let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
                         (client, runtime.spawn(connection))
                     }
-                })
+                };
+                Ok((client, driver, copy_stream))
             };
             let within = async {
                 let late = || {
@@ -81,13 +88,14 @@ impl Connection {
                 tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
             };
             match runtime.block_on(watched(control, within)) {
-                Ok(Ok((client, driver))) => {
+                Ok(Ok((client, driver, copy_stream))) => {
                     let connection = Self {
                         cancel: client.cancel_token(),
                         client,
                         endpoint: endpoint.clone(),
                         tls,
                         place,
+                        copy_stream,
                         driver: std::sync::Mutex::new(Some(driver)),
                         rehearsing: false,
                         runtime: Some(runtime),
@@ -133,6 +141,27 @@ impl Connection {
     /// Commits it.
     pub(crate) fn commit(&self, control: &Control<'_>) -> Result<()> {
         if self.rehearsing { Ok(()) } else { self.batch(control, "COMMIT") }
+    }
+
+    /// Hands rows to a `COPY` that this connection has begun and not ended.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub(crate) async fn send_rows(
+        &self,
+        copy: &mut Pin<Box<CopyInSink<Bytes>>>,
+        rows: Bytes,
+    ) -> Result<(), WireError> {
+        let Some(stream) = &self.copy_stream else { return Ok(copy.feed(rows).await?) };
+        let Err(lost) = stream.send(&rows).await else { return Ok(()) };
+        // The reason is what the client has read.
+        match tokio::time::timeout(LOOK, copy.as_mut().finish()).await {
+            Ok(Err(reason)) => Err(reason.into()),
+            _ => Err(Error::new(Kind::Connection, format!("the connection was lost: {lost}"))
+                .at(&self.place)
+                .advise("run the same command again: what was committed stays and is not loaded twice")
+                .into()),
+        }
     }
 
     /// Host, port and database, for errors.

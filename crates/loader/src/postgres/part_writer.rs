@@ -80,7 +80,7 @@ impl PartWriter {
         };
         let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary, FREEZE)", part.quoted(), plan.columns);
         let mut sink = Box::pin(connection.wait(control, connection.client.copy_in::<_, Bytes>(&copy))?);
-        connection.wait(control, sink.feed(Bytes::from_static(HEADER)))?;
+        connection.wait_for(control, connection.send_rows(&mut sink, Bytes::from_static(HEADER)))?;
         Ok(OpenPart { oid: found.oid, sink, units: Vec::new(), rows: 0 })
     }
 
@@ -145,7 +145,7 @@ impl UnitWriter for PartWriter {
             Some(part) => part,
             None => self.open(control)?,
         };
-        let copying = send_rows(&mut part.sink, parcels);
+        let copying = send_rows(&self.connection, &mut part.sink, parcels);
         let Some(tally) = self.connection.wait_for(control, copying)? else { return Ok(None) };
         if tally.rows != unit.rows {
             let what = format!("a unit of {} rows was read as {}", unit.rows, tally.rows);

@@ -62,6 +62,7 @@ impl CopyWriter {
 /// Sends a unit's rows into a `COPY` that is open. What the unit came to, or none when the channel closed before
 /// its end.
 pub(super) async fn send_rows(
+    connection: &Connection,
     sink: &mut Pin<Box<CopyInSink<Bytes>>>,
     parcels: &mut Parcels,
 ) -> Result<Option<Tally>, WireError> {
@@ -75,7 +76,7 @@ pub(super) async fn send_rows(
                 let sending = wait(WaitKind::Network);
                 sending.add_rows(block.rows);
                 sending.add_bytes(block.bytes.len() as u64);
-                sink.feed(block.bytes).await?;
+                connection.send_rows(sink, block.bytes).await?;
             }
             Some(Parcel::End(tally)) => return Ok(Some(tally)),
             Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
@@ -118,9 +119,9 @@ impl CopyWriter {
             client.batch_execute("BEGIN").await?;
             // Dropped before its end, the sink makes the server fail the COPY.
             let mut sink = Box::pin(client.copy_in::<_, Bytes>(&*copy).await?);
-            sink.feed(Bytes::from_static(HEADER)).await?;
+            connection.send_rows(&mut sink, Bytes::from_static(HEADER)).await?;
             drop(starting);
-            let Some(tally) = send_rows(&mut sink, parcels).await? else { return Ok(None) };
+            let Some(tally) = send_rows(connection, &mut sink, parcels).await? else { return Ok(None) };
             let copied = {
                 let _ending = wait(WaitKind::Network);
                 sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
