@@ -37,6 +37,11 @@ mod element;
 mod element_kinds;
 mod encryption;
 mod ending;
+#[cfg_attr(
+    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    path = "ends_elsewhere.rs"
+)]
+mod ends;
 mod engine;
 mod enums;
 mod error;
@@ -71,6 +76,8 @@ mod page_index_usual;
 mod parts;
 mod portable;
 mod resolve;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod ring;
 mod row;
 mod row_group;
 mod rows;

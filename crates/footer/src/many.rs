@@ -12,8 +12,8 @@ use crate::options::Options;
 impl Footer {
     /// Opens many files, each as [`Footer::open_with`] does, on as many threads as the options say; `take`
     /// gets every footer, or why there is none, with the place of its path. No more footers are in memory
-    /// than there are threads, unless `take` keeps them. A `take` that breaks ends it after the files at
-    /// hand.
+    /// than there are threads, unless `take` keeps them, and the ends of 32 files a thread, 64 KiB of each
+    /// at most. A `take` that breaks ends it after the files at hand.
     pub fn open_many<P: AsRef<Path> + Sync>(
         paths: &[P],
         options: &Options,
@@ -22,12 +22,20 @@ impl Footer {
         let each = options.clone().threads(1);
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
-            let mut opener = Opener::new(&each);
-            while !ended.load(Relaxed) {
-                let place = next.fetch_add(1, Relaxed);
-                let Some(path) = paths.get(place) else { break };
-                if take(place, opener.open(path.as_ref())).is_break() {
-                    ended.store(true, Relaxed);
+            let mut opener = Opener::new(&each, paths.len() / options.threads.max(1));
+            loop {
+                let count = opener.at_a_time();
+                let start = next.fetch_add(count, Relaxed);
+                let Some(rest) = paths.get(start..).filter(|rest| !rest.is_empty()) else { break };
+                let files = rest.get(..count).unwrap_or(rest);
+                opener.look_at(files);
+                for (place, path) in files.iter().enumerate() {
+                    if ended.load(Relaxed) {
+                        return;
+                    }
+                    if take(start + place, opener.open(place, path.as_ref())).is_break() {
+                        ended.store(true, Relaxed);
+                    }
                 }
             }
         };

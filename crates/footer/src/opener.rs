@@ -1,22 +1,26 @@
-//! Opens one file after another as fast as it can: three calls of the system a file beside closing it,
-//! buffers that are used again, and what one footer's decoding leaves for the next ([`crate::carried`]).
+//! Opens one file after another as fast as it can: dozens at a time where the system lets it ([`crate::ends`]),
+//! with three calls of the system a file beside closing it where not, with buffers that are used again, and
+//! with what one footer's decoding leaves for the next ([`crate::carried`]).
 //!
 //! ```text
 //! open, within the directory of the file before ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
+//!   │            └── or all that of some dozen files together ────────────────────────────────────────────────────┘
 //!   └── whatever is unusual about it ──▶ Footer::open_with, which says what
 //! ```
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::buffer::FooterBytes;
 use crate::carried::Carried;
 use crate::directory::Directory;
+use crate::ends::Ends;
 use crate::error::Error;
 use crate::footer::Footer;
-use crate::options::Options;
+use crate::options::{Options, PageIndexPolicy};
 use crate::source::RangeReader;
 use crate::tail;
 
@@ -34,66 +38,121 @@ pub(crate) struct Opener<'o> {
     buffer: Arc<Vec<u8>>,
     /// Where the file before was opened.
     directory: Directory,
+    /// The ends of the files at hand.
+    ends: Ends,
+    /// A footer was opened: the next ones may be alike.
+    expects: bool,
 }
 
 impl<'o> Opener<'o> {
-    pub fn new(options: &'o Options) -> Self {
+    /// For so many files, which other openers may share.
+    pub fn new(options: &'o Options, files: usize) -> Self {
         let tail = options.tail_hint.max(tail::TAIL_LEN as usize);
-        let carried = Carried::first_of_many();
-        let directory = Directory::default();
-        Self { options, carried, most: tail, tail, buffer: Arc::default(), directory }
-    }
-
-    /// As [`Footer::open_with`].
-    pub fn open(&mut self, path: &Path) -> Result<Footer, Error> {
-        // Errors, directories, pipes and footers longer than expected are rare, and others' business.
-        match self.usual(path) {
-            Ok(Some((file, len, metadata))) => {
-                let name = path.to_string_lossy();
-                Footer::decode_after(metadata, self.options, Some(&name), Some(len), &mut self.carried)?
-                    .with_page_indexes(&file, self.options)
-            }
-            Ok(None) | Err(_) => {
-                let footer = Footer::open_with(path, self.options)?;
-                self.expect(footer.footer_len());
-                Ok(footer)
-            }
+        // Page indexes are read from the file once more.
+        let alone = !matches!(options.page_indexes, PageIndexPolicy::None);
+        Self {
+            options,
+            carried: Carried::first_of_many(),
+            most: tail,
+            tail,
+            buffer: Arc::default(),
+            directory: Directory::default(),
+            ends: Ends::new(if alone { 1 } else { files }),
+            expects: false,
         }
     }
 
+    /// How many files to [look at](Self::look_at) together.
+    pub fn at_a_time(&self) -> usize {
+        if self.expects { self.ends.at_a_time(self.tail) } else { 1 }
+    }
+
+    /// Takes up files that are opened next, one after the other.
+    pub fn look_at<P: AsRef<Path>>(&mut self, files: &[P]) {
+        self.ends.read(files, self.tail);
+    }
+
+    /// As [`Footer::open_with`] the file at a place among those looked at.
+    pub fn open(&mut self, place: usize, path: &Path) -> Result<Footer, Error> {
+        // Errors, directories, pipes and footers longer than expected are rare, and others' business.
+        let (file, (len, metadata)) = match self.looked_at(place) {
+            Some(found) => (None, found),
+            None => match self.usual(path) {
+                Ok(Some((file, found))) => (Some(file), found),
+                Ok(None) | Err(_) => {
+                    let footer = Footer::open_with(path, self.options)?;
+                    self.expect(footer.footer_len());
+                    return Ok(footer);
+                }
+            },
+        };
+        let name = path.to_string_lossy();
+        let footer = Footer::decode_after(metadata, self.options, Some(&name), Some(len), &mut self.carried)?;
+        match file {
+            Some(file) => footer.with_page_indexes(&file, self.options),
+            None => Ok(footer),
+        }
+    }
+
+    /// The length and the footer's bytes of a file that was looked at, if they were found.
+    fn looked_at(&mut self, place: usize) -> Option<(u64, FooterBytes)> {
+        let (file_len, suffix) = self.ends.get(place)?;
+        let metadata = metadata_range(suffix, file_len).and_then(|range| suffix.get(range))?;
+        let len = metadata.len();
+        let buffer = room(&mut self.buffer, len)?;
+        buffer.get_mut(..len)?.copy_from_slice(metadata);
+        let found = self.share(0..len)?;
+        self.expect(len);
+        Some((file_len, found))
+    }
+
     /// The file, its length and its footer's bytes, if one read has got them.
-    fn usual(&mut self, path: &Path) -> io::Result<Option<(File, u64, FooterBytes)>> {
+    fn usual(&mut self, path: &Path) -> io::Result<Option<(File, (u64, FooterBytes))>> {
         let mut file = self.directory.open_to_read(path)?;
         // Of a directory or a device this is no length, or an error; the read or the tail tells.
         let file_len = file.seek(SeekFrom::End(0))?;
         let len = usize::try_from(file_len).unwrap_or(usize::MAX).min(self.tail);
-        // Whoever has kept the footer before has its bytes.
-        if Arc::get_mut(&mut self.buffer).is_none() {
-            self.buffer = Arc::default();
-        }
-        let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(None) };
-        if buffer.len() < len {
-            buffer.resize(len, 0);
-        }
-        let room = buffer.len();
+        let Some(buffer) = room(&mut self.buffer, len) else { return Ok(None) };
         let suffix = &mut buffer[..len];
         file.read_exact_at(file_len - len as u64, suffix)?;
-        let Ok(metadata_len) = tail::metadata_len(suffix, file_len) else { return Ok(None) };
-        let end = len - tail::TAIL_LEN as usize;
-        let start = usize::try_from(metadata_len).ok().and_then(|metadata| end.checked_sub(metadata));
-        let Some(start) = start else { return Ok(None) };
-        self.expect(end - start);
-        let metadata = match room <= 2 * (end - start) + LEAST_TAIL {
-            true => FooterBytes::from(Arc::clone(&self.buffer)).slice(start..end),
+        let Some(range) = metadata_range(suffix, file_len) else { return Ok(None) };
+        self.expect(range.len());
+        Ok(self.share(range).map(|metadata| (file, (file_len, metadata))))
+    }
+
+    /// The part of the buffer that is a footer.
+    fn share(&mut self, footer: Range<usize>) -> Option<FooterBytes> {
+        match self.buffer.len() <= 2 * footer.len() + LEAST_TAIL {
+            true => FooterBytes::from(Arc::clone(&self.buffer)).slice(footer),
             // A footer that is kept shall not keep much more than itself, nor shall the next one.
-            false => std::mem::take(&mut self.buffer).get(start..end).map(FooterBytes::from),
-        };
-        Ok(metadata.map(|metadata| (file, file_len, metadata)))
+            false => std::mem::take(&mut self.buffer).get(footer).map(FooterBytes::from),
+        }
     }
 
     /// Expects the next footer to be about as long as this one of `len` bytes.
     fn expect(&mut self, len: usize) {
-        let about = len + len / 8 + 64;
+        let about = len + len / 32 + 64;
         self.tail = about.max(LEAST_TAIL).min(self.most);
+        self.expects = true;
     }
+}
+
+/// A buffer of at least `len` bytes; another one if somebody has kept the footer before, and with it its
+/// bytes.
+fn room(buffer: &mut Arc<Vec<u8>>, len: usize) -> Option<&mut Vec<u8>> {
+    if Arc::get_mut(buffer).is_none() {
+        *buffer = Arc::default();
+    }
+    let buffer = Arc::get_mut(buffer)?;
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    Some(buffer)
+}
+
+/// Where the metadata stands in the last bytes of a file, if they hold it whole.
+fn metadata_range(suffix: &[u8], file_len: u64) -> Option<Range<usize>> {
+    let metadata_len = usize::try_from(tail::metadata_len(suffix, file_len).ok()?).ok()?;
+    let end = suffix.len() - tail::TAIL_LEN as usize;
+    Some(end.checked_sub(metadata_len)?..end)
 }

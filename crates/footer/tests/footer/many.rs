@@ -128,3 +128,94 @@ fn files_of_several_directories_open_however_their_paths_are_written() {
     });
     assert_eq!(together.into_inner().unwrap(), alone);
 }
+
+/// Enough files for their ends to be read dozens at a time, where the system can.
+#[test]
+fn hundreds_of_files_are_as_if_opened_alone_whatever_their_lengths() {
+    let directory = tempfile::tempdir().unwrap();
+    let metadata =
+        |columns| SyntheticFooter { columns, row_groups: 1, kind: SyntheticColumns::Float, seed: 1 }.bytes();
+    let (usual, wide) = (metadata(5), metadata(60));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for at in 0..600 {
+        let path = directory.path().join(format!("{at:03}.parquet"));
+        // Data before the footer: of one length, of about one length, and of any.
+        let data = match at / 200 {
+            0 => 5000,
+            1 => 5000 + at * 37 % 90,
+            _ => at * 7919 % 30_000,
+        };
+        let metadata = if at % 50 == 49 { &wide } else { &usual };
+        let mut bytes = vec![7; data];
+        bytes.extend_from_slice(&file(metadata));
+        match at % 61 {
+            3 => bytes.truncate(data + 9),
+            5 => bytes.clear(),
+            7 => bytes.extend_from_slice(&[0; 3000]),
+            9 => std::fs::create_dir(&path).unwrap(),
+            11 => std::fs::create_dir(directory.path().join(format!("{at}"))).unwrap(),
+            _ => {}
+        }
+        match at % 61 {
+            9 => {}
+            11 => {
+                paths.push(directory.path().join(format!("{at}/../{at:03}.parquet")));
+                std::fs::write(&path, bytes).unwrap();
+                continue;
+            }
+            13 => {
+                paths.push(PathBuf::from("nowhere.parquet"));
+                continue;
+            }
+            17 => {
+                paths.push(directory.path().join("a\0zero"));
+                continue;
+            }
+            _ => std::fs::write(&path, bytes).unwrap(),
+        }
+        paths.push(path);
+    }
+    let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open(path))).collect();
+    assert!(alone.iter().filter(|said| said.starts_with("Footer")).count() > 500);
+    for options in [Options::new(), Options::new().threads(3), Options::new().tail_hint(100)] {
+        let together = Mutex::new(vec![String::new(); paths.len()]);
+        let kept = Mutex::new(Vec::new());
+        Footer::open_many(&paths, &options, |place, footer| {
+            together.lock().unwrap()[place] = said(&footer);
+            if place % 5 == 0 {
+                kept.lock().unwrap().push((place, footer));
+            }
+            ControlFlow::Continue(())
+        });
+        for (place, footer) in kept.into_inner().unwrap() {
+            assert_eq!(said(&footer), alone[place]);
+        }
+        assert_eq!(together.into_inner().unwrap(), alone);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_among_hundreds_of_files_is_refused_and_keeps_nobody_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes =
+        file(&SyntheticFooter { columns: 4, row_groups: 1, kind: SyntheticColumns::Text, seed: 2 }.bytes());
+    let paths: Vec<PathBuf> = (0..300).map(|at| directory.path().join(format!("{at}.parquet"))).collect();
+    for (at, path) in paths.iter().enumerate() {
+        if at % 100 == 50 {
+            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        } else {
+            std::fs::write(path, &bytes).unwrap();
+        }
+    }
+    let refused = Mutex::new(Vec::new());
+    Footer::open_many(&paths, &Options::new(), |place, footer| {
+        if let Err(error) = footer {
+            refused.lock().unwrap().push((place, error.to_string()));
+        }
+        ControlFlow::Continue(())
+    });
+    let refused = refused.into_inner().unwrap();
+    assert_eq!(refused.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [50, 150, 250]);
+    assert!(refused.iter().all(|(_, error)| error.contains("found a pipe")), "{refused:?}");
+}

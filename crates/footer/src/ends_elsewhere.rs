@@ -1,0 +1,22 @@
+//! The ends of many files where the system has no rings: none are read so.
+
+use std::path::Path;
+
+/// As on Linux, with nothing in it.
+pub(crate) struct Ends;
+
+impl Ends {
+    pub fn new(_: usize) -> Self {
+        Self
+    }
+
+    pub fn at_a_time(&self, _: usize) -> usize {
+        1
+    }
+
+    pub fn read<P: AsRef<Path>>(&mut self, _: &[P], _: usize) {}
+
+    pub fn get(&mut self, _: usize) -> Option<(u64, &[u8])> {
+        None
+    }
+}

@@ -1,0 +1,333 @@
+//! A ring of requests to Linux (io_uring): files are opened, read and closed by one call of the system for
+//! dozens of them, into slots of the ring instead of the process's table of descriptors, whose lock
+//! threads would wait for.
+//!
+//! ```text
+//! slots ──▶ queue of requests ──one call──▶ the kernel ──▶ queue of answers ──▶ slots
+//! ```
+//!
+//! The layouts and numbers are those of the kernel's `include/uapi/linux/io_uring.h`. Files in slots need
+//! Linux 5.15; where the system is older, or forbids rings, there is none ([`Ring::new`]).
+
+use std::ffi::{c_long, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+unsafe extern "C" {
+    fn syscall(number: c_long, ...) -> c_long;
+    fn mmap(at: *mut c_void, len: usize, prot: i32, flags: i32, file: i32, offset: i64) -> *mut c_void;
+    fn munmap(at: *mut c_void, len: usize) -> i32;
+}
+
+const IO_URING_SETUP: c_long = 425;
+const IO_URING_ENTER: c_long = 426;
+const IO_URING_REGISTER: c_long = 427;
+/// For [`IO_URING_REGISTER`]: slots for files.
+const REGISTER_FILES: c_long = 2;
+/// Wait for answers.
+const ENTER_GETEVENTS: c_long = 1;
+/// Both queues are in one mapping.
+const FEATURE_SINGLE_MMAP: u32 = 1;
+const OFFSET_QUEUES: i64 = 0;
+const OFFSET_REQUESTS: i64 = 0x1000_0000;
+const OP_OPENAT: u8 = 18;
+const OP_CLOSE: u8 = 19;
+const OP_READ: u8 = 22;
+/// The file of a request is a slot's.
+const FIXED_FILE: u8 = 1;
+
+/// For [`Request::Open`]: names are relative to the process's directory.
+pub(crate) const WORKING_DIRECTORY: RawFd = -100;
+
+/// The slots, and the most requests at once.
+pub(crate) const SLOTS: usize = 32;
+
+/// The result of a slot that nothing was asked of: as if it were of a file that is not open.
+const NOT_ASKED: i32 = -9;
+
+#[repr(C)]
+#[derive(Default)]
+struct QueueOffsets {
+    head: u32,
+    tail: u32,
+    mask: u32,
+    entries: u32,
+    flags_or_overflow: u32,
+    dropped_or_answers: u32,
+    array_or_flags: u32,
+    reserved: [u32; 3],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Parameters {
+    requests: u32,
+    answers: u32,
+    flags: u32,
+    thread_cpu: u32,
+    thread_idle: u32,
+    features: u32,
+    workers: u32,
+    reserved: [u32; 3],
+    request_queue: QueueOffsets,
+    answer_queue: QueueOffsets,
+}
+
+/// A request as the kernel reads it.
+#[repr(C)]
+#[derive(Default)]
+struct Entry {
+    operation: u8,
+    flags: u8,
+    priority: u16,
+    file: i32,
+    offset: u64,
+    address: u64,
+    len: u32,
+    operation_flags: u32,
+    user: u64,
+    buffer: u16,
+    personality: u16,
+    /// One more than the slot that a file is opened into or closed in.
+    slot: u32,
+    reserved: [u64; 2],
+}
+
+/// An answer as the kernel writes it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Answer {
+    user: u64,
+    result: i32,
+    flags: u32,
+}
+
+/// What is asked of a slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Request {
+    /// To open the file of the slot's name, in a directory, to read.
+    Open(RawFd),
+    /// To fill the slot's bytes from the file, from an offset on.
+    Read(u64),
+    Close,
+}
+
+/// A place for a file.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// Its name, with a zero behind it.
+    pub name: Vec<u8>,
+    /// What is read of it.
+    pub bytes: Vec<u8>,
+    /// What came of the last request: a number of bytes, or an error's negative number.
+    pub result: i32,
+}
+
+/// See the module's description.
+pub(crate) struct Ring {
+    file: OwnedFd,
+    queues: Mapping,
+    requests: Mapping,
+    parameters: Parameters,
+    slots: Vec<Slot>,
+    /// The kernel may still have requests whose answers were not waited for.
+    pending: bool,
+}
+
+impl Ring {
+    /// A ring, if the system has them.
+    pub fn new() -> io::Result<Self> {
+        let mut parameters = Parameters::default();
+        // SAFETY: the parameters have the layout that the call reads and writes.
+        let file = unsafe { syscall(IO_URING_SETUP, SLOTS as c_long, &raw mut parameters) };
+        if file < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was made just now, and nobody else knows it.
+        let file = unsafe { OwnedFd::from_raw_fd(file as RawFd) };
+        if parameters.features & FEATURE_SINGLE_MMAP == 0 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let empty = [-1_i32; SLOTS];
+        // SAFETY: the call reads that many numbers.
+        let registered = unsafe {
+            let number = c_long::from(file.as_raw_fd());
+            syscall(IO_URING_REGISTER, number, REGISTER_FILES, empty.as_ptr(), SLOTS as c_long)
+        };
+        if registered < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let (of_requests, of_answers) = (&parameters.request_queue, &parameters.answer_queue);
+        let requests_end = of_requests.array_or_flags as usize + parameters.requests as usize * 4;
+        let answers_end =
+            of_answers.dropped_or_answers as usize + parameters.answers as usize * size_of::<Answer>();
+        let queues = Mapping::new(&file, OFFSET_QUEUES, requests_end.max(answers_end))?;
+        let requests =
+            Mapping::new(&file, OFFSET_REQUESTS, parameters.requests as usize * size_of::<Entry>())?;
+        let slots = std::iter::repeat_with(Slot::default).take(SLOTS).collect();
+        let ring = Self { file, queues, requests, parameters, slots, pending: false };
+        for place in 0..ring.parameters.requests {
+            // SAFETY: the array has an entry for every request.
+            unsafe { ring.word(ring.parameters.request_queue.array_or_flags + 4 * place) }
+                .store(place, Ordering::Relaxed);
+        }
+        Ok(ring)
+    }
+
+    /// The slots, while nothing is asked of them.
+    pub fn slots(&mut self) -> &mut [Slot] {
+        // Those that the kernel may still write to are out of reach.
+        if self.pending { &mut [] } else { &mut self.slots }
+    }
+
+    /// Puts to each slot the request that stands at its place, if one does, and waits until all are
+    /// answered: the slots' [`Slot::result`]. A ring that has failed once is of no use any more.
+    pub fn run(&mut self, requests: &[Option<Request>; SLOTS]) -> io::Result<()> {
+        if self.pending {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let (mask, tail_at) = (self.parameters.requests - 1, self.parameters.request_queue.tail);
+        // SAFETY: a word of the queue's head.
+        let start = unsafe { self.word(tail_at) }.load(Ordering::Relaxed);
+        let mut count = 0;
+        for (place, (slot, request)) in self.slots.iter_mut().zip(requests).enumerate() {
+            slot.result = NOT_ASKED;
+            let Some(request) = *request else { continue };
+            // SAFETY: the queue is empty and has a place for each slot; the mask keeps within it.
+            unsafe {
+                let at = self.requests.start.cast::<Entry>().add((start.wrapping_add(count) & mask) as usize);
+                at.write(Self::entry(place, slot, request));
+            }
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        self.pending = true;
+        // SAFETY: as above. What is written before is seen by whoever sees the new tail.
+        unsafe { self.word(tail_at) }.store(start.wrapping_add(count), Ordering::Release);
+        let (mut to_put, mut to_come) = (count, count);
+        while to_come > 0 {
+            let file = c_long::from(self.file.as_raw_fd());
+            let nothing: c_long = 0;
+            // SAFETY: the names and bytes that the requests point to are the slots', which nobody can
+            // reach as long as answers are pending, and which outlive the ring if they stay so.
+            let put = unsafe {
+                let (to_put, to_come) = (c_long::from(to_put), c_long::from(to_come));
+                syscall(IO_URING_ENTER, file, to_put, to_come, ENTER_GETEVENTS, nothing, nothing)
+            };
+            if put < 0 {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            to_put -= u32::try_from(put).unwrap_or(0).min(to_put);
+            to_come -= self.take_answers().min(to_come);
+        }
+        self.pending = false;
+        Ok(())
+    }
+
+    fn entry(place: usize, slot: &mut Slot, request: Request) -> Entry {
+        const O_NONBLOCK: u32 = 0o4000;
+        // The kernel reads a name up to its zero.
+        let name = if slot.name.ends_with(&[0]) { slot.name.as_ptr() } else { c"".as_ptr().cast() };
+        let place = place as u32;
+        let entry = Entry { user: place.into(), ..Entry::default() };
+        match request {
+            // Without `O_CLOEXEC`: a slot is no descriptor that a child process could have.
+            Request::Open(directory) => Entry {
+                operation: OP_OPENAT,
+                file: directory,
+                address: name.expose_provenance() as u64,
+                operation_flags: O_NONBLOCK,
+                slot: place + 1,
+                ..entry
+            },
+            Request::Read(offset) => Entry {
+                operation: OP_READ,
+                flags: FIXED_FILE,
+                file: place as i32,
+                offset,
+                address: slot.bytes.as_mut_ptr().expose_provenance() as u64,
+                len: u32::try_from(slot.bytes.len()).unwrap_or(u32::MAX),
+                ..entry
+            },
+            Request::Close => Entry { operation: OP_CLOSE, slot: place + 1, ..entry },
+        }
+    }
+
+    /// Takes what answers there are to the slots, and says how many.
+    fn take_answers(&mut self) -> u32 {
+        let queue = &self.parameters.answer_queue;
+        // SAFETY: words of the queue's head. What the kernel has written before the tail is seen here.
+        let (head, tail) = unsafe { (self.word(queue.head), self.word(queue.tail)) };
+        let (start, end) = (head.load(Ordering::Relaxed), tail.load(Ordering::Acquire));
+        let count = end.wrapping_sub(start);
+        for at in 0..count {
+            let place = start.wrapping_add(at) & (self.parameters.answers - 1);
+            // SAFETY: the mask keeps within the queue; up to the tail the kernel has written answers.
+            let answer = unsafe {
+                let answers = self.queues.start.add(queue.dropped_or_answers as usize).cast::<Answer>();
+                answers.add(place as usize).read()
+            };
+            if let Some(slot) = usize::try_from(answer.user).ok().and_then(|slot| self.slots.get_mut(slot)) {
+                slot.result = answer.result;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.word(queue.head) }.store(end, Ordering::Release);
+        count
+    }
+
+    /// A word of the queues that the kernel reads and writes, too.
+    ///
+    /// # Safety
+    ///
+    /// `at` is one of the places that the kernel has named.
+    unsafe fn word(&self, at: u32) -> &AtomicU32 {
+        // SAFETY: the word lies in the mapping, as the caller says, which lives as long as the ring; the
+        // kernel keeps words at multiples of four.
+        unsafe { AtomicU32::from_ptr(self.queues.start.add(at as usize).cast().as_ptr()) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if self.pending {
+            // The kernel may still write to them.
+            std::mem::forget(std::mem::take(&mut self.slots));
+        }
+    }
+}
+
+/// Memory shared with the kernel.
+struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    fn new(ring: &OwnedFd, offset: i64, len: usize) -> io::Result<Self> {
+        const PROT_READ_WRITE: i32 = 3;
+        const MAP_SHARED_POPULATE: i32 = 0x8001;
+        let at = ptr::null_mut();
+        // SAFETY: a new mapping at a place that the kernel chooses touches no other.
+        let start = unsafe { mmap(at, len, PROT_READ_WRITE, MAP_SHARED_POPULATE, ring.as_raw_fd(), offset) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().addr() != usize::MAX => Ok(Self { start, len }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `Mapping::new` with this length; the ring that owns it hands out no
+        // references that outlive it.
+        unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
