@@ -6,7 +6,8 @@ use crate::boundary::Opening;
 use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
 use crate::huge;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, PREFETCH};
+use crate::portable::prefetch_range;
 use crate::row::Row;
 use crate::rows::Chunk;
 use crate::scan::{RowGroupFields, RowGroupWalk};
@@ -20,6 +21,9 @@ const SMALLEST_CHUNK: usize = 5;
 
 /// Fewer chunks than this are walked sooner than their shape is learned.
 const WORTH_SHAPES: usize = 16;
+
+/// Bytes before the place where a row group should start in which it is looked for first.
+const NEAR: usize = 128;
 
 /// What is wanted of the row groups.
 pub(crate) struct Wanted<'a> {
@@ -214,6 +218,17 @@ impl<K: Kernel> Walk<'_, K> {
         Some(starts)
     }
 
+    /// Asks for the bytes where those row groups probably start that come behind `last`, the last of some
+    /// that are walked now and have `size` bytes each. Without this the look for their starts waits for
+    /// each, and so do the first chunks of each: a tenth of the time of row groups of 50 columns that are
+    /// not in the processor's caches.
+    fn bring_near(&self, last: usize, size: usize) {
+        for lane in 1..=LANES {
+            let start = last + lane * size;
+            prefetch_range(self.bytes, start.saturating_sub(NEAR)..start + PREFETCH);
+        }
+    }
+
     /// Looks how the first row group opens, at `start`, and takes its size to be the mean of those that
     /// are left: little else follows them in most footers.
     pub fn look(&mut self, start: usize, left: usize) {
@@ -234,6 +249,9 @@ impl<K: Kernel> Walk<'_, K> {
         done: &mut [Option<(u32, RowGroupFields)>; LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };
+        if N > 1 {
+            self.bring_near(starts[N - 1], (starts[N - 1] - start) / (N - 1));
+        }
         let wide = self.engine.wide.len();
         let mut walks: [RowGroupWalk; N] = std::array::from_fn(|_| RowGroupWalk::default());
         let mut chunks = [0; N];

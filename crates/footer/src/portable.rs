@@ -1,5 +1,7 @@
 //! The kernel for any processor: eight bytes at a time in general registers.
 
+use std::ops::Range;
+
 use crate::kernel::{Kernel, PREFETCH, Task, Values};
 use crate::rows::{Packed, locator};
 use crate::shape::{
@@ -84,6 +86,19 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, at, PREFETCH);
+}
+
+/// Asks for a range of the bytes to be brought near.
+pub(crate) fn prefetch_range(bytes: &[u8], range: Range<usize>) {
+    #[cfg(target_arch = "x86_64")]
+    for line in range.step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        let ahead = bytes.as_ptr().wrapping_add(line).cast::<i8>();
+        // SAFETY: a prefetch reads nothing and faults on no address; the instruction is in the baseline.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, range);
 }
 
 /// As [`Kernel::step`], none for no match.
