@@ -19,7 +19,7 @@ use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases;
 use crate::row_args::RowArgs;
-use crate::table_args::TableArgs;
+use crate::table_args::{PartitionsPlan, TableArgs};
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::value_args::{RejectArgs, ValueArgs};
 
@@ -43,6 +43,7 @@ Examples:
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
   sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after \\
       --set maintenance_work_mem=1GB --dry-run
+  sawmill load /data/trips --to postgres://localhost/db --table trips --partition-by \"month(pickup)\" --explain
   sawmill load new.parquet --to postgres://localhost/db --table trips --mode append \\
       --rejects refused.parquet --max-rejects 1000
   sawmill load status --to postgres://me@localhost/db
@@ -174,6 +175,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
+    let target = args.table.partitioned(target, source, console, cancel)?;
     let tables = args.nested.tables(&target, source)?;
     if args.ddl {
         let ddl = match &tables {
@@ -261,25 +263,28 @@ fn explain(
                 rows: u64,
                 units: usize,
                 degree: usize,
-                way: &'static str,
+                way: String,
                 memory_bytes: u64,
                 ddl: String,
                 pruned: Option<Pruned>,
+                partitions: Option<PartitionsPlan>,
             }
             let plan = Plan {
                 files: source.files().len(),
                 rows: source.rows(),
                 units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
                 degree: options.degree,
-                way: postgres.way(),
+                way: postgres.way(options.degree)?,
                 memory_bytes: options.block_memory(),
                 ddl: tables.map_or_else(|| postgres.ddl(source), PostgresTables::ddl)?,
                 pruned,
+                partitions: PartitionsPlan::of(postgres),
             };
+            let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
             console.result(&plan, || {
                 format!(
                     "{spared}{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
-                     commits with its rows\nat most {} of encoded rows in memory\n\n{};\n",
+                     commits with its rows\nat most {} of encoded rows in memory\n{partitions}\n{};\n",
                     plan.files,
                     phases::thousands(plan.rows),
                     plan.units,
@@ -325,9 +330,12 @@ fn dry_run(
             Standing::Resumed => format!("would go on from {} of {} units", plan.units_done, plan.units),
             Standing::Complete => "this load is complete already: there is nothing to do".to_owned(),
         };
-        let notes: String = plan.notes.iter().map(|note| format!("{note}\n")).collect();
+        let way = std::slice::from_ref(&plan.way);
+        let notes = plan.notes.iter().filter(|note| !way.contains(note));
+        let notes: String = notes.map(|note| format!("{note}\n")).collect();
+        let partitions = PartitionsPlan::of(postgres).map(|plan| plan.lines()).unwrap_or_default();
         format!(
-            "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{}\n{notes}nothing was changed\n",
+            "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{partitions}{}\n{notes}nothing was changed\n",
             plan.table,
             phases::thousands(plan.rows),
             plan.units - plan.units_done,

@@ -1,8 +1,13 @@
 //! The arguments that say how a new table is made.
 
-use clap::{Args, ValueEnum};
-use sawmill_loader::{Strategy, TableKind};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use clap::{Args, ValueEnum};
+use sawmill_loader::{Control, PartitionBy, Postgres, Source, Strategy, Survey, TableKind};
+use sawmill_profile::Profile;
+use serde::Serialize;
+
+use crate::console::Console;
 use crate::error::Error;
 use crate::phases;
 use crate::target::Destination;
@@ -14,8 +19,9 @@ pub(crate) struct TableArgs {
     /// Columns of the new table's primary key.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub primary_key: Vec<String>,
-    /// Partition the new table by a column, or by date_trunc('month', COLUMN) and the like. CrateDB.
-    #[arg(long, value_name = "COLUMN")]
+    /// Partition the new table. PostgreSQL: month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or list(COLUMN);
+    /// CrateDB: COLUMN, or date_trunc('month', COLUMN) and the like.
+    #[arg(long, value_name = "BY")]
     pub partition_by: Option<String>,
     /// The way to the new table. PostgreSQL [default: auto].
     #[arg(long, value_enum)]
@@ -48,7 +54,8 @@ pub(crate) enum StrategyArg {
     Auto,
     /// All connections copy into one table.
     Direct,
-    /// Each connection copies into tables of its own, which become children of the table (INHERIT).
+    /// Each connection copies into tables of its own, which become the table's partitions, or its children
+    /// (INHERIT) where it has none.
     Staged,
 }
 
@@ -62,6 +69,21 @@ impl From<StrategyArg> for Strategy {
     }
 }
 
+/// The table with the partitions that this source needs.
+pub(crate) fn partitioned(
+    postgres: Postgres,
+    by: &str,
+    source: &dyn Source,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<Postgres, Error> {
+    let by: PartitionBy = by.parse()?;
+    let phase = Profile::new().phase("partitions");
+    let control = Control::new(cancel, &phase);
+    let survey = || postgres.partitioned(&by, source, &control);
+    Ok(console.with_bar("partitions", source.rows(), &AtomicU64::new(0), &phase, survey)?)
+}
+
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
@@ -71,16 +93,79 @@ fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// The partitions that a load would make.
+#[derive(Serialize)]
+pub(crate) struct PartitionsPlan {
+    by: String,
+    survey: Survey,
+    partitions: Vec<PlannedPartition>,
+}
+
+/// One of them.
+#[derive(Serialize)]
+struct PlannedPartition {
+    table: String,
+    bound: String,
+    /// None where only the server knows.
+    rows: Option<u64>,
+}
+
+impl PartitionsPlan {
+    /// None where the table has no partitions.
+    pub(crate) fn of(postgres: &Postgres) -> Option<Self> {
+        let partitions = postgres.partitions()?;
+        let planned = postgres.partition_list().into_iter();
+        let planned = planned.map(|(table, bound, rows)| PlannedPartition { table, bound, rows });
+        let (by, survey) = (partitions.by().to_string(), partitions.found());
+        Some(Self { by, survey, partitions: planned.collect() })
+    }
+
+    /// As people read it.
+    pub(crate) fn lines(&self) -> String {
+        let looked = match self.partitions.iter().all(|partition| partition.rows.is_some()) {
+            true => format!(
+                "; of {} row groups {} lie in one of them by their statistics, the column was read of the others",
+                phases::thousands(self.survey.row_groups),
+                phases::thousands(self.survey.row_groups_known)
+            ),
+            false => String::new(),
+        };
+        let mut rows = vec![["partition", "rows", "bound"].map(str::to_owned)];
+        for partition in &self.partitions {
+            let count = partition.rows.map_or_else(|| "?".to_owned(), phases::thousands);
+            rows.push([partition.table.clone(), count, partition.bound.clone()]);
+        }
+        let count = self.partitions.len();
+        format!("{count} partitions by {}{looked}\n{}", self.by, phases::table(&rows))
+    }
+}
+
 impl TableArgs {
+    /// The target with the partitions that this source needs, where partitions are asked for.
+    pub(crate) fn partitioned(
+        &self,
+        target: Destination,
+        source: &dyn Source,
+        console: Console,
+        cancel: &AtomicBool,
+    ) -> Result<Destination, Error> {
+        match (target, &self.partition_by) {
+            (Destination::Postgres(postgres), Some(by)) => {
+                Ok(Destination::Postgres(Box::new(partitioned(*postgres, by, source, console, cancel)?)))
+            }
+            (target, _) => Ok(target),
+        }
+    }
+
     /// The target with these options; what its database does not know is refused.
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
         match target {
             Destination::Postgres(postgres) => {
-                if self.partition_by.is_some() {
+                if self.partition_by.is_some() && self.part_rows.is_some() {
                     return Err(Error::usage(
-                        "--partition-by is for CrateDB",
-                        "--to",
-                        "give crate://host:4200, or leave the option out",
+                        "a partition is filled as a whole",
+                        "--part-rows",
+                        "leave the option out",
                     ));
                 }
                 let names =

@@ -24,7 +24,7 @@ use sawmill_footer::{Footer, Options};
 use serde::Serialize;
 
 use crate::condition::Condition;
-use crate::condition::pruning::{both, outlook, pages};
+use crate::condition::pruning::{Known, both, outlook, pages};
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -404,6 +404,15 @@ impl Source for Filtered<'_> {
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         Box::new(ParquetReader::new(self.files, Some(self), batch_rows))
+    }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).only(columns))
+    }
+
+    /// What is known of all rows of a row group is known of those that pass.
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
+        self.files.known(file, column)
     }
 
     fn check_unchanged(&self) -> Result<()> {

@@ -50,6 +50,7 @@ mod target;
 mod verify;
 mod worker;
 
+pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};
 pub use content_sum::{ContentSum, Tally};
 pub use control::Control;
@@ -64,8 +65,9 @@ pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, Postgres, PostgresTables, Rehearsal,
-    RejectOptions, Server, Strategy, TableKind, TableName, ValueOptions, forget, status, verify,
+    Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy, Partitions, Postgres,
+    PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind, TableName, ValueOptions,
+    forget, status, verify,
 };
 pub use server_waits::ServerWaits;
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};

@@ -2,6 +2,7 @@
 
 use arrow_schema::SchemaRef;
 
+use crate::condition::pruning::Known;
 use crate::error::Result;
 use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 
@@ -49,6 +50,10 @@ impl Source for Limited<'_> {
         }
         runs.retain(|run| !run.is_empty());
         runs
+    }
+
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
+        self.source.known(file, column)
     }
 
     fn check_unchanged(&self) -> Result<()> {

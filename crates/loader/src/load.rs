@@ -123,6 +123,7 @@ pub fn load(
     let session = target.prepare(source, options, control)?;
     preparing.finish();
     let session = session.as_ref();
+    let source = session.source().unwrap_or(source);
     let mut runs = source.plan(session.unit_rows());
     let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
     let mut total = Tally::empty(session.columns());
@@ -225,7 +226,7 @@ fn run_workers(
     progress: &Progress,
 ) -> Result<Option<ServerWaits>> {
     let left = runs.iter().map(Vec::len).sum::<usize>();
-    let schedule = Schedule::new(runs);
+    let schedule = Schedule::new(runs).of_whole_runs(source.keeps_runs());
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
     let over = AtomicBool::new(false);

@@ -15,6 +15,7 @@ use parquet::file::metadata::PageIndexPolicy;
 use sawmill_footer::{Footer, Options};
 
 use crate::column_choice::ColumnChoice;
+use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
@@ -176,6 +177,27 @@ impl Source for ParquetFiles {
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         Box::new(ParquetReader::new(self, None, batch_rows))
     }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self, None, batch_rows).only(columns))
+    }
+
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
+        let Some((opened, named)) = self.opened.get(file as usize).zip(self.files.get(file as usize)) else {
+            return Ok(Vec::new());
+        };
+        let Some(field) = opened.field_of(column).and_then(|at| opened.reader.schema().fields().get(at))
+        else {
+            return Ok(Vec::new());
+        };
+        let options = Options::new().column_roots([field.name().as_str()]);
+        let footer = Footer::open_with(&opened.path, &options).map_err(refused_footer)?;
+        if fingerprint(&footer, named.bytes) != named.fingerprint {
+            return Err(opened.changed());
+        }
+        let groups = footer.row_groups();
+        Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
+    }
 }
 
 impl OpenedFile {
@@ -195,6 +217,15 @@ impl OpenedFile {
         Error::new(Kind::Changed, "the file changed while it was loaded")
             .at(self.path.display().to_string())
             .advise("bring back the file as it was and run the same command again to go on, or forget the load and start afresh")
+    }
+
+    /// The place in the file of a column of the common schema.
+    pub(crate) fn field_of(&self, column: usize) -> Option<usize> {
+        let read = match &self.order {
+            None => column,
+            Some(order) => *order.get(column)?,
+        };
+        self.wanted.as_ref().map_or(Some(read), |wanted| wanted.get(read).copied())
     }
 
     /// The stored bytes of each row group.

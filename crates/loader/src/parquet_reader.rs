@@ -8,7 +8,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use crate::error::{Error, Kind, Result};
 use crate::filtered::Filtered;
-use crate::parquet_files::ParquetFiles;
+use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 
 /// A reader that stays open from one unit to the next of the same row group.
@@ -17,6 +17,8 @@ pub(crate) struct ParquetReader<'a> {
     /// Which rows are meant, where not all are.
     filter: Option<&'a Filtered<'a>>,
     batch_rows: usize,
+    /// The columns that are read, by their positions in the source's schema, where not all are.
+    only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
     unit: UnitKey,
     /// Rows of the unit that were not delivered yet.
@@ -42,7 +44,26 @@ fn rows_of_width(bytes: i64) -> usize {
 impl<'a> ParquetReader<'a> {
     pub(crate) fn new(source: &'a ParquetFiles, filter: Option<&'a Filtered<'a>>, batch_rows: usize) -> Self {
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
-        Self { source, filter, batch_rows: batch_rows.max(1), open: None, unit, left: 0 }
+        Self { source, filter, batch_rows: batch_rows.max(1), only: None, open: None, unit, left: 0 }
+    }
+
+    /// With these columns alone, by their positions in the source's schema.
+    pub(crate) fn only(mut self, columns: &[usize]) -> Self {
+        self.only = Some(columns.to_vec());
+        self
+    }
+
+    /// The fields of a file that are read, in its order, and the places of the columns among them where they do
+    /// not stand in the order that is asked for.
+    fn chosen(&self, file: &OpenedFile) -> (Option<Vec<usize>>, Option<Vec<usize>>) {
+        let Some(only) = &self.only else { return (file.wanted.clone(), file.order.clone()) };
+        let fields: Vec<usize> = only.iter().filter_map(|column| file.field_of(*column)).collect();
+        let mut wanted = fields.clone();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let order: Vec<usize> = fields.iter().filter_map(|field| wanted.binary_search(field).ok()).collect();
+        let in_order = order.iter().copied().eq(0..wanted.len());
+        (Some(wanted), (!in_order).then_some(order))
     }
 
     /// A reader of all rows of a row group, not yet built.
@@ -55,10 +76,10 @@ impl<'a> ParquetReader<'a> {
         let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
         let rows = self.batch_rows.min(rows_of_width(width));
         let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
-        match &file.wanted {
+        match self.chosen(file).0 {
             None => Ok(reader),
             Some(wanted) => {
-                let mask = ProjectionMask::roots(reader.parquet_schema(), wanted.iter().copied());
+                let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
                 Ok(reader.with_projection(mask))
             }
         }
@@ -193,11 +214,11 @@ impl UnitReader for ParquetReader<'_> {
             }
         }
         let batch = batch.slice(0, rows);
-        let order = self.source.opened.get(self.unit.file as usize).and_then(|file| file.order.as_ref());
+        let order = self.source.opened.get(self.unit.file as usize).and_then(|file| self.chosen(file).1);
         match order {
             None => Ok(Some(batch)),
             Some(order) => {
-                let columns = batch.project(order);
+                let columns = batch.project(&order);
                 Ok(Some(columns.map_err(|error| Error::new(Kind::Source, error.to_string()))?))
             }
         }

@@ -21,6 +21,12 @@ mod made_types;
 mod new_table;
 mod parameters;
 mod part_writer;
+mod partition_by;
+mod partition_period;
+mod partition_slot;
+mod partition_survey;
+mod partition_tables;
+mod partitioned_rows;
 mod parts;
 mod password_file;
 pub(crate) mod pg_type;
@@ -43,13 +49,18 @@ mod tuples;
 mod upsert;
 mod value_options;
 mod verify;
+mod way;
 mod writer;
+
+use std::sync::Arc;
 
 use serde::Serialize;
 
 pub use column_type::Nested;
 pub use forget::{Forgotten, forget};
 pub use new_table::TableKind;
+pub use partition_by::PartitionBy;
+pub use partition_survey::{Partitions, Survey};
 pub use rehearsal::Rehearsal;
 pub use rejects::RejectOptions;
 pub use server::Server;
@@ -113,7 +124,7 @@ impl Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// Whichever is better; the report's notes say which, and why.
+    /// Whichever is better; for a partitioned table the report's notes say which, and why.
     #[default]
     Auto,
     /// All connections copy into one table.
@@ -140,6 +151,8 @@ pub struct Postgres {
     pub(crate) kind: TableKind,
     pub(crate) strategy: Strategy,
     pub(crate) part_rows: u64,
+    /// The partitions of the new table, where it gets some.
+    partitions: Option<Arc<Partitions>>,
     pub(crate) values: ValueOptions,
     pub(crate) rejects: Option<RejectOptions>,
 }
@@ -165,6 +178,7 @@ impl Postgres {
             kind: TableKind::default(),
             strategy: Strategy::Auto,
             part_rows: Self::PART_ROWS,
+            partitions: None,
             values: ValueOptions::default(),
             rejects: None,
         }
@@ -174,22 +188,6 @@ impl Postgres {
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
-    }
-
-    /// Which way rows go, and why.
-    pub fn way(&self) -> &'static str {
-        match self.strategy {
-            Strategy::Auto if self.mode.makes_the_table() => {
-                "direct: all connections copy into one table (a table of private tables is made only when asked for)"
-            }
-            Strategy::Auto => {
-                "direct: all connections copy into one table (the staged strategy makes a new one)"
-            }
-            Strategy::Direct => "direct: all connections copy into one table, as asked for",
-            Strategy::Staged => {
-                "staged: each connection fills tables of its own, which become the table's children"
-            }
-        }
     }
 
     /// Rows after which a connection begins another table of its own, in the staged strategy: what is committed
@@ -271,11 +269,7 @@ impl Postgres {
     /// Columns that have no type or no valid name in PostgreSQL, all named at once; a key over columns that the
     /// source has not.
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
-        let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
-        self.kind.check(&new.columns, &self.table)?;
-        let create = self.kind.create(&self.table, &new, source.schema());
-        let complete = self.kind.complete(&self.table);
-        Ok(std::iter::once(create).chain(complete).collect::<Vec<_>>().join(";\n"))
+        Ok(self.statements(source)?.join(";\n"))
     }
 
     /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for

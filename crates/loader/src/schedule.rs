@@ -18,13 +18,20 @@ struct Run {
 /// The units that nobody has taken yet.
 pub(crate) struct Schedule {
     runs: Mutex<Vec<Run>>,
+    /// What one worker has begun it also ends.
+    whole: bool,
 }
 
 impl Schedule {
     pub(crate) fn new(runs: Vec<Vec<Unit>>) -> Self {
         let runs = runs.into_iter().filter(|units| !units.is_empty());
         let runs = runs.map(|units| Run { units: units.into(), taken: false }).collect();
-        Self { runs: Mutex::new(runs) }
+        Self { runs: Mutex::new(runs), whole: false }
+    }
+
+    /// Leaves each list of units to the worker that takes its first.
+    pub(crate) fn of_whole_runs(self, whole: bool) -> Self {
+        Self { whole, ..self }
     }
 
     /// The next unit for a worker. `place` is the worker's own and starts as `None`.
@@ -35,6 +42,7 @@ impl Schedule {
         }
         let own = match largest(&runs, false) {
             Some(untouched) => untouched,
+            None if self.whole => return None,
             None => {
                 let most_left = largest(&runs, true)?;
                 let other = &mut runs[most_left].units;
@@ -73,6 +81,16 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| schedule.next(&mut place)).map(|unit| unit.key).collect();
         assert_eq!(order.iter().map(|key| key.file).collect::<Vec<_>>(), [1, 1, 1, 0]);
         assert_eq!(order.iter().map(|key| key.first_row).collect::<Vec<_>>(), [0, 10, 20, 0]);
+    }
+
+    #[test]
+    fn runs_that_are_whole_are_not_shared() {
+        let schedule = Schedule::new(vec![run(0, 4), run(1, 2)]).of_whole_runs(true);
+        let (mut a, mut b) = (None, None);
+        assert_eq!(schedule.next(&mut a).map(|unit| unit.key.file), Some(0));
+        let others: Vec<_> = std::iter::from_fn(|| schedule.next(&mut b)).map(|unit| unit.key.file).collect();
+        assert_eq!(others, [1, 1]);
+        assert_eq!(std::iter::from_fn(|| schedule.next(&mut a)).count(), 3);
     }
 
     #[test]

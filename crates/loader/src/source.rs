@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use serde::Serialize;
 
+use crate::condition::pruning::Known;
 use crate::error::{Error, Kind, Result};
 
 /// A unit's identity: stable for a source as long as its files do not change.
@@ -86,6 +87,20 @@ pub trait Source: Sync {
     /// All rows, cut into units of at most `unit_rows` rows. Units of one inner list follow one
     /// another in the same row group, so that a reader goes from one to the next without seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
+
+    /// Whether the units of one list of the plan stay together: they are loaded by one worker, in their order.
+    fn keeps_runs(&self) -> bool {
+        false
+    }
+
+    /// What is known of a column in each row group of a file without reading it, by the column's position in the
+    /// schema; empty where nothing is.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that is not the one that was opened.
+    fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
+    }
 
     /// Makes sure that the files are still those that were opened.
     ///

@@ -57,6 +57,11 @@ pub trait Session: Sync {
     /// Rows of a unit: an earlier run's, so that units stay the same.
     fn unit_rows(&self) -> u64;
 
+    /// The source in the order in which the target takes it, where that is another than its own.
+    fn source(&self) -> Option<&dyn Source> {
+        None
+    }
+
     /// Units that are in the target already.
     fn done(&self) -> &HashMap<UnitKey, Tally>;
 

@@ -19,7 +19,7 @@ use crate::demo;
 use crate::error::Error;
 use crate::inputs;
 use crate::load::load_files;
-use crate::table_args::StrategyArg;
+use crate::table_args::{StrategyArg, partitioned};
 use crate::target::{self, EffortArgs};
 
 /// Measure loading Parquet files into a table.
@@ -31,6 +31,7 @@ Examples:
   sawmill bench load trips.parquet --batch-rows 1024..16384*2 --degree 1,2
   sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
   sawmill bench load trips.parquet --strategy direct,staged --degree 2
+  sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
   sawmill bench load trips.parquet --against \"sh -c 'my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE'\"
 
 Each run makes a table, NAME with numbers behind it, and drops it. With --table logged or unlogged, or
@@ -59,6 +60,10 @@ pub(crate) struct LoadBench {
     /// The way to the table. In the staged strategy each run makes a new table out of tables of its connections.
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
+    /// Partition the table, as sawmill load does. Each run makes a new table, and what is read to find its partitions
+    /// is a part of its time.
+    #[arg(long, value_name = "BY")]
+    partition_by: Option<String>,
     /// The columns of the primary key; the first column of the files by default.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
@@ -145,7 +150,9 @@ pub(crate) fn measure(
     let source = ParquetFiles::open(&files)?;
     let options = args.options()?;
     let kind = args.kind(&source)?;
-    let staged = args.strategy == Some(StrategyArg::Staged);
+    // A table that each run makes itself.
+    let new = args.strategy == Some(StrategyArg::Staged) || args.partition_by.is_some();
+    let strategy: Strategy = args.strategy.map(Into::into).unwrap_or_default();
     let url = match (&args.to, server) {
         (Some(url), _) => url.clone(),
         (None, Some(server)) => server.local.url(),
@@ -171,17 +178,28 @@ pub(crate) fn measure(
     };
     let mut measured = measurement.case(room, |profile| {
         let mut target = next()?;
-        if staged {
-            target = target.kind(kind.clone().unwrap_or_default()).strategy(Strategy::Staged);
+        let quiet = Console { verbose: 0, ..measurement.console };
+        let mut survey = None;
+        if new {
+            target = target.kind(kind.clone().unwrap_or_default()).strategy(strategy);
+            if let Some(by) = &args.partition_by {
+                let surveying = profile.phase("partitions");
+                target = partitioned(target, by, &source, quiet, measurement.cancel)?;
+                survey = Some(surveying.finish());
+            }
         } else if let Some(kind) = &kind {
             make_empty(&target, &source, kind, measurement.cancel)?;
             target = target.mode(Mode::Append);
         }
-        let quiet = Console { verbose: 0, ..measurement.console };
         let loaded = load_files(&source, &target, &options, profile, quiet, measurement.cancel);
         match loaded {
-            Ok((report, phase)) => {
+            Ok((report, mut phase)) => {
                 demo::remove(&target, true)?;
+                if let Some(survey) = &survey {
+                    phase.wall += survey.wall;
+                    phase.cpu += survey.cpu;
+                    phase.system += survey.system;
+                }
                 Ok(Done {
                     bytes: phase.bytes,
                     phase,
@@ -191,7 +209,7 @@ pub(crate) fn measure(
             }
             Err(error) => {
                 // Nothing was made where the table was there before or the server was never reached.
-                let made = if kind.is_some() && !staged { Some(true) } else { error.made_table() };
+                let made = if kind.is_some() && !new { Some(true) } else { error.made_table() };
                 if let Some(made) = made
                     && let Err(left) = demo::remove(&target, made)
                 {

@@ -16,6 +16,7 @@ mod load;
 mod load_memory;
 mod nested;
 mod parquet_files;
+mod partitions;
 mod readme;
 mod rows;
 mod screen;

@@ -40,20 +40,31 @@ pub(crate) struct PagePlan {
 }
 
 /// What is known of a column's values in a row group or a page.
-struct Known {
-    bounds: Option<Bounds>,
-    nulls: Nulls,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What the values lie between; both ends may lie beyond them.
+    pub bounds: Option<Bounds>,
+    /// Whether there are nulls.
+    pub nulls: Nulls,
 }
 
-enum Bounds {
+/// What values lie between, both ends included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bounds {
+    /// Numbers, dates and moments as the whole numbers that they are read as.
     Whole(i128, i128),
+    /// Text and bytes.
     Bytes(Vec<u8>, Vec<u8>),
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Nulls {
+/// Whether a column has nulls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// No value is null.
     None,
+    /// Nobody knows.
     Maybe,
+    /// All values are.
     All,
 }
 
@@ -62,6 +73,24 @@ struct Chunk<'a> {
     chunk: ColumnChunk<'a>,
     element: Element<'a>,
     data_type: &'a DataType,
+}
+
+/// What the statistics of a row group say of a top-level column, by its name in the file and the type that it is
+/// read as.
+pub(crate) fn known_of(footer: &Footer, group: RowGroup<'_>, name: &str, data_type: &DataType) -> Known {
+    let known = chunk_of(footer, group, name, data_type).map(|chunk| chunk.known(footer));
+    known.unwrap_or(Known { bounds: None, nulls: Nulls::Maybe })
+}
+
+fn chunk_of<'a>(
+    footer: &'a Footer,
+    group: RowGroup<'a>,
+    name: &str,
+    data_type: &'a DataType,
+) -> Option<Chunk<'a>> {
+    let element = footer.schema().root().children().find(|child| child.name() == name)?;
+    let chunk = group.column_of_leaf(element.column()?)?;
+    Some(Chunk { chunk, element, data_type: value_type(data_type) })
 }
 
 /// What the statistics of a row group say of a condition. Those that cannot be read say nothing.
@@ -75,13 +104,8 @@ pub(crate) fn outlook(test: &RowTest, footer: &Footer, group: RowGroup<'_>) -> O
 
 /// The condition's columns in a row group; none where the footer does not have them.
 fn chunks<'a>(test: &'a RowTest, footer: &'a Footer, group: RowGroup<'a>) -> Vec<Option<Chunk<'a>>> {
-    let find = |name: &str| footer.schema().root().children().find(|child| child.name() == name);
-    let columns = test.columns.iter().map(|column| {
-        let element = find(&column.name)?;
-        let chunk = group.column_of_leaf(element.column()?)?;
-        Some(Chunk { chunk, element, data_type: value_type(&column.data_type) })
-    });
-    columns.collect()
+    let columns = test.columns.iter();
+    columns.map(|column| chunk_of(footer, group, &column.name, &column.data_type)).collect()
 }
 
 fn outlook_of(test: &Test, known: &[Known]) -> Outlook {

@@ -313,7 +313,7 @@ fn whole_rows(set: &ValueSet<i128>, column: &dyn Array) -> Option<BooleanBuffer>
 }
 
 /// The values of a column of primitives.
-fn natives<N: ArrowNativeType>(column: &dyn Array) -> Option<ScalarBuffer<N>> {
+pub(crate) fn natives<N: ArrowNativeType>(column: &dyn Array) -> Option<ScalarBuffer<N>> {
     let data = column.to_data();
     let buffer = data.buffers().first()?;
     Some(ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))

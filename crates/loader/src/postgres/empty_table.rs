@@ -21,7 +21,7 @@ impl Postgres {
         kind.check(&planned.columns, &self.table)?;
         let connection = Connection::open(&self.server, control)?;
         connection.batch(control, "BEGIN")?;
-        connection.batch(control, &kind.create(&self.table, &planned, source.schema()))?;
+        connection.batch(control, &kind.create(&self.table, &planned, source.schema(), None))?;
         connection.batch(control, "COMMIT")
     }
 

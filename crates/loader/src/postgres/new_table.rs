@@ -55,11 +55,22 @@ impl TableKind {
         Ok(())
     }
 
-    /// The statements that make the table, up to its first row.
-    pub(super) fn create(&self, table: &TableName, new: &NewTable, schema: &Schema) -> String {
+    /// The statements that make the table, up to its first row. A table that is `partitioned`, by the strategy and
+    /// its key, holds no rows itself and is therefore never unlogged.
+    pub(super) fn create(
+        &self,
+        table: &TableName,
+        new: &NewTable,
+        schema: &Schema,
+        partitioned: Option<&str>,
+    ) -> String {
         let mut statement = columns::create_table(table, new, schema);
-        if self.unlogged {
-            statement = statement.replacen("CREATE TABLE", "CREATE UNLOGGED TABLE", 1);
+        match partitioned {
+            Some(by) => statement += &format!(" PARTITION BY {by}"),
+            None if self.unlogged => {
+                statement = statement.replacen("CREATE TABLE", "CREATE UNLOGGED TABLE", 1);
+            }
+            None => {}
         }
         statement += &self.within_tablespace(" TABLESPACE ");
         match self.primary_key.is_empty() || self.key_after {
@@ -83,7 +94,12 @@ impl TableKind {
         format!("ALTER TABLE {} ADD PRIMARY KEY ({}){space}", table.quoted(), list(&self.primary_key))
     }
 
-    fn within_tablespace(&self, words: &str) -> String {
+    /// What stands before `TABLE` in a statement that makes one with rows.
+    pub(super) fn unlogged_word(&self) -> &'static str {
+        if self.unlogged { "UNLOGGED " } else { "" }
+    }
+
+    pub(super) fn within_tablespace(&self, words: &str) -> String {
         self.tablespace.as_ref().map_or_else(String::new, |space| format!("{words}{}", quote(space)))
     }
 }
@@ -136,7 +152,7 @@ mod tests {
             indexes: vec![vec!["at".into(), "id".into()]],
             tablespace: Some("fast".into()),
         };
-        let created = kind.create(&table, &new, &schema);
+        let created = kind.create(&table, &new, &schema, None);
         assert!(created.starts_with("CREATE UNLOGGED TABLE \"s\".\"t\""), "{created}");
         assert!(created.ends_with(") TABLESPACE \"fast\""), "{created}");
         assert_eq!(
@@ -147,7 +163,7 @@ mod tests {
             ]
         );
         let before = TableKind { key_after: false, ..kind.clone() };
-        assert!(before.create(&table, &new, &schema).contains("ADD PRIMARY KEY"));
+        assert!(before.create(&table, &new, &schema, None).contains("ADD PRIMARY KEY"));
         assert_eq!(before.complete(&table).len(), 1);
         let wrong = TableKind { primary_key: vec!["nr".into()], ..kind };
         assert!(wrong.check(&new.columns, &table).unwrap_err().what().contains("\"nr\""));

@@ -20,6 +20,7 @@ use super::catalogue::find;
 use super::checkpoint::{Checkpoints, is_of_units, signed};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
+use super::partition_survey::Partitions;
 use super::table_name::TableName;
 use super::writer::send_rows;
 use crate::content_sum::Tally;
@@ -38,8 +39,10 @@ pub(crate) struct PartPlan {
     pub columns: String,
     /// `CREATE TABLE` of a part.
     pub create: Box<dyn Fn(&TableName) -> String + Send + Sync>,
-    /// Rows after which a part is complete.
+    /// Rows after which a part is complete, where it is no partition.
     pub part_rows: u64,
+    /// The partitions that parts become, each of which has all rows of one.
+    pub partitions: Option<Arc<Partitions>>,
     /// The number of the next part.
     pub next: AtomicU32,
 }
@@ -55,6 +58,10 @@ pub(crate) struct PartWriter {
 /// A part that takes rows.
 struct OpenPart {
     oid: u32,
+    /// The partition that it becomes.
+    partition: Option<u32>,
+    /// Rows with which it is complete.
+    complete: u64,
     /// Dropped before its end, it makes the server fail the COPY.
     sink: Pin<Box<CopyInSink<Bytes>>>,
     units: Vec<Arrived>,
@@ -69,11 +76,16 @@ impl PartWriter {
     }
 
     /// A new part, in a transaction that its `COPY` keeps open.
-    fn open(&self, control: &Control<'_>) -> Result<OpenPart> {
+    fn open(&self, partition: Option<u32>, control: &Control<'_>) -> Result<OpenPart> {
         let _starting = wait(WaitKind::Network);
         let Self { plan, connection, .. } = self;
         let part = plan.parent.part(plan.next.fetch_add(1, Relaxed));
-        connection.batch(control, &format!("BEGIN; {}", (plan.create)(&part)))?;
+        let (mut create, mut complete) = ((plan.create)(&part), plan.part_rows);
+        if let Some((partitions, partition)) = plan.partitions.as_ref().zip(partition) {
+            create = format!("{create}; {}", partitions.add_check(&part, partition));
+            complete = partitions.rows_of(partition).unwrap_or(0);
+        }
+        connection.batch(control, &format!("BEGIN; {create}"))?;
         let Some(found) = find(connection, &part, control)? else {
             return Err(Error::new(Kind::Server, "the table that was just created is not there")
                 .at(format!("table {part}, {}", connection.place())));
@@ -81,12 +93,16 @@ impl PartWriter {
         let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary, FREEZE)", part.quoted(), plan.columns);
         let mut sink = Box::pin(connection.wait(control, connection.client.copy_in::<_, Bytes>(&copy))?);
         connection.wait_for(control, connection.send_rows(&mut sink, Bytes::from_static(HEADER)))?;
-        Ok(OpenPart { oid: found.oid, sink, units: Vec::new(), rows: 0 })
+        Ok(OpenPart { oid: found.oid, partition, complete, sink, units: Vec::new(), rows: 0 })
     }
 
     /// Ends the open part, if there is one, and commits it with the records of its units.
     fn commit(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
-        let Some(OpenPart { oid, mut sink, units, rows }) = self.open.take() else { return Ok(Vec::new()) };
+        let Some(part) = self.open.take() else { return Ok(Vec::new()) };
+        if part.partition.is_some() && part.rows != part.complete {
+            return Err(committed_elsewhere(&self.connection));
+        }
+        let OpenPart { oid, mut sink, units, rows, .. } = part;
         let Self { plan, connection, insert, .. } = self;
         let _committing = wait(WaitKind::Network);
         let committing = async {
@@ -114,13 +130,10 @@ impl PartWriter {
         };
         let committing = async {
             match committing.await {
-                // A predecessor that was killed committed some of them while this run already read the
-                // checkpoints: they are looked up again, as after a lost connection.
                 Err(WireError::Server(error))
                     if error.code() == Some(&SqlState::UNIQUE_VIOLATION) && is_of_units(&error) =>
                 {
-                    let what = "another run has committed some of these units";
-                    Err(Error::new(Kind::Connection, what).at(connection.place()).into())
+                    Err(committed_elsewhere(connection).into())
                 }
                 other => other,
             }
@@ -128,6 +141,12 @@ impl PartWriter {
         connection.wait_for(control, committing)?;
         Ok(units)
     }
+}
+
+/// A predecessor that was killed has committed units that this run holds, or others of their partition. They are
+/// looked up again, as after a lost connection.
+fn committed_elsewhere(connection: &Connection) -> Error {
+    Error::new(Kind::Connection, "another run has committed some of these units").at(connection.place())
 }
 
 impl UnitWriter for PartWriter {
@@ -141,9 +160,12 @@ impl UnitWriter for PartWriter {
         parcels: &mut Parcels,
         control: &Control<'_>,
     ) -> Result<Option<Vec<Arrived>>> {
+        let partition = self.plan.partitions.as_ref().and_then(|partitions| partitions.share_of(unit.key));
+        let partition = partition.map(|share| share.partition);
         let mut part = match self.open.take() {
-            Some(part) => part,
-            None => self.open(control)?,
+            Some(part) if part.partition == partition => part,
+            Some(_) => return Err(committed_elsewhere(&self.connection)),
+            None => self.open(partition, control)?,
         };
         let copying = send_rows(&self.connection, &mut part.sink, parcels);
         let Some(tally) = self.connection.wait_for(control, copying)? else { return Ok(None) };
@@ -153,7 +175,7 @@ impl UnitWriter for PartWriter {
         }
         part.rows += tally.rows;
         part.units.push(Arrived { unit: *unit, tally });
-        let complete = part.rows >= self.plan.part_rows;
+        let complete = part.rows >= part.complete;
         self.open = Some(part);
         if complete { self.commit(control).map(Some) } else { Ok(Some(Vec::new())) }
     }

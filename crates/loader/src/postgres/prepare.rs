@@ -27,6 +27,8 @@ pub(super) struct Preparing<'p, 'a> {
     /// The table that is there, looked up under the load's lock.
     pub found: Option<Found>,
     pub id: &'p str,
+    /// Workers have tables of their own.
+    pub staged: bool,
 }
 
 impl Preparing<'_, '_> {
@@ -79,7 +81,7 @@ impl Preparing<'_, '_> {
         let types = columns::natural(schema, self.table, nested, values)?.types;
         made_types::check_names(connection, &types, replaced, self.control)?;
         let new = columns::natural(schema, staging, nested, values)?;
-        let create = self.postgres.kind.create(staging, &new, schema) + &made_types::mark(&new.types);
+        let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         // Of a run whose table was dropped, parts may be left.
         let left = parts::of_load(connection, self.checkpoints, self.id, self.control)?;
@@ -95,6 +97,21 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         connection.commit(self.control)?;
         Ok((record, Standing::New))
+    }
+
+    /// The statements that make the table that gathers, with its partitions where rows go directly into them.
+    fn statements(&self, staging: &TableName, new: &columns::NewTable) -> Result<String> {
+        let (schema, kind) = (self.source.schema(), self.postgres.kind_for(self.staged));
+        let Some(partitions) = &self.postgres.partitions else {
+            return Ok(kind.create(staging, new, schema, None));
+        };
+        let replaced = self.found.as_ref().map(|found| found.oid);
+        partitions.check_names(self.connection, self.table, replaced, self.control)?;
+        let names = match self.staged {
+            true => Vec::new(),
+            false => partitions.gathering_names(self.table),
+        };
+        Ok(partitions.create(&kind, staging, &names, new, schema))
     }
 
     /// A load that gathers beside the table that is there, to be merged into it in the end.

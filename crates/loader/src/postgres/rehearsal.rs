@@ -29,7 +29,7 @@ pub struct Rehearsal {
     /// Bytes of encoded rows in memory, at most.
     pub memory_bytes: u64,
     /// Which way rows would go, and why.
-    pub way: &'static str,
+    pub way: String,
     /// What else there is to say.
     pub notes: Vec<String>,
 }
@@ -48,6 +48,7 @@ impl Postgres {
         // What the table holds is not summed up for a load that is not done.
         let options = LoadOptions { verify: false, ..options.clone() };
         let session = PostgresSession::prepare(self, source, &options, true, control)?;
+        let source = session.source().unwrap_or(source);
         let units: Vec<_> = source.plan(session.unit_rows()).into_iter().flatten().collect();
         let left = match session.standing() {
             Standing::Complete => Vec::new(),
@@ -61,7 +62,7 @@ impl Postgres {
             units_done: (units.len() - left.len()) as u64,
             rows: left.iter().map(|unit| unit.rows).sum(),
             memory_bytes: options.block_memory(),
-            way: self.way(),
+            way: session.way().to_string(),
             notes: session.notes(),
         })
     }

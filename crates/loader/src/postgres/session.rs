@@ -11,14 +11,16 @@ use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
 use super::locate::Locating;
 use super::part_writer::{PartPlan, PartWriter};
+use super::partitioned_rows::PartitionedRows;
 use super::prepare::Preparing;
 use super::read_back::{self, ReadBack};
 use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
 use super::rejects_file::RejectsFile;
 use super::table_name::{TableName, quote};
+use super::way::Way;
 use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, Strategy, activity, columns, made_types, new_table, parts, upsert};
+use super::{Mode, Postgres, activity, columns, made_types, new_table, partition_tables, parts, upsert};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -34,6 +36,9 @@ pub(crate) struct PostgresSession<'a> {
     postgres: &'a Postgres,
     source: &'a dyn Source,
     options: &'a LoadOptions,
+    way: Way,
+    /// The source in the order of the table's partitions, where workers fill these.
+    by_partition: Option<PartitionedRows<'a>>,
     /// Holds the lock of the load; also does everything that is not copying.
     control_connection: Mutex<Connection>,
     /// Where the rows will be seen.
@@ -67,6 +72,7 @@ impl<'a> PostgresSession<'a> {
                 let (nested, values) = (postgres.nested, &postgres.values);
                 let new = columns::natural(source.schema(), &postgres.table, nested, values)?;
                 postgres.kind.check(&new.columns, &postgres.table)?;
+                postgres.check_partitions(source)?;
                 Some(new)
             }
             false if !postgres.kind.is_plain() => {
@@ -77,9 +83,12 @@ impl<'a> PostgresSession<'a> {
                 .at(format!("table {}, mode {}", postgres.table, postgres.mode.name()))
                 .advise("leave these options out, or load in mode create or replace"));
             }
-            false => None,
+            false => {
+                postgres.check_partitions(source)?;
+                None
+            }
         };
-        let staged = staged(postgres)?;
+        let mut way = postgres.choose(options.degree)?;
         let mut connection = Connection::open(&postgres.server, control)?;
         if rehearse {
             connection.rehearse(control)?;
@@ -128,11 +137,20 @@ impl<'a> PostgresSession<'a> {
             false => format!("{:?}", postgres.kind),
         };
         let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native + &kind;
-        let mapping = mapping + if staged { " staged" } else { "" } + &postgres.values.mapping();
-        let id = match &postgres.part_of {
+        let partitions = postgres.partitions.as_ref();
+        let partitioned =
+            partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
+        let mapping = mapping + &partitioned;
+        let id_of = |staged: bool| match &postgres.part_of {
             Some(id) => id.clone(),
-            None => load_id(source.files(), &mapping, &table.to_string(), mode),
+            None => {
+                let staged = if staged { " staged" } else { "" };
+                let mapping = format!("{mapping}{staged}{}", postgres.values.mapping());
+                load_id(source.files(), &mapping, &table.to_string(), mode)
+            }
         };
+        way.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
+        let (staged, id) = (way.staged, id_of(way.staged));
         checkpoints.lock(&connection, &id, control)?;
         checkpoints.create(&connection, control)?;
         let mut preparing = Preparing {
@@ -146,6 +164,7 @@ impl<'a> PostgresSession<'a> {
             columns: &columns,
             found: None,
             id: &id,
+            staged,
         };
         let oid = found.as_ref().map_or(0, |found| found.oid);
         let (record, standing) = match postgres.mode {
@@ -222,9 +241,10 @@ impl<'a> PostgresSession<'a> {
                     create: Box::new(move |part| {
                         // The types were made with the table that they will belong to.
                         let new = NewTable { columns: Arc::clone(&columns), types: Vec::new() };
-                        kind.create(part, &new, &schema)
+                        kind.create(part, &new, &schema, None)
                     }),
                     part_rows: postgres.part_rows,
+                    partitions: postgres.partitions.clone(),
                     next: AtomicU32::new(parts::next_number(&made)),
                 }))
             }
@@ -233,6 +253,11 @@ impl<'a> PostgresSession<'a> {
             postgres,
             source,
             options,
+            by_partition: match staged {
+                true => postgres.partitions.as_ref().and_then(|known| PartitionedRows::new(source, known)),
+                false => None,
+            },
+            way,
             parts,
             control_connection: Mutex::new(connection),
             table,
@@ -251,6 +276,11 @@ impl<'a> PostgresSession<'a> {
     /// Where the rows will be seen.
     pub(super) fn table(&self) -> &TableName {
         &self.table
+    }
+
+    /// Which way rows go, and why.
+    pub(super) fn way(&self) -> &Way {
+        &self.way
     }
 
     /// The statement that rows go through.
@@ -282,38 +312,50 @@ impl<'a> PostgresSession<'a> {
     }
 }
 
-/// Whether workers have tables of their own.
-fn staged(postgres: &Postgres) -> Result<bool> {
-    let refused = |what: &str, advice: &str| {
-        let place = format!("table {}, mode {}", postgres.table, postgres.mode.name());
-        Err(Error::new(Kind::Config, what).at(place).advise(advice))
-    };
-    match postgres.strategy {
-        Strategy::Auto | Strategy::Direct => Ok(false),
-        Strategy::Staged if !postgres.mode.makes_the_table() => {
-            refused("the staged strategy makes a new table", "load in mode create or replace, or directly")
-        }
-        Strategy::Staged if postgres.rejects.is_some() => {
-            refused("the staged strategy puts no rows aside", "leave --rejects out, or load directly")
-        }
-        Strategy::Staged if !postgres.kind.primary_key.is_empty() => refused(
-            "a table that consists of children has no primary key over all of them",
-            "leave the key out, or load directly",
-        ),
-        Strategy::Staged => Ok(true),
-    }
-}
-
 impl PostgresSession<'_> {
-    /// Makes the committed parts children of the table that gathers; those that are stay so.
+    /// Makes the committed parts children or partitions of the table that gathers; those that are stay so.
     fn assemble(&self, control: &Control<'_>) -> Result<()> {
         let Some(plan) = &self.parts else { return Ok(()) };
+        let (checkpoints, id) = (&plan.checkpoints, &plan.load_id);
         self.with_connection(control, |connection| {
             connection.begin(control)?;
-            let parts = parts::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
-            parts::inherit(connection, &parts, &self.written, control)?;
+            match &plan.partitions {
+                None => {
+                    let parts = parts::of_load(connection, checkpoints, id, control)?;
+                    parts::inherit(connection, &parts, &self.written, control)?;
+                }
+                Some(partitions) => {
+                    let filled = partition_tables::filled(connection, checkpoints, id, partitions, control)?;
+                    partition_tables::attach(connection, &filled, partitions, &self.written, control)?;
+                }
+            }
             connection.commit(control)
         })
+    }
+
+    /// Gives the tables that this one consists of their names after its own; returns those that get keys and
+    /// indexes of their own.
+    fn rename_parts(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<TableName>> {
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let Some(partitions) = &self.postgres.partitions else {
+            if self.parts.is_none() {
+                return Ok(Vec::new());
+            }
+            let parts = parts::of_load(connection, checkpoints, id, control)?;
+            return parts::rename(connection, &parts, &self.table, control);
+        };
+        let now: HashMap<u32, TableName> = match self.way.staged {
+            true => partition_tables::filled(connection, checkpoints, id, partitions, control)?
+                .into_iter()
+                .map(|(name, partition, _)| (partition, name))
+                .collect(),
+            false => (0..).zip(partitions.gathering_names(&self.table)).collect(),
+        };
+        for name in partition_tables::rename(connection, &now, partitions, &self.table, control)? {
+            new_table::rename_key(connection, &name, control)?;
+        }
+        // Keys and indexes of the table are those of its partitions, too.
+        Ok(Vec::new())
     }
 
     /// The table that gathered the rows gets its name, and what keys and indexes were to wait for them.
@@ -327,11 +369,9 @@ impl PostgresSession<'_> {
         connection.batch(control, &rename)?;
         new_table::rename_key(connection, &self.table, control)?;
         let mut made = vec![self.table.clone()];
-        if let Some(plan) = &self.parts {
-            let parts = parts::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
-            made.extend(parts::rename(connection, &parts, &self.table, control)?);
-        }
-        for statement in made.iter().flat_map(|table| self.postgres.kind.complete(table)) {
+        made.extend(self.rename_parts(connection, control)?);
+        let kind = self.postgres.kind_for(self.way.staged);
+        for statement in made.iter().flat_map(|table| kind.complete(table)) {
             connection.batch(control, &statement).map_err(|error| {
                 Error::new(error.kind(), error.what())
                     .at(format!("{statement}, {}", error.place()))
@@ -366,6 +406,10 @@ impl Session for PostgresSession<'_> {
 
     fn unit_rows(&self) -> u64 {
         self.record.unit_rows
+    }
+
+    fn source(&self) -> Option<&dyn Source> {
+        self.by_partition.as_ref().map(|rows| rows as &dyn Source)
     }
 
     fn done(&self) -> &HashMap<UnitKey, Tally> {
@@ -475,6 +519,9 @@ impl Session for PostgresSession<'_> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.postgres.partitions.is_some() && self.standing != Standing::Complete {
+            notes.push(self.way.to_string());
+        }
         if !self.can_verify() {
             notes.push("these rows were merged before; they are compared before that alone".to_owned());
         }

@@ -62,6 +62,11 @@ impl TableName {
         self.with_suffix(&format!("_{number}"))
     }
 
+    /// One of the tables that this one consists of, by what its rows have in common.
+    pub(crate) fn ending(&self, suffix: &str) -> Self {
+        self.with_suffix(&format!("_{suffix}"))
+    }
+
     /// The same schema, and the name with something behind it.
     fn with_suffix(&self, suffix: &str) -> Self {
         Self { schema: self.schema.clone(), name: fitted(&self.name, suffix) }

@@ -61,6 +61,11 @@ impl<'a> PostgresTables<'a> {
                 .at(format!("table {}", postgres.table))
                 .advise("leave these options out; --foreign-keys makes keys"));
         }
+        if postgres.partitions.is_some() {
+            return Err(Error::new(Kind::Config, "partitions of several tables at once")
+                .at(format!("table {}", postgres.table))
+                .advise("leave --partition-by out, or load nested values as jsonb"));
+        }
         if postgres.rejects.is_some() {
             // A row's parts are rows of several tables: none of them can be put aside alone.
             return Err(Error::new(Kind::Config, "rows put aside with nested values as tables of their own")

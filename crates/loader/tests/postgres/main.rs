@@ -9,6 +9,7 @@ mod modes;
 mod native;
 mod nested;
 mod new_tables;
+mod partitions;
 mod proxy;
 mod rejects;
 mod staged;
