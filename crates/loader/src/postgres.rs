@@ -22,6 +22,7 @@ mod new_table;
 mod parameters;
 mod part_writer;
 mod partition_by;
+mod partition_hash;
 mod partition_period;
 mod partition_slot;
 mod partition_survey;

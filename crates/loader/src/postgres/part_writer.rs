@@ -35,6 +35,8 @@ pub(crate) struct PartPlan {
     pub checkpoints: Checkpoints,
     /// The table that all parts will belong to.
     pub parent: TableName,
+    /// The number of the table that they are attached to.
+    pub parent_oid: u32,
     /// The columns' names for SQL.
     pub columns: String,
     /// `CREATE TABLE` of a part.
@@ -82,7 +84,7 @@ impl PartWriter {
         let part = plan.parent.part(plan.next.fetch_add(1, Relaxed));
         let (mut create, mut complete) = ((plan.create)(&part), plan.part_rows);
         if let Some((partitions, partition)) = plan.partitions.as_ref().zip(partition) {
-            create = format!("{create}; {}", partitions.add_check(&part, partition));
+            create = format!("{create}; {}", partitions.add_check(&part, partition, plan.parent_oid));
             complete = partitions.rows_of(partition).unwrap_or(0);
         }
         connection.batch(control, &format!("BEGIN; {create}"))?;

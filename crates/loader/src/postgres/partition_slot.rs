@@ -12,6 +12,7 @@ use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::partition_by::{PartitionBy, Scheme};
+use super::partition_hash;
 use super::partition_period::{YEARS, date, period, period_of};
 use super::pg_type::{is_json, is_uuid};
 use super::value_options::{Nul, ValueOptions};
@@ -21,7 +22,7 @@ use crate::condition::rows::natives;
 /// What all rows of a partition have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Slot {
-    /// A period's number, or a value.
+    /// A period's number, a value, or the remainder of a hash.
     Number(i128),
     /// A value.
     Bytes(Vec<u8>),
@@ -99,13 +100,49 @@ impl Rule {
                     "it is {other}; lists are of whole numbers, text, truth values, dates or UUIDs"
                 ));
             }
-            (Scheme::Hash(_), other) => return Err(format!("the hash of {other} is the server's to say")),
+            (Scheme::Hash(_), DataType::Boolean) => Values::Truth,
+            (Scheme::Hash(_), DataType::Date32) => Values::Days,
+            (Scheme::Hash(_), integer) if integer.is_integer() && *integer != DataType::UInt64 => {
+                Values::Whole { unsigned: false }
+            }
+            (Scheme::Hash(_), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+                if !is_json(field) =>
+            {
+                Values::Text { strip: options.nul == Nul::Strip }
+            }
+            (Scheme::Hash(_), _) if is_uuid(field) => Values::Uuids,
+            (Scheme::Hash(_), other) => return Err(format!("only the server knows the hash of {other}")),
         };
         Ok(Self { scheme: by.scheme, values })
     }
 
+    /// The slot of rows without a value.
+    fn null(&self) -> Slot {
+        match self.scheme {
+            Scheme::Hash(modulus) => Slot::Number(partition_hash::remainder(None, modulus).into()),
+            _ => Slot::Null,
+        }
+    }
+
+    /// The slot of text or bytes.
+    fn slot_of_bytes(&self, bytes: &[u8]) -> Slot {
+        match self.scheme {
+            Scheme::Hash(modulus) => {
+                let hash = partition_hash::of_bytes(bytes);
+                Slot::Number(partition_hash::remainder(Some(hash), modulus).into())
+            }
+            _ => Slot::Bytes(bytes.to_vec()),
+        }
+    }
+
     /// The slot of a whole number, and the values from and up to which it is that of others, too.
     fn span(&self, value: i64) -> Result<(i128, i64, i64), String> {
+        if let Scheme::Hash(modulus) = self.scheme {
+            // The server counts days from 2000-01-01.
+            let stored = if let Values::Days = self.values { value - 10_957 } else { value };
+            let remainder = partition_hash::remainder(Some(partition_hash::of_number(stored)), modulus);
+            return Ok((remainder.into(), value, value.saturating_add(1)));
+        }
         match self.values {
             Values::Moments { a_day, .. } => {
                 let found = period_of(self.scheme, value.div_euclid(a_day));
@@ -125,7 +162,13 @@ impl Rule {
     /// The one slot that all values of a row group have, as far as the file tells.
     pub(super) fn slot_of(&self, known: &Known) -> Option<Slot> {
         match (known.nulls, &known.bounds) {
-            (Nulls::All, _) => Some(Slot::Null),
+            (Nulls::All, _) => Some(self.null()),
+            // Between two values of one hash lie values of others.
+            (Nulls::None, Some(Bounds::Whole(low, high)))
+                if low != high && matches!(self.scheme, Scheme::Hash(_)) =>
+            {
+                None
+            }
             (Nulls::None, Some(Bounds::Whole(low, high))) => {
                 let slot = |value: &i128| match (self.values, i64::try_from(*value)) {
                     (Values::Whole { unsigned: true }, _) => Some(*value),
@@ -137,7 +180,7 @@ impl Rule {
             }
             // Bounds that are the same are the value itself, however they were cut.
             (Nulls::None, Some(Bounds::Bytes(low, high))) if low == high && !low.contains(&0) => {
-                Some(Slot::Bytes(low.clone()))
+                Some(self.slot_of_bytes(low))
             }
             _ => None,
         }
@@ -173,7 +216,7 @@ impl Rule {
         let mut last: Option<(i64, i64, u32)> = None;
         for (row, value) in values.iter().enumerate() {
             let number = match last {
-                _ if column.is_null(row) => book.number(&Slot::Null)?,
+                _ if column.is_null(row) => book.number(&self.null())?,
                 Some((from, to, number)) if (from..to).contains(value) => number,
                 _ => {
                     let (slot, from, to) = self.span(*value).map_err(|what| Unplaced::Value(row, what))?;
@@ -198,17 +241,20 @@ impl Rule {
         for row in 0..column.len() {
             let bytes = value(row);
             let number = match last {
-                _ if column.is_null(row) => book.number(&Slot::Null)?,
+                _ if column.is_null(row) => book.number(&self.null())?,
                 Some((same, number)) if same == bytes => number,
                 _ => {
                     let strip = matches!(self.values, Values::Text { strip: true });
                     let text = matches!(self.values, Values::Text { .. });
                     let number = match text && bytes.contains(&0) {
                         true if strip => {
-                            let stripped = bytes.iter().copied().filter(|byte| *byte != 0).collect();
-                            book.number(&Slot::Bytes(stripped))?
+                            let stripped: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+                            book.number(&self.slot_of_bytes(&stripped))?
                         }
                         true => return Err(Unplaced::Value(row, "the text has a 0x00".to_owned())),
+                        false if matches!(self.scheme, Scheme::Hash(_)) => {
+                            book.number(&self.slot_of_bytes(bytes))?
+                        }
                         false => book.number_of_bytes(bytes)?,
                     };
                     last = Some((bytes, number));
@@ -228,6 +274,9 @@ impl Rule {
             (plain && !text.is_empty() && text.len() <= LONGEST).then_some(text)
         };
         match (self.values, slot) {
+            (_, Slot::Number(remainder)) if matches!(self.scheme, Scheme::Hash(_)) => {
+                Some(remainder.to_string())
+            }
             (Values::Moments { .. }, Slot::Null) => Some("default".to_owned()),
             (_, Slot::Null) => Some("null".to_owned()),
             (Values::Moments { .. }, Slot::Number(number)) => {
@@ -270,6 +319,9 @@ impl Rule {
 
     /// `FOR VALUES ...` or `DEFAULT`: the bound of a slot's partition.
     pub(super) fn bound(&self, slot: &Slot) -> String {
+        if let (Scheme::Hash(modulus), Slot::Number(remainder)) = (self.scheme, slot) {
+            return format!("FOR VALUES WITH (MODULUS {modulus}, REMAINDER {remainder})");
+        }
         match (self.values, slot) {
             (Values::Moments { .. }, Slot::Number(number)) => {
                 let (from, to) = self.ends(*number);
@@ -282,7 +334,11 @@ impl Rule {
     }
 
     /// The condition that rows of a slot fulfil: from it the server sees that no row lies outside of the bound.
-    pub(super) fn check(&self, slot: &Slot, column: &str) -> String {
+    /// `parent` is the number of the partitioned table.
+    pub(super) fn check(&self, slot: &Slot, column: &str, parent: u32) -> String {
+        if let (Scheme::Hash(modulus), Slot::Number(remainder)) = (self.scheme, slot) {
+            return format!("satisfies_hash_partition({parent}::oid, {modulus}, {remainder}, {column})");
+        }
         match (self.values, slot) {
             (_, Slot::Null) => format!("{column} IS NULL"),
             (Values::Moments { .. }, Slot::Number(number)) => {
@@ -366,14 +422,14 @@ impl Book {
         Self { numbers: HashMap::new(), bytes: HashMap::new(), slots: Vec::new(), most }
     }
 
-    /// One of these slots and no others, numbered as they stand.
-    pub(super) fn of(slots: impl IntoIterator<Item = Slot>) -> Self {
+    /// One that has these slots, numbered as they stand, and takes others up to so many.
+    pub(super) fn beginning_with(slots: impl IntoIterator<Item = Slot>, most: usize) -> Self {
         let mut book = Self::of_at_most(usize::MAX);
         for slot in slots {
             // It takes all of them.
             let _ = book.number(&slot);
         }
-        book.most = book.slots.len();
+        book.most = most;
         book
     }
 

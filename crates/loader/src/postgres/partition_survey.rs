@@ -74,11 +74,12 @@ pub(crate) struct Share {
 }
 
 impl Partitions {
-    /// Looks for the partitions of a source.
+    /// Looks for the partitions of a source; for those of a hash only where `hashed` asks for their rows.
     pub(super) fn survey(
         by: &PartitionBy,
         source: &dyn Source,
         values: &ValueOptions,
+        hashed: bool,
         control: &Control<'_>,
     ) -> Result<Self> {
         let schema = source.schema();
@@ -96,12 +97,16 @@ impl Partitions {
                 .at(format!("--partition-by {by}"))
                 .advise("load nested values as jsonb, or leave the option out"));
         }
-        if let Scheme::Hash(modulus) = by.scheme {
+        let remainders = match by.scheme {
+            Scheme::Hash(modulus) => (0..modulus).map(|remainder| Slot::Number(remainder.into())).collect(),
+            _ => Vec::new(),
+        };
+        if !remainders.is_empty() && !hashed {
             return Ok(Self {
                 by: by.clone(),
                 column,
                 rule: None,
-                slots: (0..modulus).map(|remainder| Slot::Number(remainder.into())).collect(),
+                slots: remainders,
                 rows: Vec::new(),
                 groups: HashMap::new(),
                 survey: Survey { rows: source.rows(), ..Survey::default() },
@@ -118,7 +123,11 @@ impl Partitions {
             source,
             column,
             rule: &rule,
-            counts: Mutex::new(Counts { book: Book::of_at_most(MOST), groups: HashMap::new() }),
+            // Of a hash there are partitions without rows, too.
+            counts: Mutex::new(Counts {
+                book: Book::beginning_with(remainders, MOST),
+                groups: HashMap::new(),
+            }),
         };
         let mut survey = Survey { rows: source.rows(), ..Survey::default() };
         let unknown = counting.by_statistics(&mut survey, control)?;

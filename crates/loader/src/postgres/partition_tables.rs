@@ -55,17 +55,19 @@ impl Partitions {
         }
     }
 
-    /// The statements that make `table` and its partitions, which are called `names`.
+    /// The statements that make `table` and those of its partitions that are `made` with it, which are called
+    /// `names`.
     pub(super) fn create(
         &self,
         kind: &TableKind,
         table: &TableName,
         names: &[TableName],
+        made: impl Fn(u32) -> bool,
         new: &NewTable,
         schema: &Schema,
     ) -> String {
         let mut statements = kind.create(table, new, schema, Some(&self.by.clause()));
-        for (partition, name) in names.iter().enumerate() {
+        for (partition, name) in names.iter().enumerate().filter(|(partition, _)| made(*partition as u32)) {
             let (unlogged, space) = (kind.unlogged_word(), kind.within_tablespace(" TABLESPACE "));
             statements += &format!(
                 ";\nCREATE {unlogged}TABLE {} PARTITION OF {} {}{space}",
@@ -77,10 +79,16 @@ impl Partitions {
         statements
     }
 
-    /// The statement that says of a table that all its rows are of a partition.
-    pub(super) fn add_check(&self, part: &TableName, partition: u32) -> String {
+    /// Whether no row lies in a partition: no worker fills it.
+    pub(super) fn is_empty(&self, partition: u32) -> bool {
+        self.rows_of(partition) == Some(0)
+    }
+
+    /// The statement that says of a table that all its rows are of a partition of the table with the number
+    /// `parent`.
+    pub(super) fn add_check(&self, part: &TableName, partition: u32, parent: u32) -> String {
         let check = match (&self.rule, self.slots.get(partition as usize)) {
-            (Some(rule), Some(slot)) => rule.check(slot, &quote(&self.by.column)),
+            (Some(rule), Some(slot)) => rule.check(slot, &quote(&self.by.column), parent),
             _ => "true".to_owned(),
         };
         format!("ALTER TABLE {} ADD CONSTRAINT {CHECK} CHECK ({check})", part.quoted())

@@ -86,7 +86,7 @@ impl Source for PartitionedRows<'_> {
         Box::new(PartitionedReader {
             rows: self,
             inner: self.source.reader(batch_rows),
-            book: Book::of(self.partitions.slots.iter().cloned()),
+            book: Book::beginning_with(self.partitions.slots.iter().cloned(), self.partitions.count()),
             numbers: Vec::new(),
             open: None,
             left: 0,

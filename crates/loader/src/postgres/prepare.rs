@@ -107,11 +107,9 @@ impl Preparing<'_, '_> {
         };
         let replaced = self.found.as_ref().map(|found| found.oid);
         partitions.check_names(self.connection, self.table, replaced, self.control)?;
-        let names = match self.staged {
-            true => Vec::new(),
-            false => partitions.gathering_names(self.table),
-        };
-        Ok(partitions.create(&kind, staging, &names, new, schema))
+        let names = partitions.gathering_names(self.table);
+        let made = |partition| !self.staged || partitions.is_empty(partition);
+        Ok(partitions.create(&kind, staging, &names, made, new, schema))
     }
 
     /// A load that gathers beside the table that is there, to be merged into it in the end.

@@ -245,7 +245,11 @@ impl<'a> PostgresSession<'a> {
                     }),
                     part_rows: postgres.part_rows,
                     partitions: postgres.partitions.clone(),
-                    next: AtomicU32::new(parts::next_number(&made)),
+                    parent_oid: record.table_oid,
+                    // Partitions that no worker fills have the first numbers.
+                    next: AtomicU32::new(parts::next_number(&made).max(
+                        postgres.partitions.as_ref().map_or(1, |partitions| partitions.count() as u32 + 1),
+                    )),
                 }))
             }
         };
@@ -344,13 +348,12 @@ impl PostgresSession<'_> {
             let parts = parts::of_load(connection, checkpoints, id, control)?;
             return parts::rename(connection, &parts, &self.table, control);
         };
-        let now: HashMap<u32, TableName> = match self.way.staged {
-            true => partition_tables::filled(connection, checkpoints, id, partitions, control)?
-                .into_iter()
-                .map(|(name, partition, _)| (partition, name))
-                .collect(),
-            false => (0..).zip(partitions.gathering_names(&self.table)).collect(),
-        };
+        let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
+        if self.way.staged {
+            now.retain(|partition, _| partitions.is_empty(*partition));
+            let filled = partition_tables::filled(connection, checkpoints, id, partitions, control)?;
+            now.extend(filled.into_iter().map(|(name, partition, _)| (partition, name)));
+        }
         for name in partition_tables::rename(connection, &now, partitions, &self.table, control)? {
             new_table::rename_key(connection, &name, control)?;
         }

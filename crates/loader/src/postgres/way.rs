@@ -24,7 +24,9 @@ pub(super) struct Way {
 
 impl Postgres {
     /// Makes the new table a partitioned one, with a partition for each that the rows of `source` belong to. `by`
-    /// names a column as it is called in the table. Only this source can then be loaded.
+    /// names a column as it is called in the table. Only this source can then be loaded, on the way that
+    /// [`strategy`](Self::strategy) has asked for before: which rows have which hash is looked for only where that is
+    /// the staged one.
     ///
     /// Reads the column once, but for row groups whose statistics say enough, with as many threads as there are
     /// cores. Rows are counted on the phase of `control`.
@@ -38,7 +40,8 @@ impl Postgres {
         source: &dyn Source,
         control: &Control<'_>,
     ) -> Result<Self> {
-        self.partitions = Some(Arc::new(Partitions::survey(by, source, &self.values, control)?));
+        let hashed = self.strategy == Strategy::Staged;
+        self.partitions = Some(Arc::new(Partitions::survey(by, source, &self.values, hashed, control)?));
         self.check_partitions(source)?;
         Ok(self)
     }
@@ -112,7 +115,7 @@ impl Postgres {
                 "leave the key out, or load directly; or partition the table by a column of the key",
             )),
             Some(partitions) if partitions.rule.is_none() => Some((
-                "only the server knows the partition of a row by its hash",
+                "every connection would read every row for partitions by a hash",
                 "load directly, or partition by the column's values",
             )),
             _ => None,
@@ -200,7 +203,7 @@ impl Postgres {
             Some(partitions) => {
                 self.check_partitions(source)?;
                 let names = partitions.names(&self.table);
-                partitions.create(&self.kind, &self.table, &names, &new, source.schema())
+                partitions.create(&self.kind, &self.table, &names, |_| true, &new, source.schema())
             }
         };
         Ok(std::iter::once(create).chain(self.kind.complete(&self.table)).collect())

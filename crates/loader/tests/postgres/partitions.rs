@@ -197,19 +197,63 @@ fn each_value_of_a_list_has_a_partition_and_null_has_one() {
 }
 
 #[test]
-fn hashes_are_the_servers_to_route() {
+fn hashes_are_routed_by_the_server_and_known_to_workers() {
     let database = Database::new();
     let events = clustered();
     let target = partitioned(database.target("events"), "hash(country, 3)", &events.source).unwrap();
     assert!(target.way(2).unwrap().starts_with("direct"));
-    assert!(run(&events.source, &target, &options()).unwrap().verified.unwrap().matches());
-    exactly_once(&database, "events");
-    let names: Vec<String> = partitions(&database, "events").into_iter().map(|(name, ..)| name).collect();
-    assert_eq!(names, ["events_0", "events_1", "events_2"]);
-    let staged = database.target("others").strategy(Strategy::Staged);
-    let staged = partitioned(staged, "hash(country, 3)", &events.source).unwrap();
-    let error = run(&events.source, &staged, &options()).unwrap_err();
-    assert!(error.kind() == Kind::Config && error.what().contains("hash"), "{error}");
+    for text in ["hash(id, 7)", "hash(country, 3)", "hash(day, 4)", "hash(flag, 5)"] {
+        let mut seen = Vec::new();
+        for strategy in [Strategy::Direct, Strategy::Staged] {
+            let target = database.target("events").strategy(strategy).mode(Mode::Replace);
+            let target = partitioned(target, text, &events.source).unwrap();
+            assert!(run(&events.source, &target, &options()).unwrap().verified.unwrap().matches());
+            exactly_once(&database, "events");
+            seen.push(partitions(&database, "events"));
+        }
+        // Of a hash there are all partitions, those without rows, too.
+        assert_eq!(seen[0].len(), text[text.len() - 2..text.len() - 1].parse::<usize>().unwrap(), "{text}");
+        assert_eq!(seen[0], seen[1], "{text}");
+    }
+    let moments = database.target("others").strategy(Strategy::Staged);
+    let error = partitioned(moments, "hash(seen, 3)", &events.source).unwrap_err();
+    assert!(error.kind() == Kind::Config && error.what().contains("only the server knows"), "{error}");
+}
+
+#[test]
+fn text_and_bytes_of_every_length_have_the_hash_of_the_server() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("texts.parquet");
+    let texts = StringArray::from_iter_values(
+        (0..200)
+            .map(|row| "aé0\u{7f}z".repeat(9).chars().take(row % 50).collect::<String>() + &row.to_string()),
+    );
+    let numbers = Int64Array::from_iter_values(
+        (0..200).map(|row: i64| (row - 100).wrapping_mul(row.pow(8)) << (row % 9)),
+    );
+    let uuids: Vec<[u8; 16]> =
+        (0..200u8).map(|row| std::array::from_fn(|at| row.wrapping_mul(at as u8 + 3))).collect();
+    let uuids = arrow_array::FixedSizeBinaryArray::try_from_iter(uuids.iter()).unwrap();
+    let uuid = arrow_schema::Field::new("uuid", arrow_schema::DataType::FixedSizeBinary(16), false)
+        .with_metadata([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into());
+    let schema = arrow_schema::Schema::new(vec![
+        arrow_schema::Field::new("text", arrow_schema::DataType::Utf8, false),
+        arrow_schema::Field::new("number", arrow_schema::DataType::Int64, false),
+        uuid,
+    ]);
+    let columns: Vec<ArrayRef> = vec![Arc::new(texts), Arc::new(numbers), Arc::new(uuids)];
+    crate::fixture::write(&path, &RecordBatch::try_new(Arc::new(schema), columns).unwrap(), 100);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    for column in ["text", "number", "uuid"] {
+        let target = database.target("hashed").strategy(Strategy::Staged).mode(Mode::Replace);
+        let target = partitioned(target, &format!("hash({column}, 16)"), &source).unwrap();
+        // The server checks each row by its own hash.
+        assert!(run(&source, &target, &options()).unwrap().verified.unwrap().matches(), "{column}");
+        let rows: Vec<i64> = partitions(&database, "hashed").into_iter().map(|(.., rows)| rows).collect();
+        assert_eq!((rows.len(), rows.iter().sum::<i64>()), (16, 200));
+        assert!(rows.iter().all(|rows| *rows > 0), "{column}: {rows:?}");
+    }
 }
 
 #[test]
