@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use crate::condition::{argument, compare, holds, names_key};
 use crate::json::{Json, quoted};
-use crate::parser::{Column, Condition, Expression, Name, Statement, parse};
+use crate::parser::{Column, Condition, Name, Statement, parse};
 use crate::value::{Refused, Type, Value, date_trunc, to_json, to_text};
 
 /// What a statement came to.
@@ -66,7 +67,7 @@ pub struct Engine {
     tables: Mutex<BTreeMap<Name, Table>>,
 }
 
-fn error(status: u16, code: u32, message: impl Into<String>) -> Error {
+pub(crate) fn error(status: u16, code: u32, message: impl Into<String>) -> Error {
     Error { status, code, message: message.into() }
 }
 
@@ -512,16 +513,6 @@ impl Engine {
     }
 }
 
-fn argument(expression: &Expression, arguments: &[Json]) -> Result<Json, Error> {
-    match expression {
-        Expression::Parameter(number) => arguments.get(*number).cloned().ok_or_else(|| {
-            error(400, 4000, format!("Tried to resolve a parameter but the arguments provided with the SQLRequest don't contain a parameter at position {number}"))
-        }),
-        Expression::Literal(text) => Json::parse(text).map_err(|what| error(400, 4000, what)),
-        Expression::Column(name) => Err(error(404, 4043, format!("ColumnUnknownException[Column {name} unknown]"))),
-    }
-}
-
 /// Numbers of the rows that a condition holds for, and that can be seen.
 fn matching(table: &Table, condition: Option<&Condition>, arguments: &[Json]) -> Result<Vec<usize>, Error> {
     let key: Vec<&str> = table.key.iter().map(|at| table.columns[*at].name.as_str()).collect();
@@ -539,79 +530,4 @@ fn matching(table: &Table, condition: Option<&Condition>, arguments: &[Json]) ->
         }
     }
     Ok(found)
-}
-
-/// Whether a condition is one value for each column of the primary key.
-fn names_key(condition: &Condition, key: &[&str]) -> bool {
-    match condition {
-        Condition::Or(terms) if terms.len() == 1 => names_key(&terms[0], key),
-        Condition::And(terms) => {
-            let named = |name: &&str| {
-                terms.iter().any(
-                    |term| matches!(term, Condition::Compare(Expression::Column(c), '=', _) if c == name),
-                )
-            };
-            !key.is_empty() && key.iter().all(named)
-        }
-        _ => false,
-    }
-}
-
-fn holds(condition: &Condition, arguments: &[Json], get: &dyn Fn(&str) -> Option<Value>) -> bool {
-    let value = |expression: &Expression, like: Option<&Value>| -> Option<Value> {
-        match expression {
-            Expression::Column(name) => get(name),
-            other => {
-                let json = argument(other, arguments).ok()?;
-                Some(match (like, &json) {
-                    (Some(Value::Text(_)), Json::Text(text)) => Value::Text(text.clone()),
-                    (Some(Value::Int(_)), Json::Number(text)) => Value::Int(text.parse().ok()?),
-                    (Some(Value::Numeric(_)), Json::Number(text) | Json::Text(text)) => {
-                        Value::Numeric(text.clone())
-                    }
-                    (Some(Value::Real(_)), Json::Number(text)) => Value::Real(text.parse().ok()?),
-                    (Some(Value::Double(_)), Json::Number(text)) => Value::Double(text.parse().ok()?),
-                    (_, json) => crate::value::untyped(json),
-                })
-            }
-        }
-    };
-    match condition {
-        Condition::And(terms) => terms.iter().all(|term| holds(term, arguments, get)),
-        Condition::Or(terms) => terms.iter().any(|term| holds(term, arguments, get)),
-        Condition::In(left, items) => {
-            let left = value(left, None);
-            items.iter().any(|item| value(item, left.as_ref()) == left)
-        }
-        Condition::Compare(left, sign, right) => {
-            let (Some(left), true) = (value(left, None), true) else { return false };
-            let Some(right) = value(right, Some(&left)) else { return false };
-            if left == Value::Null || right == Value::Null {
-                return false;
-            }
-            let order = compare(&left, &right);
-            match sign {
-                '=' => order.is_eq(),
-                '<' => order.is_lt(),
-                _ => order.is_gt(),
-            }
-        }
-    }
-}
-
-fn compare(a: &Value, b: &Value) -> std::cmp::Ordering {
-    match (a, b) {
-        (Value::Int(a), Value::Int(b)) => a.cmp(b),
-        (Value::Double(a), Value::Double(b)) => a.total_cmp(b),
-        (Value::Real(a), Value::Real(b)) => a.total_cmp(b),
-        (Value::Numeric(a), Value::Numeric(b)) => {
-            let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-            number(a).total_cmp(&number(b))
-        }
-        (Value::Null, Value::Null) => std::cmp::Ordering::Equal,
-        // NULL comes last.
-        (Value::Null, _) => std::cmp::Ordering::Greater,
-        (_, Value::Null) => std::cmp::Ordering::Less,
-        (a, b) => to_text(a).cmp(&to_text(b)),
-    }
 }

@@ -13,6 +13,7 @@
 //! assert!(cluster.url().starts_with("crate://127.0.0.1:"));
 //! ```
 
+mod condition;
 pub mod engine;
 mod fault;
 mod http;
