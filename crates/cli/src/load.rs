@@ -40,6 +40,7 @@ Examples:
       --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
+  sawmill load orders.parquet --to postgres://localhost/db --table orders --enums enum
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
   sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after \\
       --set maintenance_work_mem=1GB --dry-run
@@ -178,9 +179,11 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     let target = args.table.partitioned(target, source, console, cancel)?;
     let tables = args.nested.tables(&target, source)?;
     if args.ddl {
+        let phase = Profile::new().phase("ddl");
+        let control = Control::new(cancel, &phase);
         let ddl = match &tables {
-            Some(tables) => tables.ddl()?,
-            None => target.ddl(source)?,
+            Some(tables) => tables.ddl(&control)?,
+            None => target.ddl(source, &control)?,
         };
         return console.result(&ddl, || ddl.clone() + ";\n");
     }
@@ -269,6 +272,8 @@ fn explain(
                 pruned: Option<Pruned>,
                 partitions: Option<PartitionsPlan>,
             }
+            let phase = Profile::new().phase("explain");
+            let control = Control::new(cancel, &phase);
             let plan = Plan {
                 files: source.files().len(),
                 rows: source.rows(),
@@ -276,7 +281,7 @@ fn explain(
                 degree: options.degree,
                 way: postgres.way(options.degree)?,
                 memory_bytes: options.block_memory(),
-                ddl: tables.map_or_else(|| postgres.ddl(source), PostgresTables::ddl)?,
+                ddl: tables.map_or_else(|| postgres.ddl(source, &control), |tables| tables.ddl(&control))?,
                 pruned,
                 partitions: PartitionsPlan::of(postgres),
             };

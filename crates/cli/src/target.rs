@@ -73,9 +73,9 @@ impl Destination {
         }
     }
 
-    pub(crate) fn ddl(&self, source: &dyn Source) -> Result<String, Error> {
+    pub(crate) fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String, Error> {
         Ok(match self {
-            Self::Postgres(postgres) => postgres.ddl(source)?,
+            Self::Postgres(postgres) => postgres.ddl(source, control)?,
             Self::CrateDb(crate_db) => crate_db.ddl(source)?,
         })
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Nanoseconds, Nul, RejectOptions, Timestamps, ValueOptions};
+use sawmill_loader::{Enums, Nanoseconds, Nul, RejectOptions, Timestamps, ValueOptions};
 
 use crate::error::Error;
 use crate::target::Destination;
@@ -30,6 +30,15 @@ enum NulArg {
     Strip,
 }
 
+/// What columns of a few values that come again and again become in a new table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EnumsArg {
+    /// text.
+    Text,
+    /// A type of the column's values, made with the table as TABLE_COLUMN; the column is read for it before the load.
+    Enum,
+}
+
 /// How values are taken.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Values")]
@@ -40,6 +49,10 @@ pub(crate) struct ValueArgs {
     /// What text with 0x00 becomes, which PostgreSQL cannot store [default: error].
     #[arg(long, value_enum)]
     nul: Option<NulArg>,
+    /// What columns annotated as ENUM, and Arrow dictionaries of strings, become in a new table of PostgreSQL
+    /// [default: text].
+    #[arg(long, value_enum)]
+    enums: Option<EnumsArg>,
 }
 
 /// What happens to rows that cannot be loaded.
@@ -72,7 +85,11 @@ impl ValueArgs {
                     None | Some(NulArg::Error) => Nul::Error,
                     Some(NulArg::Strip) => Nul::Strip,
                 };
-                Destination::Postgres(Box::new(postgres.values(ValueOptions { nanoseconds, nul })))
+                let enums = match self.enums {
+                    None | Some(EnumsArg::Text) => Enums::Text,
+                    Some(EnumsArg::Enum) => Enums::Enum,
+                };
+                Destination::Postgres(Box::new(postgres.values(ValueOptions { nanoseconds, nul, enums })))
             }
             Destination::CrateDb(_) if self.nul.is_some() => {
                 return Err(Error::usage(
@@ -80,6 +97,10 @@ impl ValueArgs {
                     "--nul",
                     "leave the option out, or load PostgreSQL",
                 ));
+            }
+            Destination::CrateDb(_) if self.enums.is_some() => {
+                let advice = "leave the option out, or load PostgreSQL";
+                return Err(Error::usage("CrateDB has no enumerations", "--enums", advice));
             }
             Destination::CrateDb(crate_db) => {
                 let timestamps = match self.timestamps {

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
-use sawmill_generator::{Batches, Dataset, ROW_GROUP_ROWS};
+use arrow_schema::{Field, Fields, Schema, SchemaRef};
+use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 
 use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
+use crate::parquet_schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION, marked};
 use crate::source::{Source, SourceFile, Unit, UnitReader, units_of};
 
 /// The first rows of a dataset.
@@ -39,9 +40,10 @@ impl GeneratedRows {
         // Another version may draw other values.
         let fingerprint = format!("{:032x} version {}", dataset.spec_hash(), env!("CARGO_PKG_VERSION"));
         let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());
-        let bytes = (dataset.explain().bytes_a_row * rows as f64) as u64;
+        let explained = dataset.explain();
+        let bytes = (explained.bytes_a_row * rows as f64) as u64;
         let files = vec![SourceFile { name, fingerprint, rows, bytes }];
-        let schema = dataset.arrow_schema();
+        let schema = as_in_files(&dataset.arrow_schema(), &explained);
         Self { dataset, seed, schema, files, chosen: None, mapping: String::new() }
     }
 
@@ -58,6 +60,18 @@ impl GeneratedRows {
         }
         Ok(self)
     }
+}
+
+/// The schema with the marks that columns of files have beyond their Arrow types.
+fn as_in_files(schema: &Schema, explained: &Explanation) -> SchemaRef {
+    let kind = |field: &Field| explained.columns.iter().find(|column| column.path == *field.name());
+    let fields = schema.fields().iter().map(|field| match kind(field).map(|column| column.kind.as_str()) {
+        Some("uuid") => marked(field, EXTENSION_NAME, UUID_EXTENSION),
+        Some("json") => marked(field, EXTENSION_NAME, JSON_EXTENSION),
+        Some("enum") => marked(field, ENUM_MARK, ""),
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Fields>()))
 }
 
 impl Source for GeneratedRows {

@@ -65,7 +65,7 @@ pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy, Partitions, Postgres,
+    Enums, Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy, Partitions, Postgres,
     PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind, TableName, ValueOptions,
     forget, status, verify,
 };

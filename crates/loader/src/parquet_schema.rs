@@ -1,12 +1,11 @@
 //! How a Parquet file is to be read: the Arrow types that lose nothing and decode fastest, and the
 //! comparison of the schemas of several files.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
-use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 
 /// Field metadata that names an Arrow extension type
 /// (<https://arrow.apache.org/docs/format/CanonicalExtensions.html>).
@@ -15,6 +14,9 @@ pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
 /// The extension name of text that holds JSON.
 pub(crate) const JSON_EXTENSION: &str = "arrow.json";
+
+/// Field metadata of a column of its own whose text is annotated as ENUM; within lists and structs it is text.
+pub(crate) const ENUM_MARK: &str = "sawmill:enum";
 
 /// `hint` is what the reader is asked to produce, `schema` the same with extension names.
 pub(crate) struct ReadSchema {
@@ -37,8 +39,32 @@ pub(crate) fn read_schema(
     let mut leaves = Leaves { parquet, next: 0, embedded };
     let hint = leaves.fields(arrow.fields(), false)?;
     let mut leaves = Leaves { parquet, next: 0, embedded };
-    let named = leaves.fields(arrow.fields(), true)?;
+    let mut named = leaves.fields(arrow.fields(), true)?;
+    if parquet.root_schema().get_fields().len() == named.len() {
+        let columns = named.iter().zip(parquet.root_schema().get_fields());
+        named = columns
+            .map(
+                |(field, column)| {
+                    if is_enum(column) { marked(field, ENUM_MARK, "") } else { Arc::clone(field) }
+                },
+            )
+            .collect();
+    }
     Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)) })
+}
+
+fn is_enum(column: &Type) -> bool {
+    let info = column.get_basic_info();
+    column.is_primitive()
+        && (info.logical_type_ref() == Some(&LogicalType::Enum)
+            || info.converted_type() == ConvertedType::ENUM)
+}
+
+/// The field with metadata that says more than its type.
+pub(crate) fn marked(field: &Field, key: &str, value: &str) -> FieldRef {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(key.to_owned(), value.to_owned());
+    Arc::new(field.clone().with_metadata(metadata))
 }
 
 /// Walks Arrow fields and Parquet leaf columns side by side: both are in depth-first order.
@@ -73,20 +99,17 @@ impl Leaves<'_> {
         }
         let column = self.parquet.column(self.next);
         self.next += 1;
-        let mut read =
-            field.as_ref().clone().with_data_type(leaf(field.data_type(), &column, self.embedded)?);
+        let read = field.as_ref().clone().with_data_type(leaf(field.data_type(), &column, self.embedded)?);
         let json = column.converted_type() == ConvertedType::JSON;
         let extension = match column.logical_type_ref() {
             Some(LogicalType::Uuid) => Some(UUID_EXTENSION),
             Some(LogicalType::Json) => Some(JSON_EXTENSION),
             _ => json.then_some(JSON_EXTENSION),
         };
-        if let Some(extension) = extension.filter(|_| extensions) {
-            let mut metadata: HashMap<String, String> = read.metadata().clone();
-            metadata.insert(EXTENSION_NAME.into(), extension.into());
-            read.set_metadata(metadata);
+        match extension.filter(|_| extensions) {
+            Some(extension) => Ok(marked(&read, EXTENSION_NAME, extension)),
+            None => Ok(Arc::new(read)),
         }
-        Ok(Arc::new(read))
     }
 }
 

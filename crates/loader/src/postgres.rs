@@ -14,6 +14,7 @@ mod columns;
 pub(crate) mod connection;
 pub(crate) mod copy_binary;
 mod empty_table;
+mod enumerations;
 mod forget;
 pub(crate) mod jsonb;
 mod locate;
@@ -68,7 +69,7 @@ pub use server::Server;
 pub use status::{LoadStatus, status};
 pub use table_name::TableName;
 pub use tables::{OfTable, PostgresTables};
-pub use value_options::{Nanoseconds, Nul, ValueOptions};
+pub use value_options::{Enums, Nanoseconds, Nul, ValueOptions};
 pub use verify::verify;
 
 use crate::buffers::Buffers;
@@ -254,6 +255,11 @@ impl Postgres {
 
     /// Whether a new table may bring types with it.
     fn makes_types(&self) -> bool {
+        self.makes_composites() || self.mode.makes_the_table() && self.values.enums == Enums::Enum
+    }
+
+    /// Whether a new table may bring composite types with it.
+    fn makes_composites(&self) -> bool {
         self.mode.makes_the_table() && self.nested == Nested::Native
     }
 
@@ -264,13 +270,13 @@ impl Postgres {
     }
 
     /// `CREATE TABLE` as mode create would run it for this source, with the types before it and what follows for
-    /// keys and indexes.
+    /// keys and indexes. The source is read for it where columns become enumerations.
     ///
     /// # Errors
     /// Columns that have no type or no valid name in PostgreSQL, all named at once; a key over columns that the
-    /// source has not.
-    pub fn ddl(&self, source: &dyn Source) -> Result<String> {
-        Ok(self.statements(source)?.join(";\n"))
+    /// source has not; values of which no enumeration can be made, where one was asked for.
+    pub fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String> {
+        Ok(self.statements(source, control)?.join(";\n"))
     }
 
     /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for

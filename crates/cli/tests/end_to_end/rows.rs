@@ -123,3 +123,27 @@ fn files_can_be_named_by_a_list() {
     let missing = PathBuf::from("@/nowhere/names.txt");
     assert!(bench.load(&missing, "listed", &[]).fails(1).contains("/nowhere/names.txt"));
 }
+
+#[test]
+fn enumerations_are_made_of_files_and_of_generated_rows_alike() {
+    let bench = Bench::new();
+    let file = orders(&bench, "2000");
+    let generated = PathBuf::from("gen:orders?rows=2000");
+    let more = ["--columns", COLUMNS, "--enums", "enum", "--verify"];
+    bench.load(&file, "stored", &more).ok();
+    bench.load(&generated, "made", &more).ok();
+    let labels = |table: &str| -> String {
+        let sql = format!("select enum_range(null::{table}_priority)::text");
+        bench.client().query_one(&sql, &[]).unwrap().get(0)
+    };
+    assert_eq!(labels("stored"), "{express,normal,overnight}");
+    assert_eq!(labels("made"), labels("stored"));
+    sawmill(bench.args("verify", &file, "made", &["--columns", COLUMNS])).ok();
+    let ddl = bench.load(&file, "t", &["--columns", "priority", "--enums", "enum", "--ddl"]).ok().out;
+    assert!(
+        ddl.starts_with("CREATE TYPE \"t_priority\" AS ENUM ('express', 'normal', 'overnight');"),
+        "{ddl}"
+    );
+    let refused = ["load", "x.parquet", "--to", "crate://localhost", "--table", "t", "--enums", "enum"];
+    assert!(sawmill(refused).fails(2).contains("CrateDB has no enumerations"));
+}

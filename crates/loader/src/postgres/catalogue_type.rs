@@ -54,7 +54,10 @@ fn read_below(
             let (base, modifier): (u32, i32) = (connection.get(row, 5)?, connection.get(row, 6)?);
             return read_below(connection, base, modifier, control, depth - 1);
         }
-        ("e", _) => return Ok(Some(ColumnType::Plain(PgType::Enum))),
+        ("e", _) => {
+            let (schema, name): (String, String) = (connection.get(row, 2)?, connection.get(row, 3)?);
+            return Ok(Some(ColumnType::Enumeration(TableName::new(Some(&schema), &name)?)));
+        }
         // citext and the like.
         ("b", "textrecv") => return Ok(Some(ColumnType::Plain(PgType::Text))),
         _ => {}

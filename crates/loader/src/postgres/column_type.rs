@@ -35,6 +35,8 @@ pub enum Nested {
 #[derive(Clone, Debug)]
 pub(crate) enum ColumnType {
     Plain(PgType),
+    /// A type that consists of labels, by its name; which labels, the server knows.
+    Enumeration(TableName),
     /// An array of any number of dimensions; the server does not record how many.
     Array(Arc<Part>),
     Composite(Arc<Composite>),
@@ -105,11 +107,21 @@ impl ColumnType {
         Ok(Self::Composite(composite))
     }
 
+    /// The type, where it is not built of others.
+    pub(crate) fn plain(&self) -> Option<PgType> {
+        match self {
+            Self::Plain(pg_type) => Some(*pg_type),
+            Self::Enumeration(_) => Some(PgType::Enum),
+            Self::Array(_) | Self::Composite(_) => None,
+        }
+    }
+
     /// Whether every value of the field fits into this type without change, but for lists that turn out not
     /// to be rectangular.
     pub(crate) fn takes(&self, field: &Field) -> bool {
         match self {
             Self::Plain(pg_type) => pg_type.takes(field),
+            Self::Enumeration(_) => *field.data_type() == DataType::Null,
             Self::Array(part) => *field.data_type() == DataType::Null || elements_of(field, part).is_some(),
             Self::Composite(composite) => match field.data_type() {
                 DataType::Null => true,
@@ -123,6 +135,7 @@ impl ColumnType {
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Plain(a), Self::Plain(b)) => a == b,
+            (Self::Enumeration(_), Self::Enumeration(_)) => true,
             (Self::Array(a), Self::Array(b)) => a.column_type.is_like(&b.column_type),
             (Self::Composite(a), Self::Composite(b)) => {
                 let pairs = || a.attributes.iter().zip(&b.attributes);
@@ -160,6 +173,7 @@ impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain(pg_type) => pg_type.fmt(f),
+            Self::Enumeration(name) => f.write_str(&name.quoted()),
             Self::Array(part) => write!(f, "{}[]", part.column_type),
             Self::Composite(composite) => f.write_str(&composite.name.quoted()),
         }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow_schema::{Field, Schema};
 
 use super::catalogue_type;
-use super::column_type::{ColumnType, Composite, Nested};
+use super::column_type::{ColumnType, Nested};
 use super::connection::Connection;
 use super::copy_binary::Column;
-use super::pg_type::{PgType, is_json};
+use super::made_types::MadeType;
+use super::pg_type::{PgType, is_enum, is_json};
 use super::table_name::{TableName, check_name, quote};
-use super::value_options::ValueOptions;
+use super::value_options::{Enums, ValueOptions};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -64,7 +65,7 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
 /// A table that can be made: its columns, and the types to make before it, inner ones first.
 pub(crate) struct NewTable {
     pub columns: Arc<Vec<Column>>,
-    pub types: Vec<Arc<Composite>>,
+    pub types: Vec<MadeType>,
 }
 
 /// A new table for this schema. All that cannot be represented is named at once.
@@ -74,13 +75,22 @@ pub(crate) fn natural(
     nested: Nested,
     options: &ValueOptions,
 ) -> Result<NewTable> {
-    let mut types = Vec::new();
+    let (mut types, mut enumerations) = (Vec::new(), Vec::new());
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
     for (i, field) in schema.fields().iter().enumerate() {
+        let name = table.below(field.name());
         let column_type = match is_json(field) {
             true => Ok(ColumnType::Plain(PgType::Jsonb)),
-            false => ColumnType::natural(field, nested, &table.below(field.name()), &mut types),
+            false if options.enums == Enums::Enum && is_enum(field) => {
+                enumerations.push(MadeType::Enumeration {
+                    name: name.clone(),
+                    column: i,
+                    labels: Vec::new(),
+                });
+                Ok(ColumnType::Enumeration(name))
+            }
+            false => ColumnType::natural(field, nested, &name, &mut types),
         };
         match column_type.and_then(|column_type| Column::new(field, i, column_type, options)) {
             Ok(column) => columns.push(column),
@@ -93,10 +103,11 @@ pub(crate) fn natural(
             refused.push(format!("column {:?}: every table has a system column of that name", field.name()));
         }
     }
-    let mut names: Vec<&str> = types.iter().map(|composite| composite.name.name()).collect();
+    let types: Vec<MadeType> = types.into_iter().map(MadeType::Composite).chain(enumerations).collect();
+    let mut names: Vec<&str> = types.iter().map(|made| made.name().name()).collect();
     names.sort_unstable();
     for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
-        refused.push(format!("two structs would both have the type {:?}", pair[0]));
+        refused.push(format!("two structs or enumerations would both be the type {:?}", pair[0]));
     }
     Ok(NewTable { columns: checked(columns, refused, schema, table)?, types })
 }
@@ -221,7 +232,7 @@ pub(crate) fn create_table(table: &TableName, new: &NewTable, schema: &Schema) -
         format!("  {} {}{constraint}", quote(&column.name), column.column_type)
     });
     let table = format!("CREATE TABLE {} (\n{}\n)", table.quoted(), lines.collect::<Vec<_>>().join(",\n"));
-    let types = new.types.iter().map(|composite| composite.create());
+    let types = new.types.iter().map(MadeType::create);
     types.chain([table]).collect::<Vec<_>>().join(";\n")
 }
 

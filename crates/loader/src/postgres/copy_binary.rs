@@ -80,9 +80,9 @@ impl Column {
                 Cow::Owned(field.clone().with_data_type(conversion.output(field.data_type())))
             }
         };
-        let element = match &column_type {
-            ColumnType::Plain(pg_type) => Element::choose(&sent, *pg_type)?,
-            nested => Element::Native(native::Node::choose(&sent, nested)?),
+        let element = match column_type.plain() {
+            Some(pg_type) => Element::choose(&sent, pg_type)?,
+            None => Element::Native(native::Node::choose(&sent, &column_type)?),
         };
         Ok(Self { name: field.name().clone(), source, column_type, conversion, element })
     }

@@ -1,13 +1,13 @@
 //! An empty table for rows that are appended, logged or not, with a primary key or without; and the
 //! number of rows in a table. For comparing loads into tables of several kinds.
 
-use super::Postgres;
 use super::catalogue::find;
-use super::columns;
 use super::connection::Connection;
 use super::new_table::TableKind;
+use super::{Postgres, columns, enumerations};
 use crate::control::Control;
 use crate::error::Result;
+use crate::load::LoadOptions;
 use crate::source::Source;
 
 impl Postgres {
@@ -17,8 +17,9 @@ impl Postgres {
     /// As [`ddl`](Self::ddl); a column of the key that the source has not; a table that exists; no
     /// connection or no permission.
     pub fn create_empty(&self, source: &dyn Source, kind: &TableKind, control: &Control<'_>) -> Result<()> {
-        let planned = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
+        let mut planned = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         kind.check(&planned.columns, &self.table)?;
+        enumerations::find_labels(&mut planned, source, &self.values, &LoadOptions::default(), control)?;
         let connection = Connection::open(&self.server, control)?;
         connection.batch(control, "BEGIN")?;
         connection.batch(control, &kind.create(&self.table, &planned, source.schema(), None))?;

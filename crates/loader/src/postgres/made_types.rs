@@ -1,5 +1,5 @@
-//! The composite types that a new table brings with it: made under names that nobody uses yet, renamed with
-//! the table, dropped with it.
+//! The composite types and enumerations that a new table brings with it: made under names that nobody uses yet,
+//! renamed with the table, dropped with it.
 //!
 //! A comment on the type says that the loader made it, so that types of others are never touched.
 
@@ -16,9 +16,66 @@ use crate::error::{Error, Kind, Result};
 /// The comment on each type.
 const COMMENT: &str = "made by sawmill load with its table";
 
+/// A type that is made with a table.
+pub(crate) enum MadeType {
+    Composite(Arc<Composite>),
+    Enumeration {
+        /// Its schema and name.
+        name: TableName,
+        /// The column that it is for, by its position in the source's schema.
+        column: usize,
+        /// The values of that column, which [`super::enumerations`] finds.
+        labels: Vec<String>,
+    },
+}
+
+impl MadeType {
+    /// Its schema and name; types and tables share their names.
+    pub(super) fn name(&self) -> &TableName {
+        match self {
+            Self::Composite(composite) => &composite.name,
+            Self::Enumeration { name, .. } => name,
+        }
+    }
+
+    /// The column of an enumeration, and the place for its labels.
+    pub(super) fn enumeration(&mut self) -> Option<(usize, &mut Vec<String>)> {
+        match self {
+            Self::Composite(_) => None,
+            Self::Enumeration { column, labels, .. } => Some((*column, labels)),
+        }
+    }
+
+    /// The statement that makes it.
+    pub(super) fn create(&self) -> String {
+        match self {
+            Self::Composite(composite) => composite.create(),
+            Self::Enumeration { name, labels, .. } => {
+                let labels: Vec<String> = labels.iter().map(|label| literal(label)).collect();
+                format!("CREATE TYPE {} AS ENUM ({})", name.quoted(), labels.join(", "))
+            }
+        }
+    }
+}
+
+/// Text for SQL. Where there is a backslash the form is one that does not depend on the server's settings.
+fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    match text.contains('\\') {
+        false => format!("'{quoted}'"),
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+    }
+}
+
 /// The statements that mark types as the loader's own, each after a semicolon.
-pub(super) fn mark(types: &[Arc<Composite>]) -> String {
-    types.iter().map(|made| format!("; COMMENT ON TYPE {} IS '{COMMENT}'", made.name.quoted())).collect()
+pub(super) fn mark(types: &[MadeType]) -> String {
+    types.iter().map(|made| format!("; COMMENT ON TYPE {} IS '{COMMENT}'", made.name().quoted())).collect()
+}
+
+/// Drops types that a table of this name has left behind when somebody dropped it, in the caller's transaction.
+pub(super) fn drop_left(connection: &Connection, types: &[MadeType], control: &Control<'_>) -> Result<()> {
+    let names: Vec<TableName> = types.iter().map(|made| made.name().clone()).collect();
+    drop_unused(connection, &names, control)
 }
 
 /// Makes sure, before a row is sent, that the names which types will have in the end are free, or will be: types
@@ -26,7 +83,7 @@ pub(super) fn mark(types: &[Arc<Composite>]) -> String {
 /// behind make room.
 pub(super) fn check_names(
     connection: &Connection,
-    types: &[Arc<Composite>],
+    types: &[MadeType],
     replaced: Option<u32>,
     control: &Control<'_>,
 ) -> Result<()> {
@@ -35,14 +92,18 @@ pub(super) fn check_names(
         None => Vec::new(),
     };
     for made in types {
-        let free = match of_others(connection, &made.name, control)? {
-            None => find(connection, &made.name, control)?.is_none(),
-            Some(taken) => !taken || going.contains(&made.name),
+        let free = match of_others(connection, made.name(), control)? {
+            None => find(connection, made.name(), control)?.is_none(),
+            Some(taken) => !taken || going.contains(made.name()),
         };
         if !free {
-            return Err(Error::new(Kind::Exists, format!("a type or table {} exists already", made.name))
+            let instead = match made {
+                MadeType::Composite(_) => "nested values as jsonb",
+                MadeType::Enumeration { .. } => "enumerations as text (--enums text)",
+            };
+            return Err(Error::new(Kind::Exists, format!("a type or table {} exists already", made.name()))
                 .at(connection.place())
-                .advise("drop it, or load into a table of another name; or load nested values as jsonb"));
+                .advise(format!("drop it, or load into a table of another name; or load {instead}")));
         }
     }
     Ok(())
@@ -114,14 +175,13 @@ fn drop_unused(connection: &Connection, types: &[TableName], control: &Control<'
 /// Gives the types of a table that gathered their final names, in the caller's transaction.
 pub(super) fn rename(
     connection: &Connection,
-    from: &[Arc<Composite>],
-    to: &[Arc<Composite>],
+    from: &[MadeType],
+    to: &[MadeType],
     control: &Control<'_>,
 ) -> Result<()> {
-    let left_behind: Vec<TableName> = to.iter().map(|made| made.name.clone()).collect();
-    drop_unused(connection, &left_behind, control)?;
+    drop_left(connection, to, control)?;
     for (from, to) in from.iter().zip(to) {
-        let (from, to) = (from.name.quoted(), quote(to.name.name()));
+        let (from, to) = (from.name().quoted(), quote(to.name().name()));
         connection.batch(control, &format!("ALTER TYPE {from} RENAME TO {to}"))?;
     }
     Ok(())

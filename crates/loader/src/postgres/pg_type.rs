@@ -31,7 +31,7 @@ use std::fmt;
 
 use arrow_schema::{DataType, Field};
 
-use crate::parquet_schema::{EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION};
+use crate::parquet_schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION};
 
 /// A column type of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,17 @@ pub(crate) fn is_json(field: &Field) -> bool {
     };
     matches!(value, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
         && field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == JSON_EXTENSION)
+}
+
+/// Whether a field holds text of which a few values are meant to come again and again: annotated as ENUM in Parquet,
+/// or a dictionary in Arrow, which is what categories of data frames are written as.
+pub(crate) fn is_enum(field: &Field) -> bool {
+    let is_text =
+        |arrow: &DataType| matches!(arrow, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    match field.data_type() {
+        DataType::Dictionary(_, value) => is_text(value) && !is_json(field),
+        other => is_text(other) && field.metadata().contains_key(ENUM_MARK),
+    }
 }
 
 impl PgType {

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Mode, Postgres, columns, made_types, parts};
+use super::{Mode, Postgres, columns, enumerations, made_types, parts};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -80,12 +80,14 @@ impl Preparing<'_, '_> {
         let replaced = self.found.as_ref().map(|found| found.oid);
         let types = columns::natural(schema, self.table, nested, values)?.types;
         made_types::check_names(connection, &types, replaced, self.control)?;
-        let new = columns::natural(schema, staging, nested, values)?;
+        let mut new = columns::natural(schema, staging, nested, values)?;
+        enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
         let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         // Of a run whose table was dropped, parts may be left.
         let left = parts::of_load(connection, self.checkpoints, self.id, self.control)?;
         parts::drop_all(connection, &left, self.control)?;
+        made_types::drop_left(connection, &new.types, self.control)?;
         connection.batch(self.control, &create)?;
         let Some(found) = find(connection, staging, self.control)? else {
             return Err(

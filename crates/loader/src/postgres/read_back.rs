@@ -240,7 +240,7 @@ pub(crate) fn encode_source(
 }
 
 /// Results of all threads, or the first error that is not just the echo of another.
-fn join_all<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+pub(super) fn join_all<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
     let mut values = Vec::with_capacity(threads.len());
     let mut failure: Option<Error> = None;
     for thread in threads {

@@ -131,7 +131,7 @@ impl<'a> PostgresSession<'a> {
         };
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema).of_unlogged(unlogged);
         let by_position = if postgres.by_position { "by position" } else { "" };
-        let native = if postgres.makes_types() { "nested native" } else { "" };
+        let native = if postgres.makes_composites() { "nested native" } else { "" };
         let kind = match postgres.kind.is_plain() {
             true => String::new(),
             false => format!("{:?}", postgres.kind),

@@ -15,7 +15,7 @@ use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
 use super::made_types;
 use super::table_name::{TableName, fitted, quote};
-use super::{Mode, Nested, Postgres, Strategy, verify};
+use super::{Enums, Mode, Nested, Postgres, Strategy, verify};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, flat_tables};
@@ -72,6 +72,11 @@ impl<'a> PostgresTables<'a> {
                 .at(format!("table {}", postgres.table))
                 .advise("leave --rejects out, or load nested values as jsonb"));
         }
+        if postgres.values.enums == Enums::Enum {
+            return Err(Error::new(Kind::Config, "enumerations with nested values as tables of their own")
+                .at(format!("table {}", postgres.table))
+                .advise("load them as text (--enums text), or load nested values as jsonb"));
+        }
         let tables = flat_tables(source.schema())?;
         Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables })
     }
@@ -93,12 +98,12 @@ impl<'a> PostgresTables<'a> {
     ///
     /// # Errors
     /// Columns that have no type or no valid name in PostgreSQL.
-    pub fn ddl(&self) -> Result<String> {
+    pub fn ddl(&self, control: &Control<'_>) -> Result<String> {
         let names = self.names();
         let mut statements = Vec::new();
         for (table, name) in self.tables.iter().zip(&names) {
             let target = Postgres { table: name.clone(), ..self.postgres.clone() };
-            statements.push(target.ddl(&FlatRows::new(self.source, table))?);
+            statements.push(target.ddl(&FlatRows::new(self.source, table), control)?);
         }
         if self.foreign_keys {
             for (table, name) in self.tables.iter().zip(&names) {
@@ -134,7 +139,7 @@ impl<'a> PostgresTables<'a> {
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<OfTable<LoadReport>>> {
         // What cannot be represented in one of them is told before the first is loaded.
-        self.ddl()?;
+        self.ddl(control)?;
         let connection = Connection::open(&self.postgres.server, control)?;
         let rows = match self.postgres.table.schema() {
             Some(_) => self.postgres.table.clone(),

@@ -24,6 +24,19 @@ pub enum Nul {
     Strip,
 }
 
+/// What columns of a few values that come again and again become in a new table: those that Parquet annotates as
+/// ENUM, and Arrow dictionaries of text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enums {
+    /// `text`.
+    #[default]
+    Text,
+    /// An enumeration `TABLE_COLUMN` that is made with the table. Its labels are the values of the column, which is
+    /// read for that before the load.
+    Enum,
+}
+
 /// How values are taken; by default nothing is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ValueOptions {
@@ -31,6 +44,8 @@ pub struct ValueOptions {
     pub nanoseconds: Nanoseconds,
     /// What text with 0x00 becomes.
     pub nul: Nul,
+    /// What columns of a few values become in a new table.
+    pub enums: Enums,
 }
 
 impl ValueOptions {

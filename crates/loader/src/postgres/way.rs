@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
-use super::partition_by::PartitionBy;
+use super::partition_by::{PartitionBy, Scheme};
 use super::partition_survey::Partitions;
-use super::{Postgres, Strategy, TableKind, columns};
+use super::pg_type::is_enum;
+use super::{Enums, Postgres, Strategy, TableKind, columns, enumerations};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
 use crate::source::Source;
 
 /// Rows that are read for each row of the source, up to which reading partition by partition costs less than it
@@ -89,6 +91,14 @@ impl Postgres {
             return refused(what, "leave them out with --where, or leave the key out");
         }
         let found = source.schema().index_of(column).ok();
+        let is_enum = found.is_some_and(|at| is_enum(source.schema().field(at)));
+        if is_enum && self.values.enums == Enums::Enum && matches!(partitions.by.scheme, Scheme::Hash(_)) {
+            // The server hashes the numbers of labels, which nobody knows before they are made.
+            return refused(
+                format!("{column:?} is to be an enumeration, by whose hash rows are not told apart"),
+                "partition by list, or load such columns as text (--enums text)",
+            );
+        }
         if partitions.found().rows != source.rows() || found != Some(partitions.column) {
             return refused(
                 "the partitions are those of another source".into(),
@@ -195,9 +205,10 @@ impl Postgres {
 
     /// The statements that make the table of this name, up to its first row, and what follows in the end; partitions
     /// are called after it.
-    pub(super) fn statements(&self, source: &dyn Source) -> Result<Vec<String>> {
-        let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
+    pub(super) fn statements(&self, source: &dyn Source, control: &Control<'_>) -> Result<Vec<String>> {
+        let mut new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         self.kind.check(&new.columns, &self.table)?;
+        enumerations::find_labels(&mut new, source, &self.values, &LoadOptions::default(), control)?;
         let create = match &self.partitions {
             None => self.kind.create(&self.table, &new, source.schema(), None),
             Some(partitions) => {

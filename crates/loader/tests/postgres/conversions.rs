@@ -196,7 +196,8 @@ fn entries_of_dictionaries_are_converted_once_and_only_used_ones_count() {
 
 #[test]
 fn nanoseconds_are_cut_and_nul_is_stripped_where_that_is_asked_for() {
-    let options = ValueOptions { nanoseconds: Nanoseconds::Truncate, nul: Nul::Strip };
+    let options =
+        ValueOptions { nanoseconds: Nanoseconds::Truncate, nul: Nul::Strip, ..ValueOptions::default() };
     let kept = |array: ArrayRef, kind: &str| append(array, kind, options).unwrap();
     let moments = TimestampNanosecondArray::from(vec![Some(1_999), None, Some(-1)]);
     let texts =

@@ -2,6 +2,7 @@
 
 mod conversions;
 mod database;
+mod enums;
 mod failures;
 mod faults;
 mod fixture;

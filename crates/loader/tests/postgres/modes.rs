@@ -198,7 +198,7 @@ fn an_empty_file_makes_an_empty_table() {
     assert_eq!((report.rows, report.units), (0, 0));
     assert_eq!(database.count("t"), 0);
     let target = database.target("t2");
-    let ddl = target.ddl(&ParquetFiles::open(&[&path]).unwrap()).unwrap();
+    let ddl = with_control(|control| target.ddl(&ParquetFiles::open(&[&path]).unwrap(), control)).unwrap();
     assert_eq!(ddl, "CREATE TABLE \"t2\" (\n  \"id\" bigint\n)");
     let options = LoadOptions { degree: 8, ..small() };
     assert_eq!(run(&ParquetFiles::open(&[&path]).unwrap(), &target, &options).unwrap().rows, 0);

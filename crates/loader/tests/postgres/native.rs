@@ -67,7 +67,7 @@ fn a_list_of_structs_becomes_an_array_of_a_type_of_its_own() {
     let source = ParquetFiles::open(&[path]).unwrap();
     let target = target(&database, "contacts");
     assert_eq!(
-        target.ddl(&source).unwrap(),
+        with_control(|control| target.ddl(&source, control)).unwrap(),
         "CREATE TYPE \"contacts_phones\" AS (\n  \"number\" text,\n  \"kind\" integer\n);\n\
          CREATE TABLE \"contacts\" (\n  \"n\" integer,\n  \"phones\" \"contacts_phones\"[]\n)"
     );

@@ -110,7 +110,7 @@ fn keys_are_made_when_all_tables_are_complete_and_survive_a_replacement() {
     let database = Database::new();
     let (_directory, source) = people();
     let tables = PostgresTables::new(&source, database.target("p"), true).unwrap();
-    let ddl = tables.ddl().unwrap();
+    let ddl = with_control(|control| tables.ddl(control)).unwrap();
     assert!(ddl.contains("ALTER TABLE \"p_lines_item\" ADD CONSTRAINT \"p_lines_item_fkey\" FOREIGN KEY (\"_row\", \"_ordinal\") REFERENCES \"p_lines\" (\"_row\", \"_ordinal\")"), "{ddl}");
     database.client().batch_execute(&ddl).unwrap();
     database.client().batch_execute("INSERT INTO p VALUES (77, 1, true)").unwrap();

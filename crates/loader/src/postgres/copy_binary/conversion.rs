@@ -65,10 +65,10 @@ impl Conversion {
             return Self::plan(&field.clone().with_data_type(value.as_ref().clone()), target, options);
         }
         let arrow = field.data_type();
-        let how = match target {
-            ColumnType::Plain(pg_type) => How::of(field, *pg_type, options)?,
-            nested if nested.takes(field) => None,
-            _ => return Err(String::new()),
+        let how = match target.plain() {
+            Some(pg_type) => How::of(field, pg_type, options)?,
+            None if target.takes(field) => None,
+            None => return Err(String::new()),
         };
         let strip_nul = options.nul == Nul::Strip && texts::may_hold_nul(arrow);
         Ok((strip_nul || how.is_some()).then_some(Self { strip_nul, how }))

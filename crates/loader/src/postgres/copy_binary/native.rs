@@ -53,6 +53,7 @@ impl Node {
         match target {
             ColumnType::Plain(pg_type) => Ok(Self::Leaf(Box::new(Element::choose(field, *pg_type)?))),
             _ if *field.data_type() == DataType::Null => Ok(Self::Leaf(Box::new(Element::Null))),
+            ColumnType::Enumeration(_) => Err(refused()),
             ColumnType::Array(part) => {
                 let (item, dimensions) = elements_of(field, part).ok_or_else(refused)?;
                 let element = Box::new(Self::choose(&item, &part.column_type)?);
