@@ -452,6 +452,7 @@ fn run_forget(args: &TargetArgs, console: Console, cancel: &AtomicBool) -> Resul
     let forgotten = target.forget(&Control::new(cancel, &phase))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };
-        format!("{}: forgot {} loads{staging}\n", args.table(), forgotten.loads)
+        let loads = if forgotten.loads == 1 { "load" } else { "loads" };
+        format!("{}: forgot {} {loads}{staging}\n", args.table(), forgotten.loads)
     })
 }

@@ -1,11 +1,12 @@
 //! The arguments that say where rows go and how, shared by the sub-commands that talk to a server.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{
-    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Postgres, Server, Source, TableName, Target,
-    Verification, forget, verify,
+    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Postgres, RejectOptions, Server, Source,
+    TableName, Target, Verification, forget, verify,
 };
 
 use crate::crate_options::CrateArgs;
@@ -62,6 +63,20 @@ impl Destination {
                 Err(Error::usage("it is for PostgreSQL", "--locate", "leave the option out"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Rows that a load has put aside in this file are left out of a comparison.
+    pub(crate) fn put_aside(self, rejects: Option<&Path>) -> Result<Self, Error> {
+        match (self, rejects) {
+            (target, None) => Ok(target),
+            (Self::Postgres(postgres), Some(path)) => {
+                let rejects = RejectOptions { path: path.to_owned(), most: None };
+                Ok(Self::Postgres(Box::new(postgres.rejects(Some(rejects)))))
+            }
+            (Self::CrateDb(_), Some(_)) => {
+                Err(Error::usage("it is for PostgreSQL", "--rejects", "leave the option out"))
+            }
         }
     }
 

@@ -26,6 +26,7 @@ Examples:
   sawmill verify contacts.parquet --to postgres://localhost/db --table contacts --nested tables
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --where 'vendor = 2'
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --locate
+  sawmill verify new.parquet --to postgres://me@localhost/db --table trips --rejects refused.parquet
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
@@ -43,6 +44,9 @@ pub(crate) struct VerifyArgs {
     /// Where they differ, say which rows of which row groups are missing. PostgreSQL alone.
     #[arg(long)]
     locate: bool,
+    /// The file of rows that a load of these files has put aside: they are left out of the files. PostgreSQL alone.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
     #[command(flatten)]
     nested: NestedArgs,
     #[command(flatten)]
@@ -56,6 +60,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
     target.refuse_locate(args.locate)?;
+    let target = target.put_aside(args.rejects.as_deref())?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
@@ -104,6 +109,9 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     let sums = [source, target].map(|side| side.content_sum.to_string());
     let [source_sum, target_sum] = sums;
     rows.push(["content sum".to_owned(), source_sum, target_sum]);
+    if verification.put_aside > 0 {
+        rows.push(["put aside, left out".to_owned(), thousands(verification.put_aside), String::new()]);
+    }
     let verdict = if verification.matches() { "verified: both hold the same\n" } else { "they differ\n" };
     phases::table(&rows) + verdict + &located(verification.located.as_ref())
 }

@@ -28,6 +28,11 @@ impl ContentSum {
     pub(crate) fn merge(&mut self, other: ContentSum) {
         self.0 = self.0.wrapping_add(other.0);
     }
+
+    /// The sum without the rows of another.
+    pub(crate) fn minus(self, other: ContentSum) -> Self {
+        Self(self.0.wrapping_sub(other.0))
+    }
 }
 
 impl fmt::Display for ContentSum {
@@ -82,7 +87,7 @@ impl Tally {
         let non_null = self.non_null.iter().enumerate();
         Tally {
             rows: self.rows.wrapping_sub(other.rows),
-            content_sum: ContentSum(self.content_sum.0.wrapping_sub(other.content_sum.0)),
+            content_sum: self.content_sum.minus(other.content_sum),
             non_null: non_null
                 .map(|(i, n)| n.wrapping_sub(other.non_null.get(i).copied().unwrap_or(0)))
                 .collect(),

@@ -420,32 +420,66 @@ impl Source for Filtered<'_> {
     }
 
     fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        let key = UnitKey { first_row: unit.first_row + row, ..unit };
-        let group = self.group(key)?;
-        let Some(position) = self.position(key) else {
-            return matches!(group.reading, Reading::All).then_some(key.first_row);
-        };
-        // Both the candidates and the passing rows among them are counted on.
-        let (mut before, mut candidate) = (position.before, None);
-        let mut seen = 0;
-        let scanned = self.scan(key, position.window, |batch| {
-            let passing = batch.count_set_bits() as u64;
-            if before < passing {
-                candidate = batch.set_indices().nth(before as usize).map(|at| seen + at as u64);
-                return Ok(true);
+        self.rows_in_group(unit, &[unit.first_row + row]).ok()?.first().copied()
+    }
+
+    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        let mut places = Vec::with_capacity(rows.len());
+        let Some(group) = self.group(unit) else { return Ok(places) };
+        while let Some(first_row) = rows.get(places.len()).copied() {
+            let key = UnitKey { first_row, ..unit };
+            let Some(position) = self.position(key) else {
+                if matches!(group.reading, Reading::All) {
+                    places.extend(&rows[places.len()..]);
+                }
+                break;
+            };
+            let found = self.places_in_window(key, position, &rows[places.len()..])?;
+            if found.is_empty() {
+                break;
             }
-            before -= passing;
-            seen += batch.len() as u64;
-            Ok(false)
-        });
-        scanned.ok()?;
-        let mut left = candidate?;
-        for rows in group.candidates(position.window) {
-            if left < rows.end - rows.start {
-                return Some(rows.start + left);
-            }
-            left -= rows.end - rows.start;
+            places.extend(found);
         }
-        None
+        Ok(places)
+    }
+
+    fn counts_all_rows(&self) -> bool {
+        false
+    }
+}
+
+impl Filtered<'_> {
+    /// Where those of the passing rows lie that are of the window of the first of them.
+    fn places_in_window(&self, key: UnitKey, position: Position, rows: &[u64]) -> Result<Vec<u64>> {
+        let Some(group) = self.group(key) else { return Ok(Vec::new()) };
+        // Both the candidates and the passing rows among them are counted on.
+        let window_first = key.first_row - position.before;
+        let (mut passed, mut seen) = (0, 0);
+        let mut candidates = Vec::new();
+        self.scan(key, position.window, |batch| {
+            let passing = batch.count_set_bits() as u64;
+            let mut wanted =
+                rows[candidates.len()..].iter().map(|row| row.saturating_sub(window_first)).peekable();
+            if wanted.peek().is_some_and(|row| *row < passed + passing) {
+                for (nth, at) in (passed..).zip(batch.set_indices()) {
+                    if wanted.next_if_eq(&nth).is_some() {
+                        candidates.push(seen + at as u64);
+                    }
+                }
+            }
+            passed += passing;
+            seen += batch.len() as u64;
+            Ok(candidates.len() == rows.len())
+        })?;
+        let mut places = Vec::with_capacity(candidates.len());
+        let mut before = 0;
+        for range in group.candidates(position.window) {
+            let length = range.end - range.start;
+            let here = candidates[places.len()..].iter().take_while(|at| **at < before + length);
+            let here: Vec<u64> = here.map(|at| range.start + at - before).collect();
+            places.extend(here);
+            before += length;
+        }
+        Ok(places)
     }
 }

@@ -64,6 +64,14 @@ impl Source for Limited<'_> {
         self.source.row_in_group(unit, row)
     }
 
+    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        self.source.rows_in_group(unit, rows)
+    }
+
+    fn counts_all_rows(&self) -> bool {
+        self.source.counts_all_rows()
+    }
+
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         self.source.reader(batch_rows)
     }

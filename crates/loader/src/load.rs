@@ -44,6 +44,9 @@ pub struct LoadOptions {
     pub verify: bool,
     /// Where the contents differ, find out which units have rows that are missing.
     pub locate: bool,
+    /// Rows of the table that are held in memory for that at once, 12 bytes each; a larger table is gone through
+    /// several times.
+    pub locate_rows: u64,
 }
 
 impl Default for LoadOptions {
@@ -58,6 +61,7 @@ impl Default for LoadOptions {
             retries: 8,
             verify: false,
             locate: false,
+            locate_rows: 4 << 20,
         }
     }
 }

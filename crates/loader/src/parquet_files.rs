@@ -61,7 +61,9 @@ impl ParquetFiles {
         }
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
-            return Err(Error::new(Kind::Config, "the file was given twice").at(&pair[0].1.name));
+            return Err(Error::new(Kind::Config, "the file was given twice")
+                .at(&pair[0].1.name)
+                .advise("name it once; directories and patterns may name it, too"));
         }
         let Some((first, first_file)) = opened.first() else {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));

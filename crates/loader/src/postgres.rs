@@ -42,6 +42,7 @@ pub(crate) mod server;
 pub(crate) mod server_error;
 mod session;
 mod socket;
+mod source_sums;
 mod sslmode;
 mod status;
 mod table_name;

@@ -116,6 +116,21 @@ pub trait Source: Sync {
         Some(unit.first_row + row)
     }
 
+    /// The same of many rows of a row group, ascending, counted as units count; where some of them cannot be told, as
+    /// far as they can.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        let group = UnitKey { first_row: 0, ..unit };
+        Ok(rows.iter().map_while(|row| self.row_in_group(group, *row)).collect())
+    }
+
+    /// Whether units count all rows of their row groups, so that a unit's row is known by its number.
+    fn counts_all_rows(&self) -> bool {
+        true
+    }
+
     /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
 

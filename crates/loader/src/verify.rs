@@ -49,15 +49,22 @@ impl std::fmt::Display for LocatedUnit {
 pub struct Verification {
     /// Names of the compared columns, in the order of the tallies' counts.
     pub columns: Vec<String>,
-    /// What the source holds.
+    /// What the source holds, but for the rows that were put aside.
     pub source: Tally,
     /// What the target holds.
     pub target: Tally,
+    /// Rows of the source that were put aside, where they are left out of the comparison.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub put_aside: u64,
     /// Columns whose values differ; empty when all agree, and when they were not looked at one by one.
     pub differing: Vec<String>,
     /// Where they differ, where that was asked for and they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub located: Option<Located>,
+}
+
+fn is_zero(rows: &u64) -> bool {
+    *rows == 0
 }
 
 impl Verification {

@@ -177,23 +177,9 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             control.check()?;
             let encoding = span("encode");
             encoding.add_rows(batch.num_rows() as u64);
-            encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
-                Refusal::Stopped(error) => error,
-                Refusal::Value { row: in_batch, column, what } => {
-                    let file = worker.source.files().get(unit.key.file as usize);
-                    let file = file.map(|file| file.name.as_str()).unwrap_or_default();
-                    let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
-                    let group = UnitKey { first_row: 0, ..unit.key };
-                    let row = match worker.source.row_in_group(group, row) {
-                        Some(row) => format!("row {row}"),
-                        None => format!("row {row} of those that are loaded"),
-                    };
-                    let row_group = unit.key.row_group;
-                    Error::new(Kind::Value, what)
-                        .at(format!("{file}, row group {row_group}, {row}, column {column:?}"))
-                        .advise("rows count from 0 in their row group; correct the value in the source")
-                }
-            })?;
+            encoder
+                .encode(&batch, &mut emit)
+                .map_err(|refusal| told(refusal, worker.source, reader.as_ref(), unit.key, row))?;
             row += batch.num_rows() as u64;
         }
         let tally = {
@@ -202,6 +188,32 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         };
         send(Parcel::End(tally))?;
     }
+}
+
+/// A refusal with the place of the value in the source's files; `row` is that of the batch's first row, counted as
+/// units count.
+pub(crate) fn told(
+    refusal: Refusal,
+    source: &dyn Source,
+    reader: &dyn UnitReader,
+    unit: UnitKey,
+    row: u64,
+) -> Error {
+    let (in_batch, column, what) = match refusal {
+        Refusal::Stopped(error) => return error,
+        Refusal::Value { row, column, what } => (row, column, what),
+    };
+    let file = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+    let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
+    let row = match source.row_in_group(UnitKey { first_row: 0, ..unit }, row) {
+        Some(row) => format!("row {row}"),
+        None => format!("row {row} of those that are loaded"),
+    };
+    Error::new(Kind::Value, what)
+        .at(format!("{file}, row group {}, {row}, column {column:?}", unit.row_group))
+        .advise(
+            "rows count from 0 in their row group; correct the value in the source, or put such rows aside with --rejects",
+        )
 }
 
 /// A thread that the system does not give.

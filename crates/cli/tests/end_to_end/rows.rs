@@ -147,3 +147,48 @@ fn enumerations_are_made_of_files_and_of_generated_rows_alike() {
     let refused = ["load", "x.parquet", "--to", "crate://localhost", "--table", "t", "--enums", "enum"];
     assert!(sawmill(refused).fails(2).contains("CrateDB has no enumerations"));
 }
+
+#[test]
+fn a_count_that_is_interrupted_ends_at_once_and_leaves_nothing() {
+    let bench = Bench::new();
+    let file = orders(&bench, "3M");
+    let condition =
+        "status like '%p%d%' or status like '%a%i%' or priority like '%o%g%t%' or status like '%e%u%n%'";
+    let args = bench.args("load", &file, "t", &["--columns", COLUMNS, "--where", condition]);
+    let child = start(&args);
+    let tasks = format!("/proc/{}/task", child.id());
+    until("the count", || {
+        let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+        names.into_iter().any(|name| name.starts_with("counter"))
+    });
+    signal(&child, "INT");
+    let interrupted = std::time::Instant::now();
+    wait(child).fails(130);
+    assert!(interrupted.elapsed() < std::time::Duration::from_secs(2), "{:?}", interrupted.elapsed());
+    assert_eq!(bench.count("select count(*) from pg_namespace where nspname = '_sawmill'"), 0);
+    assert!(!bench.exists("t") && !bench.exists("t__sawmill_loading"));
+}
+
+#[test]
+fn what_was_put_aside_and_the_table_are_compared_with_the_files() {
+    let bench = Bench::new();
+    let file = orders(&bench, "5000");
+    bench
+        .client()
+        .batch_execute("create table t (id smallint, status text check (status <> 'returned'))")
+        .unwrap();
+    let aside = bench.dir.path().join("aside.parquet");
+    let aside = aside.to_str().unwrap();
+    let columns = ["--columns", "id,status", "--rejects", aside];
+    let json = bench.load(&file, "t", &[&columns[..], &["--mode", "append", "--json"]].concat()).ok().json();
+    let rejected = json["report"]["rows_rejected"].as_u64().unwrap();
+    assert!(rejected > 0);
+    let json = sawmill(bench.args("verify", &file, "t", &[&columns[..], &["--json"]].concat())).ok().json();
+    assert_eq!(json["put_aside"], rejected);
+    bench.client().batch_execute("update t set id = 77 where id = (select max(id) from t)").unwrap();
+    let error = sawmill(bench.args("verify", &file, "t", &columns)).fails(4);
+    assert!(error.contains("columns id"), "{error}");
+    let crate_db = ["verify", "x.parquet", "--to", "crate://localhost", "--table", "t", "--rejects", aside];
+    assert!(sawmill(crate_db).fails(2).contains("it is for PostgreSQL"));
+}

@@ -345,8 +345,14 @@ impl Session for CrateSession<'_> {
             (None, _) => {}
         }
         let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
-        let mut verification =
-            Verification { columns, source: expected.clone(), target, differing: Vec::new(), located: None };
+        let mut verification = Verification {
+            columns,
+            source: expected.clone(),
+            target,
+            put_aside: 0,
+            differing: Vec::new(),
+            located: None,
+        };
         // Which columns differ can be told of a table that holds nothing else, and when all rows went in.
         if !verification.matches() && self.record.before.is_none() && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;

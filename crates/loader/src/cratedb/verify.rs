@@ -65,6 +65,7 @@ pub(crate) fn verify(
         columns: encode.plan.columns.iter().map(|column| column.name.clone()).collect(),
         source: expected(false)?.whole,
         target: read.run(control)?,
+        put_aside: 0,
         differing: Vec::new(),
         located: None,
     };

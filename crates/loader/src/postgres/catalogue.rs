@@ -15,6 +15,24 @@ pub(super) struct Found {
     pub unlogged: bool,
 }
 
+impl Found {
+    /// Refuses what is no table.
+    pub(super) fn check_table(&self, table: &TableName, place: &str) -> Result<()> {
+        let (what, advice) = match self.kind.as_str() {
+            "r" | "p" => return Ok(()),
+            "v" => ("it is a view", "load into the table behind it"),
+            "m" => ("it is a materialized view", "load into a table that it is made of, and refresh it"),
+            "f" => ("it is a foreign table", "load into the table on the server where it is"),
+            "S" => ("it is a sequence", "choose another name"),
+            "i" | "I" => ("it is an index", "choose another name"),
+            _ => ("it is a type or something else", "choose another name"),
+        };
+        Err(Error::new(Kind::Schema, format!("{what} and no table"))
+            .at(format!("table {table}, {place}"))
+            .advise(advice))
+    }
+}
+
 /// Looks a table up by its name.
 pub(super) fn find(
     connection: &Connection,

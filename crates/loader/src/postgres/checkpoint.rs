@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
 use super::connection::Connection;
+use super::rejects::{REJECTS, REJECTS_UNLOGGED};
 use super::table_name::quote;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -91,6 +92,11 @@ impl Checkpoints {
     /// The records of a load into an unlogged table, or into one that is not.
     pub(crate) fn of_unlogged(self, unlogged: bool) -> Self {
         Self { unlogged, ..self }
+    }
+
+    /// Whether a crash of the server empties the table that is written.
+    pub(crate) fn of_unlogged_table(&self) -> bool {
+        self.unlogged
     }
 
     /// The table that the load's units are recorded in.
@@ -355,7 +361,7 @@ impl Checkpoints {
         if used {
             return connection.batch(control, "COMMIT");
         }
-        let rejects = self.table("rejects");
+        let rejects = format!("{}, {}", self.table(REJECTS), self.table(REJECTS_UNLOGGED));
         connection.batch(control, &format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
         // Something else in the schema keeps it.
         let others = connection.query(
@@ -400,14 +406,18 @@ impl Checkpoints {
         key: UnitKey,
         control: &Control<'_>,
     ) -> Result<Option<Tally>> {
-        let sql = format!(
+        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let rows = connection.query(control, &self.select_unit(), &[&id, &file, &row_group, &first_row])?;
+        rows.first().map(|row| read_tally(connection, row, 0)).transpose()
+    }
+
+    /// The query for one unit, by load, file, row group and first row.
+    pub(crate) fn select_unit(&self) -> String {
+        format!(
             "SELECT rows, content_sum, non_null FROM {} \
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
             self.units_table()
-        );
-        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
-        let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
-        rows.first().map(|row| read_tally(connection, row, 0)).transpose()
+        )
     }
 
     /// The statement that records a unit: load, file, row group, first row, rows, sum, counts, and the table of

@@ -31,6 +31,8 @@ pub(crate) struct TableColumn {
     pub not_null: bool,
     /// Has a default, counts itself or is computed: the server fills it.
     pub filled: bool,
+    /// Is computed from other columns: nothing else can be written there.
+    pub generated: bool,
 }
 
 /// The columns of a table, in their order.
@@ -57,6 +59,7 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
             column_type,
             not_null: connection.get(row, 4)?,
             filled: filled || generated,
+            generated,
         });
     }
     Ok(columns)
@@ -127,6 +130,10 @@ pub(crate) fn matched(
             refused.push(format!("column {:?} is not in the table", field.name()));
             continue;
         };
+        if theirs.generated {
+            refused.push(format!("column {:?} is computed by the table (GENERATED ALWAYS AS)", field.name()));
+            continue;
+        }
         let fitting = theirs.column_type.clone().ok_or_else(String::new);
         match fitting.and_then(|column_type| Column::new(field, i, column_type, options)) {
             Ok(column) => columns.push(column),
@@ -185,7 +192,9 @@ fn checked(
         refused.push(format!("column {:?} is there twice", pair[0]));
     }
     if names.is_empty() {
-        refused.push("the source has no columns".to_owned());
+        return Err(Error::new(Kind::Schema, "the files have no columns")
+            .at(format!("table {table}"))
+            .advise("load files that have some: without columns there are no rows to send"));
     }
     if names.len() > MOST_COLUMNS {
         refused
@@ -195,7 +204,10 @@ fn checked(
         true => Ok(Arc::new(columns)),
         false => Err(Error::new(Kind::Schema, refused.join("; "))
             .at(format!("table {table}"))
-            .advise("rename, leave out or change these columns in the source, or load into another table")),
+            .advise(
+                "rename columns (--rename old=new), leave some out (--columns a,b), change them in the source, or load \
+                 into another table",
+            )),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which rows of the source a table lacks, and how many of its rows are none of the source's.
 //!
 //! Both sides are compared by a 64-bit hash of each row's bytes, the same bytes that content sums are taken of. The
-//! hashes of the table are held sorted, each with its number, [`HASHES`] of them at most: a larger table is gone
-//! through in several passes, each of which takes an equal part of all possible hashes, reads both sides and passes over
+//! hashes of the table are held sorted, each with its number, [`LoadOptions::locate_rows`] of them at most: a larger table
+//! is gone through in several passes, each of which takes an equal part of all possible hashes, reads both sides and passes over
 //! what is of another part. Two different rows have the same hash with a probability of one in 2^64.
 
 use std::collections::BTreeMap;
@@ -25,8 +25,6 @@ use crate::source::{Source, Unit, UnitKey};
 use crate::target::{BatchEncoder, Block, Refusal};
 use crate::verify::{Located, LocatedUnit};
 
-/// Hashes of a pass, about: a pass has an equal part of all possible hashes.
-const HASHES: u64 = 4 * 1024 * 1024;
 /// Rows of a unit that are named.
 const NAMED: usize = 5;
 
@@ -38,6 +36,8 @@ pub(crate) struct Locating<'a> {
     pub columns: &'a Arc<Vec<Column>>,
     pub options: &'a LoadOptions,
     pub unit_rows: u64,
+    /// Rows that were put aside, which are in their place when they are not in the table.
+    pub put_aside: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
 }
 
 /// One of the equal parts of all hashes.
@@ -101,16 +101,24 @@ impl Locating<'_> {
     pub(crate) fn run(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
         let connection = Connection::open(self.server, control)?;
         connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let passes = rows.div_ceil(HASHES).max(1);
+        let rows = rows + self.put_aside.map_or(0, |(source, _)| source.rows());
+        let passes = rows.div_ceil(self.options.locate_rows.max(1)).max(1);
         let mut missing: BTreeMap<UnitKey, Missing> = BTreeMap::new();
         let mut rows_of_none = 0;
         for pass in 0..passes {
             let part = Part { pass, passes };
-            let mut hashes = Hashes::of(self.table_hashes(&connection, part, control)?);
-            self.source_hashes(control, |unit, row, hash| {
-                // Rows that cannot be encoded have no hash; they count once, in the first pass.
+            let mut hashes = self.table_hashes(&connection, part, control)?;
+            if let Some((source, columns)) = self.put_aside {
+                self.source_hashes(source, columns, control, |_, _, hash| {
+                    hashes.extend(hash.filter(|hash| part.has(*hash)));
+                })?;
+            }
+            let mut hashes = Hashes::of(hashes);
+            self.source_hashes(self.source, self.columns, control, |unit, row, hash| {
+                // Rows that cannot be encoded have no hash. They count once, in the first pass, unless they are put
+                // aside as well, all of them.
                 let lacks = match hash {
-                    None => pass == 0,
+                    None => pass == 0 && self.put_aside.is_none(),
                     Some(hash) => part.has(hash) && !hashes.take(hash),
                 };
                 if lacks {
@@ -164,16 +172,18 @@ impl Locating<'_> {
         Ok(tuples.into_hashes())
     }
 
-    /// Goes through the source: unit, row in its row group, and the row's hash where it can be encoded.
+    /// Goes through a source: unit, row in its row group, and the row's hash where it can be encoded.
     fn source_hashes(
         &self,
+        source: &dyn Source,
+        columns: &Arc<Vec<Column>>,
         control: &Control<'_>,
         mut found: impl FnMut(UnitKey, u64, Option<u64>),
     ) -> Result<()> {
-        let mut reader = self.source.reader(self.options.batch_rows);
+        let mut reader = source.reader(self.options.batch_rows);
         let buffers = Buffers::new(self.options.batch_bytes);
-        let mut encoder = RejectingEncoder::new(CopyEncoder::new(Arc::clone(self.columns), buffers));
-        for unit in self.source.plan(self.unit_rows).into_iter().flatten() {
+        let mut encoder = RejectingEncoder::new(CopyEncoder::new(Arc::clone(columns), buffers));
+        for unit in source.plan(self.unit_rows).into_iter().flatten() {
             let mut rows = |block: Block| {
                 let Some(marks) = &block.marks else { return Ok(()) };
                 let row = |row: u32| unit.key.first_row + u64::from(row);

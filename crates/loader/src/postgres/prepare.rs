@@ -154,7 +154,11 @@ impl Preparing<'_, '_> {
                 format!("another load into this table is not finished: {staging} is there"),
             )
             .at(self.place())
-            .advise("finish it with the files it began with, or forget it")),
+            .advise(format!(
+                "finish it with the files and options it began with, or remove what it has left: sawmill load forget --to \
+                 ... --table {}",
+                self.table
+            ))),
         }
     }
 
@@ -208,7 +212,8 @@ impl Preparing<'_, '_> {
         let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
         let rows = self.connection.query(self.control, &sql, &[])?;
         let count: i64 = rows.first().map_or(Ok(0), |row| self.connection.get(row, 0))?;
-        let rejected = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        let rejected: u64 = rejects.values().sum();
         Ok(count as u64 + rejected == self.source.rows())
     }
 

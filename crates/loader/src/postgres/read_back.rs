@@ -1,28 +1,23 @@
-//! Both sides of a verification: the table read through `COPY TO`, and the source encoded once more.
+//! The table's side of a verification: read through `COPY TO`. The other side is [`super::source_sums`].
 //!
 //! The table is read by several connections under one exported snapshot, each taking ranges of pages
 //! (`ctid` ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they pass; nothing is kept.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::StreamExt;
 
 use super::columns;
 use super::connection::Connection;
-use super::copy_binary::{Column, CopyEncoder};
+use super::copy_binary::Column;
 use super::server::Server;
 use super::table_name::TableName;
 use super::tuples::Tuples;
-use crate::buffers::Buffers;
 use crate::content_sum::{ContentSum, Tally};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::load::LoadOptions;
-use crate::schedule::Schedule;
-use crate::source::Source;
-use crate::target::{BatchEncoder, Block, Refusal};
 
 /// Sums of rows, and of single columns where they were asked for.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +27,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    fn of(tallies: Vec<Sums>, columns: usize) -> Self {
+    pub(super) fn of(tallies: Vec<Sums>, columns: usize) -> Self {
         let mut sums = Self { whole: Tally::empty(columns), each: Vec::new() };
         for part in tallies {
             sums.whole.add(&part.whole);
@@ -42,6 +37,12 @@ impl Sums {
             }
         }
         sums
+    }
+
+    /// What is left without the rows of `other`.
+    pub(super) fn minus(&self, other: &Sums) -> Self {
+        let each = self.each.iter().zip(&other.each).map(|(sum, other)| sum.minus(*other)).collect();
+        Self { whole: self.whole.minus(&other.whole), each }
     }
 
     /// Names of the columns whose values differ, as multisets.
@@ -194,49 +195,6 @@ fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
             }
         })
         .collect()
-}
-
-/// Encodes the whole source and sums it up as the loader did.
-pub(crate) fn encode_source(
-    source: &dyn Source,
-    columns: &Arc<Vec<Column>>,
-    options: &LoadOptions,
-    unit_rows: u64,
-    each_column: bool,
-    control: &Control<'_>,
-) -> Result<Sums> {
-    let schedule = Schedule::new(source.plan(unit_rows));
-    let stop = AtomicBool::new(false);
-    let control = control.with_stop(&stop);
-    let encode = || -> Result<Sums> {
-        sawmill_profile::name_thread("encoder");
-        let mut reader = source.reader(options.batch_rows);
-        let mut encoder = CopyEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
-        let mut tuples = Tuples::new(columns.len(), each_column);
-        let mut place = None;
-        while let Some(unit) = schedule.next(&mut place) {
-            let mut feed =
-                |block: Block| tuples.feed(&block.bytes).map_err(|what| Error::new(Kind::Source, what));
-            reader.start(&unit)?;
-            while let Some(batch) = reader.next_batch()? {
-                control.check()?;
-                encoder.encode(&batch, &mut feed).map_err(|refusal| match refusal {
-                    Refusal::Stopped(error) => error,
-                    Refusal::Value { column, what, .. } => {
-                        Error::new(Kind::Value, what).at(format!("column {column:?}"))
-                    }
-                })?;
-            }
-            encoder.end_unit(&mut feed)?;
-        }
-        Ok(tuples.into_sums())
-    };
-    let worker = || encode().inspect_err(|_| stop.store(true, Relaxed));
-    let parts = std::thread::scope(|scope| {
-        let workers = (0..options.degree.max(1)).map(|_| scope.spawn(worker));
-        join_all(workers.collect())
-    })?;
-    Ok(Sums::of(parts, columns.len()))
 }
 
 /// Results of all threads, or the first error that is not just the echo of another.

@@ -18,7 +18,7 @@ use super::checkpoint::signed;
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
 use super::rejects::{Recorder, Reject, Rejecting};
-use super::server_error::{copy_line, from_server};
+use super::server_error::{copy_line, from_server, is_about_rows};
 use super::tuples::Tuples;
 use super::writer::WriterPlan;
 use crate::content_sum::Tally;
@@ -44,6 +44,10 @@ struct Sending<'a> {
     /// Rows that were put aside, and the sums of those of them that the tally of the encoder has.
     rejected: u64,
     encoded: Tuples,
+    /// The server has refused a row, and no record of the unit was there then.
+    refusing: bool,
+    /// All parcels of the unit were taken.
+    ended: bool,
 }
 
 impl RejectingWriter {
@@ -96,8 +100,16 @@ impl RejectingWriter {
         control: &Control<'_>,
     ) -> Result<Option<Tally>> {
         let columns = self.plan.columns;
-        let mut sending = Sending { writer: self, unit, rejected: 0, encoded: Tuples::new(columns, false) };
+        let mut sending = Sending {
+            writer: self,
+            unit,
+            rejected: 0,
+            encoded: Tuples::new(columns, false),
+            refusing: false,
+            ended: false,
+        };
         let sent = self.connection.wait_for(control, sending.send(parcels));
+        let ended = sending.ended;
         if !matches!(sent, Ok(Some(_))) {
             self.rejecting.count.fetch_sub(sending.rejected, Relaxed);
         }
@@ -106,7 +118,11 @@ impl RejectingWriter {
             Err(error) if error.kind() == Kind::Server => {
                 let rolled_back = self.connection.batch(control, "ROLLBACK");
                 match rolled_back.and_then(|()| self.known(unit.key, control)) {
-                    Ok(Some(tally)) => Ok(Some(tally)),
+                    Ok(Some(tally)) if ended => Ok(Some(tally)),
+                    Ok(Some(tally)) => {
+                        self.connection.wait_for(control, to_the_end(parcels))?;
+                        Ok(Some(tally))
+                    }
                     _ => Err(error),
                 }
             }
@@ -127,7 +143,10 @@ impl Sending<'_> {
             };
             match parcel {
                 Some(Parcel::Rows(block)) => self.block(&block).await?,
-                Some(Parcel::End(tally)) => break tally,
+                Some(Parcel::End(tally)) => {
+                    self.ended = true;
+                    break tally;
+                }
                 Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
                 Some(Parcel::Unit(_)) => {
                     return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
@@ -174,6 +193,7 @@ impl Sending<'_> {
             let Err(error) = self.copy(bytes.clone(), rows.len()).await? else { continue };
             match (rows.len(), copy_line(&error)) {
                 (1, _) => {
+                    self.refuse_recorded().await?;
                     let row = unit_first + u64::from(marks.rows[rows.start].row);
                     let reason = from_server(&error, "").what();
                     rejects.push(Reject { row, reason });
@@ -195,6 +215,25 @@ impl Sending<'_> {
         let Self { writer, unit, .. } = self;
         let client = &writer.connection.client;
         writer.recorder.record(client, &writer.plan.load_id, unit, &rejects).await?;
+        Ok(())
+    }
+
+    /// A predecessor that was killed may have committed the unit meanwhile: then it is the unit's own rows that stand
+    /// in the way of its rows, where these have a unique key.
+    async fn refuse_recorded(&mut self) -> Result<(), WireError> {
+        if self.refusing {
+            return Ok(());
+        }
+        let (plan, key) = (&self.writer.plan, self.unit.key);
+        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let select = plan.checkpoints.select_unit();
+        let client = &self.writer.connection.client;
+        let found = client.query(&select, &[&plan.load_id, &file, &row_group, &first_row]).await?;
+        if !found.is_empty() {
+            let what = "another run of the load has committed the unit";
+            return Err(Error::new(Kind::Server, what).at(plan.place(key, key.first_row)).into());
+        }
+        self.refusing = true;
         Ok(())
     }
 
@@ -238,9 +277,13 @@ impl Sending<'_> {
     }
 }
 
-/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, and what a trigger
-/// raises (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
-fn is_about_rows(error: &tokio_postgres::Error) -> bool {
-    let class = error.code().map(|code| &code.code()[..2]);
-    matches!(class, Some("22" | "23" | "44" | "P0"))
+/// Takes what is left of a unit whose rows are not needed.
+async fn to_the_end(parcels: &mut Parcels) -> Result<(), WireError> {
+    loop {
+        match parcels.recv().await {
+            Some(Parcel::Rows(_)) => {}
+            Some(Parcel::Failed(error)) => return Err(error.into()),
+            Some(Parcel::End(_) | Parcel::Unit(_)) | None => return Ok(()),
+        }
+    }
 }

@@ -4,16 +4,21 @@
 //! What the file holds is read from the sources once more, so that every value is as it was; the record only says
 //! which rows they are, and why. So the file has each rejected row once, whatever happened to the load.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tokio_postgres::Statement;
+use tokio_postgres::{Row, Statement};
 
 use super::checkpoint::{Checkpoints, advisory_key};
 use super::connection::Connection;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Unit, UnitKey};
+
+/// The table of rejected rows, and that of rows rejected by unlogged tables.
+pub(super) const REJECTS: &str = "rejects";
+pub(super) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
 
 /// Where rows go that cannot be loaded, and how many there may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,51 +59,66 @@ impl Rejecting {
 /// A row that was put aside.
 #[derive(Clone, Debug)]
 pub(crate) struct Reject {
-    /// Counted from 0 in its row group.
+    /// Counted from 0 in its row group, as units count.
     pub row: u64,
     pub reason: String,
 }
 
 impl Checkpoints {
+    /// The table that the load's rejected rows are recorded in. A crash of the server empties it together with the
+    /// records of the units, where those are of an unlogged table.
+    fn rejects_table(&self) -> String {
+        self.table(if self.of_unlogged_table() { REJECTS_UNLOGGED } else { REJECTS })
+    }
+
     /// Creates the table of rejected rows where it is missing.
     pub(crate) fn create_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         if self.has_rejects(connection, control)? {
             return Ok(());
         }
-        let (loads, rejects) = (self.table("loads"), self.table("rejects"));
+        let (loads, rejects) = (self.table("loads"), self.rejects_table());
+        let unlogged = if self.of_unlogged_table() { "UNLOGGED " } else { "" };
         let key = advisory_key(&loads);
+        connection.begin(control)?;
         connection.batch(
             control,
             &format!(
-                "BEGIN; SELECT pg_advisory_xact_lock({key}); CREATE TABLE IF NOT EXISTS {rejects} (\
+                "SELECT pg_advisory_xact_lock({key}); CREATE {unlogged}TABLE IF NOT EXISTS {rejects} (\
                    load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
                    file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
                    \"row\" bigint NOT NULL, reason text NOT NULL, \
-                   PRIMARY KEY (load_id, file, row_group, \"row\")); COMMIT"
+                   PRIMARY KEY (load_id, file, row_group, \"row\"))"
             ),
-        )
+        )?;
+        connection.commit(control)
     }
 
-    pub(crate) fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
+    fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
         let sql = "SELECT to_regclass($1) IS NOT NULL";
-        let rows = connection.query(control, sql, &[&self.table("rejects")])?;
+        let rows = connection.query(control, sql, &[&self.rejects_table()])?;
         rows.first().map_or(Ok(false), |row| connection.get(row, 0))
     }
 
-    /// How many rows of a load were put aside.
+    /// How many rows of each unit of a load were put aside; units without any are left out.
     pub(crate) fn count_rejects(
         &self,
         connection: &Connection,
         id: &str,
         control: &Control<'_>,
-    ) -> Result<u64> {
+    ) -> Result<HashMap<UnitKey, u64>> {
+        let mut counts = HashMap::new();
         if !self.has_rejects(connection, control)? {
-            return Ok(0);
+            return Ok(counts);
         }
-        let sql = format!("SELECT count(*) FROM {} WHERE load_id = $1", self.table("rejects"));
-        let rows = connection.query(control, &sql, &[&id])?;
-        let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
-        Ok(count as u64)
+        let sql = format!(
+            "SELECT file, row_group, first_row, count(*) FROM {} WHERE load_id = $1 GROUP BY 1, 2, 3",
+            self.rejects_table()
+        );
+        for row in connection.query(control, &sql, &[&id])? {
+            let count: i64 = connection.get(&row, 3)?;
+            counts.insert(read_key(connection, &row)?, count as u64);
+        }
+        Ok(counts)
     }
 
     /// The rejected rows of one unit, in their order.
@@ -112,7 +132,7 @@ impl Checkpoints {
         let sql = format!(
             "SELECT \"row\", reason FROM {} \
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4 ORDER BY \"row\"",
-            self.table("rejects")
+            self.rejects_table()
         );
         let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
         let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
@@ -123,34 +143,20 @@ impl Checkpoints {
         rows.iter().map(read).collect()
     }
 
-    /// The units of a load that have rejected rows.
-    pub(crate) fn units_with_rejects(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<Vec<UnitKey>> {
-        let sql = format!(
-            "SELECT DISTINCT file, row_group, first_row FROM {} WHERE load_id = $1 ORDER BY 1, 2, 3",
-            self.table("rejects")
-        );
-        let rows = connection.query(control, &sql, &[&id])?;
-        let read = |row: &tokio_postgres::Row| {
-            let (file, row_group): (i32, i32) = (connection.get(row, 0)?, connection.get(row, 1)?);
-            let first_row: i64 = connection.get(row, 2)?;
-            Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
-        };
-        rows.iter().map(read).collect()
-    }
-
     /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.
     fn insert_rejects(&self) -> String {
         format!(
             "INSERT INTO {} (load_id, file, row_group, first_row, \"row\", reason) \
              SELECT $1, $2, $3, $4, r.* FROM unnest($5::bigint[], $6::text[]) r",
-            self.table("rejects")
+            self.rejects_table()
         )
     }
+}
+
+fn read_key(connection: &Connection, row: &Row) -> Result<UnitKey> {
+    let (file, row_group): (i32, i32) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    let first_row: i64 = connection.get(row, 2)?;
+    Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
 }
 
 /// Records rejected rows in the transaction that is open.

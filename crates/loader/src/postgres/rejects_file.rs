@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -15,6 +15,9 @@ use crate::source::{Source, Unit, UnitReader};
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
+
+/// The column that says why a row was refused.
+pub(super) const REASON: &str = "_sawmill_reason";
 
 /// A file being written; it gets its name when it is whole.
 pub(super) struct RejectsFile<'a> {
@@ -36,7 +39,7 @@ impl<'a> RejectsFile<'a> {
             ("_sawmill_file", DataType::Utf8),
             ("_sawmill_row_group", DataType::Int32),
             ("_sawmill_row", DataType::Int64),
-            ("_sawmill_reason", DataType::Utf8),
+            (REASON, DataType::Utf8),
         ] {
             fields.push(Field::new(name, data_type, false));
         }
@@ -56,40 +59,59 @@ impl<'a> RejectsFile<'a> {
         rejects: &[Reject],
         reader: &mut dyn UnitReader,
     ) -> Result<()> {
+        let numbers: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
+        let numbers = self.source.rows_in_group(unit.key, &numbers)?;
+        if numbers.len() < rejects.len() {
+            return Err(gone(unit));
+        }
         let mut left = rejects;
+        let mut numbers = numbers.as_slice();
         let mut first = unit.key.first_row;
         reader.start(unit)?;
         while let (Some(next), Some(batch)) = (left.first(), reader.next_batch()?) {
             let end = first + batch.num_rows() as u64;
             let here = left.partition_point(|reject| reject.row < end);
             if next.row < end {
-                self.rows(unit, &left[..here], &batch, first)?;
+                self.rows(unit, &left[..here], &numbers[..here], &batch, first)?;
             }
+            numbers = &numbers[here..];
             left = &left[here..];
             first = end;
         }
         match left.is_empty() {
             true => Ok(()),
-            false => Err(Error::new(Kind::Changed, "rejected rows are no longer in the source")
-                .at(format!("row group {}", unit.key.row_group))),
+            false => Err(gone(unit)),
         }
     }
 
-    /// Rows of one batch, whose first row is `first`; runs of neighbours are written as one.
-    fn rows(&mut self, unit: &Unit, rejects: &[Reject], batch: &RecordBatch, first: u64) -> Result<()> {
+    /// Rows of one batch, whose first row is `first`, with the numbers that they have in their row group; runs of
+    /// neighbours are written as one.
+    fn rows(
+        &mut self,
+        unit: &Unit,
+        rejects: &[Reject],
+        numbers: &[u64],
+        batch: &RecordBatch,
+        first: u64,
+    ) -> Result<()> {
         let file = self.source.files().get(unit.key.file as usize);
         let file = file.map(|file| file.name.as_str()).unwrap_or_default();
+        let mut numbers = numbers;
         for run in rejects.chunk_by(|a, b| a.row + 1 == b.row) {
+            let (here, left) = numbers.split_at(run.len());
+            numbers = left;
             let rows = batch.slice((run[0].row - first) as usize, run.len());
             let mut columns = rows.columns().to_vec();
             let places: [ArrayRef; 4] = [
                 Arc::new(StringArray::from(vec![file; run.len()])),
                 Arc::new(Int32Array::from(vec![unit.key.row_group as i32; run.len()])),
-                Arc::new(Int64Array::from_iter_values(run.iter().map(|reject| reject.row as i64))),
+                Arc::new(Int64Array::from_iter_values(here.iter().map(|row| *row as i64))),
                 Arc::new(StringArray::from_iter_values(run.iter().map(|reject| &reject.reason))),
             ];
             columns.extend(places);
-            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            // Within lists and structs the schema says more than the arrays: which bytes are UUIDs.
+            let options = RecordBatchOptions::new().with_match_field_names(false);
+            let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
             let rows = rows.map_err(|error| unwritable(&self.path, &error))?;
             self.writer.write(&rows).map_err(|error| unwritable(&self.path, &error))?;
         }
@@ -104,6 +126,12 @@ impl<'a> RejectsFile<'a> {
             .and_then(|()| std::fs::rename(&partial, &path))
             .map_err(|error| unwritable(&path, &error))
     }
+}
+
+fn gone(unit: &Unit) -> Error {
+    Error::new(Kind::Changed, "rejected rows are no longer in the source")
+        .at(format!("row group {}", unit.key.row_group))
+        .advise("bring back the file as it was and run the same command again")
 }
 
 fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Error {

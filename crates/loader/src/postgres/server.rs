@@ -68,7 +68,7 @@ impl FromStr for Server {
     /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). What is not
     /// named comes from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`, the password file
     /// (`PGPASSFILE`, `~/.pgpass`) and libpq's defaults: a local Unix socket if there is one, else
-    /// localhost, port 5432, the name of the user. `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and their
+    /// localhost, port 5432, the name of the user; so do `PGOPTIONS` and `PGCONNECT_TIMEOUT`. `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and their
     /// variables are understood, too.
     fn from_str(address: &str) -> Result<Self> {
         Self::with_environment(address, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
@@ -113,6 +113,19 @@ impl Server {
         }
         if config.get_application_name().is_none() {
             config.application_name("sawmill");
+        }
+        if let (None, Some(options)) = (config.get_options(), variable("PGOPTIONS")) {
+            config.options(options);
+        }
+        if let (None, Some(seconds)) = (config.get_connect_timeout(), variable("PGCONNECT_TIMEOUT")) {
+            let seconds: u64 = seconds
+                .parse()
+                .map_err(|_| refused(format!("PGCONNECT_TIMEOUT is {seconds:?} and no number of seconds")))?;
+            // As in libpq: 0 is no limit, and 1 is taken as 2.
+            config.connect_timeout(match seconds {
+                0 => Duration::from_secs(365 * 24 * 3600),
+                seconds => Duration::from_secs(seconds.max(2)),
+            });
         }
         let endpoints = endpoints(&config, variable).map_err(refused)?;
         if config.get_password().is_none() {
@@ -202,6 +215,20 @@ mod tests {
         let server = parse("postgres://bob:pw@other:7000/x", &environment).unwrap();
         assert_eq!(server.endpoints, [Endpoint::Tcp { host: "other".into(), port: 7000 }]);
         assert_eq!(server.config.get_user(), Some("bob"));
+    }
+
+    #[test]
+    fn options_and_the_time_to_connect_come_from_the_environment_too() {
+        let environment = [("PGOPTIONS", "-c work_mem=1MB"), ("PGCONNECT_TIMEOUT", "7")];
+        let server = parse("dbname=sales", &environment).unwrap();
+        assert_eq!(server.config.get_options(), Some("-c work_mem=1MB"));
+        assert_eq!(server.timeout, Duration::from_secs(7));
+        let server = parse("postgres://h/x?connect_timeout=3&options=-c%20jit%3Doff", &environment).unwrap();
+        assert_eq!(
+            (server.config.get_options(), server.timeout),
+            (Some("-c jit=off"), Duration::from_secs(3))
+        );
+        assert!(parse("dbname=sales", &[("PGCONNECT_TIMEOUT", "soon")]).unwrap_err().what().contains("soon"));
     }
 
     #[test]

@@ -10,6 +10,16 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
     let Some(db) = error.as_db_error() else {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         let text = error.to_string();
+        if cause.contains("does not support TLS") || cause.contains("certificate") {
+            return Error::new(Kind::Server, format!("{text}{cause}"))
+                .at(place)
+                .advise("see what sslmode asks for, in the address or PGSSLMODE, and what the server offers (ssl = on)");
+        }
+        if cause.contains("password missing") {
+            return Error::new(Kind::Server, "the server asks for a password, and there is none")
+                .at(place)
+                .advise("give it in the address, PGPASSWORD or ~/.pgpass");
+        }
         // Everything without an answer of the server is about the wire, except what the client itself
         // refuses before it sends, and authentication.
         let ours = ["authentication", "configuration", "serializing", "deserializing", "expected"];
@@ -49,15 +59,27 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
     }
     let advice = match code {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            "check user and password: they come from the address, PGUSER, PGPASSWORD or ~/.pgpass"
+            "check user and password: they come from the address, PGUSER, PGPASSWORD or ~/.pgpass; which users may \
+             connect from where stands in the server's pg_hba.conf"
         }
         &SqlState::INVALID_CATALOG_NAME => "create the database, or name another in the address",
         &SqlState::INSUFFICIENT_PRIVILEGE => {
-            "ask the owner for the permission; the loader needs CREATE on the database once, for the schema \
-             _sawmill, and CREATE on the table's schema"
+            "ask the owner for the permission; a load needs CREATE on the database once, for the schema _sawmill, or, where \
+             somebody else made that, USAGE and CREATE on it and all rights on its tables; besides CREATE on a new \
+             table's schema, INSERT and SELECT on one that exists"
         }
         &SqlState::INVALID_SCHEMA_NAME => "create the schema, or name another in the table's name",
-        &SqlState::DISK_FULL => "make room on the server's disk and run the same command again",
+        &SqlState::DISK_FULL => disk_full(db.message()),
+        &SqlState::QUERY_CANCELED => {
+            "if a time limit of the server is too short for the load, lift it: --set statement_timeout=0"
+        }
+        &SqlState::LOCK_NOT_AVAILABLE => {
+            "somebody holds a lock of the table: wait for its end, or allow more time: --set lock_timeout=0"
+        }
+        &SqlState::READ_ONLY_SQL_TRANSACTION => {
+            "nothing can be written there: name the primary server if this is a standby, else see \
+             default_transaction_read_only"
+        }
         &SqlState::TOO_MANY_CONNECTIONS => "use fewer connections, or raise the server's max_connections",
         _ if kind == Kind::Connection => {
             "run the same command again: what was committed stays and is not loaded twice"
@@ -65,6 +87,24 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         _ => db.hint().unwrap_or(""),
     };
     Error::new(kind, format!("{what} [{}]", code.code())).at(place).advise(advice)
+}
+
+/// What to do when a disk is full. The file's name says which one it was.
+fn disk_full(message: &str) -> &'static str {
+    match message.contains("pg_tblspc/") {
+        true => {
+            "make room in that tablespace (the number behind pg_tblspc/ is its oid in pg_tablespace) and run the same \
+             command again"
+        }
+        false => "make room on the server's disk and run the same command again",
+    }
+}
+
+/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, and what a trigger
+/// raises (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+pub(crate) fn is_about_rows(error: &tokio_postgres::Error) -> bool {
+    let class = error.code().map(|code| &code.code()[..2]);
+    matches!(class, Some("22" | "23" | "44" | "P0"))
 }
 
 /// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's context,

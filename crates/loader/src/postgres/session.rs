@@ -13,10 +13,11 @@ use super::locate::Locating;
 use super::part_writer::{PartPlan, PartWriter};
 use super::partitioned_rows::PartitionedRows;
 use super::prepare::Preparing;
-use super::read_back::{self, ReadBack};
+use super::read_back::ReadBack;
 use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
 use super::rejects_file::RejectsFile;
+use super::source_sums::SourceSums;
 use super::table_name::{TableName, quote};
 use super::way::Way;
 use super::writer::{CopyWriter, WriterPlan};
@@ -100,14 +101,12 @@ impl<'a> PostgresSession<'a> {
             (None, None) => current_schema(&connection, control)?,
         };
         let table = postgres.table.within(&schema);
+        if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
+            found.check_table(&table, connection.place())?;
+        }
         let columns = match (natural, &found) {
             (Some(natural), _) => natural.columns,
             (None, Some(found)) => {
-                if !matches!(found.kind.as_str(), "r" | "p") {
-                    return Err(Error::new(Kind::Schema, "it is no table but a view or another relation")
-                        .at(format!("{table}, {}", connection.place()))
-                        .advise("append to the table behind it"));
-                }
                 let existing = columns::read(&connection, found.oid, control)?;
                 let schema = match postgres.by_position {
                     false => Arc::clone(source.schema()),
@@ -186,14 +185,12 @@ impl<'a> PostgresSession<'a> {
         }
         let rejected_before = match standing {
             Standing::New => 0,
-            _ => checkpoints.count_rejects(&connection, &id, control)?,
+            _ => {
+                // A run that was killed may commit a unit after `done` was read: its rows count when they are met.
+                let rejects = checkpoints.count_rejects(&connection, &id, control)?;
+                rejects.iter().filter(|(unit, _)| done.contains_key(unit)).map(|(_, rows)| rows).sum()
+            }
         };
-        if postgres.rejects.is_some() && unlogged {
-            // A crash empties the table and its units' records, but not the records of rejected rows.
-            return Err(Error::new(Kind::Config, "rows of an unlogged table are not put aside")
-                .at(format!("table {table}, {}", connection.place()))
-                .advise("leave --rejects out, or make the table a logged one"));
-        }
         if postgres.rejects.is_some() {
             checkpoints.create_rejects(&connection, control)?;
         }
@@ -224,6 +221,7 @@ impl<'a> PostgresSession<'a> {
                 columns::list(&columns)
             ),
             rows_planned: source.knows_rows(),
+            rows_of_files: source.counts_all_rows(),
             columns: columns.len(),
             files: source.files().iter().map(|file| file.name.clone()).collect(),
         };
@@ -392,7 +390,10 @@ impl PostgresSession<'_> {
         let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
         let mut reader = self.source.reader(self.options.batch_rows);
         let mut file = RejectsFile::create(&options.path, self.source)?;
-        for key in checkpoints.units_with_rejects(connection, id, control)? {
+        let mut keys: Vec<UnitKey> =
+            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
+        keys.sort_unstable();
+        for key in keys {
             let rejects = checkpoints.rejects(connection, id, key, control)?;
             if let Some(unit) = units.get(&key) {
                 file.unit(unit, &rejects, reader.as_mut())?;
@@ -475,8 +476,14 @@ impl Session for PostgresSession<'_> {
             }
         }
         let columns = self.columns.iter().map(|column| column.name.clone()).collect();
-        let mut verification =
-            Verification { columns, source: expected.clone(), target, differing: Vec::new(), located: None };
+        let mut verification = Verification {
+            columns,
+            source: expected.clone(),
+            target,
+            put_aside: 0,
+            differing: Vec::new(),
+            located: None,
+        };
         if !verification.matches() && self.options.locate {
             let before = self.record.before.as_ref().map_or(0, |before| before.rows);
             let locating = Locating {
@@ -486,6 +493,7 @@ impl Session for PostgresSession<'_> {
                 columns: &self.columns,
                 options: self.options,
                 unit_rows: self.record.unit_rows,
+                put_aside: None,
             };
             let mut located = locating.run(verification.target.rows + before, control)?;
             located.rows_of_none = located.rows_of_none.saturating_sub(before);
@@ -496,14 +504,15 @@ impl Session for PostgresSession<'_> {
             && self.rejected() == 0
             && self.record.before.as_ref().is_none_or(|before| before.rows == 0)
         {
-            let source = read_back::encode_source(
-                self.source,
-                &self.columns,
-                self.options,
-                self.record.unit_rows,
-                true,
-                control,
-            )?;
+            let (source, _) = SourceSums {
+                source: self.source,
+                columns: &self.columns,
+                options: self.options,
+                unit_rows: self.record.unit_rows,
+                each_column: true,
+                leave_out: false,
+            }
+            .run(control)?;
             let read = ReadBack { each_column: true, ..read };
             let target = again(retries, control, || read.run(control))?;
             verification.differing = source.differing(&target, &self.columns);

@@ -81,10 +81,37 @@ pub(super) fn merge(
         gathered.quoted(),
         gathered.quoted()
     );
-    connection.batch(control, &merge).map_err(|error| match error.what().contains("a second time") {
-        false => error,
-        true => Error::new(error.kind(), "two rows of the source have the same key")
-            .at(error.place())
-            .advise("forget the load, and load files whose rows share keys one after the other"),
-    })
+    let Err(error) = connection.batch(control, &merge) else { return Ok(()) };
+    if !error.what().contains("a second time") {
+        return Err(error);
+    }
+    // Which one it is adds to the error; without it the error stands as well.
+    let twice = connection
+        .batch(control, "ROLLBACK")
+        .and_then(|()| doubled(connection, gathered, &key, control))
+        .ok()
+        .flatten();
+    let twice = twice.map_or_else(String::new, |key| format!(": {key}"));
+    Err(Error::new(error.kind(), format!("rows of the source have the same key ({key}){twice}"))
+        .at(format!("table {table}, {}", error.place()))
+        .advise(
+            "forget the load (sawmill load forget), and load files whose rows share keys one after the other",
+        ))
+}
+
+/// A key that more than one row has, as text, and how many have it.
+fn doubled(
+    connection: &Connection,
+    gathered: &TableName,
+    key: &str,
+    control: &Control<'_>,
+) -> Result<Option<String>> {
+    let sql = format!(
+        "SELECT left(ROW({key})::text, 200), count(*) FROM {} GROUP BY {key} HAVING count(*) > 1 ORDER BY {key} LIMIT 1",
+        gathered.quoted()
+    );
+    let rows = connection.query(control, &sql, &[])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (key, count): (String, i64) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    Ok(Some(format!("{key} comes {count} times")))
 }

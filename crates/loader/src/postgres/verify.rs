@@ -1,18 +1,25 @@
 //! The comparison of any table with any source, whoever loaded it.
 
+use std::path::Path;
+
 use super::catalogue::find;
+use super::connection::Connection;
 use super::locate::Locating;
-use super::read_back::{ReadBack, encode_source};
-use super::{Postgres, columns, connection::Connection};
+use super::read_back::ReadBack;
+use super::rejects_file::REASON;
+use super::source_sums::SourceSums;
+use super::{Postgres, columns};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::LoadOptions;
+use crate::parquet_files::ParquetFiles;
 use crate::source::Source;
 use crate::verify::Verification;
 
 /// Compares what is in the table with what is in the source: number of rows, non-null values of each
 /// column, and the content sum. Where the sums differ, both sides are read once more to name the
-/// columns that differ. The mode of `postgres` does not matter.
+/// columns that differ. The mode of `postgres` does not matter. Where it names a file of rejected rows, these are
+/// left out of the source: table and file together must hold what the source holds.
 ///
 /// The verification that comes back may say that the two differ; see [`Verification::matches`].
 ///
@@ -25,6 +32,8 @@ pub fn verify(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<Verification> {
+    let rejects =
+        postgres.rejects.as_ref().map(|rejects| rejected_rows(&rejects.path, source)).transpose()?;
     let connection = Connection::open(&postgres.server, control)?;
     let Some(found) = find(&connection, &postgres.table, control)? else {
         return Err(Error::new(Kind::Schema, "there is no such table")
@@ -33,30 +42,79 @@ pub fn verify(
     };
     let table = postgres.table.within(&found.schema);
     let existing = columns::read(&connection, found.oid, control)?;
-    let planned = columns::matched(source.schema(), &existing, &table, &postgres.values)?;
+    let matched =
+        |source: &dyn Source| columns::matched(source.schema(), &existing, &table, &postgres.values);
+    let planned = matched(source)?;
+    let rejects = match &rejects {
+        None => None,
+        Some(rejects) => Some((rejects as &dyn Source, matched(rejects)?)),
+    };
     drop(connection);
     let read = |each_column| {
         let degree = options.degree;
         ReadBack { server: &postgres.server, table: &table, columns: &planned, degree, each_column }
             .run(control)
     };
-    let encode =
-        |each_column| encode_source(source, &planned, options, options.unit_rows, each_column, control);
+    let encode = |each_column| {
+        let (unit_rows, leave_out) = (options.unit_rows, rejects.is_some());
+        let all = SourceSums { source, columns: &planned, options, unit_rows, each_column, leave_out };
+        let (sums, left_out) = all.run(control).map_err(with_a_way_out)?;
+        let Some((source, columns)) = &rejects else { return Ok(sums) };
+        let (aside, left_out_aside) = SourceSums { source: *source, columns, ..all }.run(control)?;
+        match left_out == left_out_aside {
+            true => Ok(sums.minus(&aside)),
+            false => Err(Error::new(
+                Kind::Mismatch,
+                format!("{left_out} rows of the files cannot be stored in the table, of those put aside {left_out_aside}"),
+            )
+            .at(format!("table {table}"))
+            .advise("give the file of rejected rows that the load of these files has written")),
+        }
+    };
     let mut verification = Verification {
         columns: planned.iter().map(|column| column.name.clone()).collect(),
         source: encode(false)?.whole,
         target: read(false)?.whole,
+        put_aside: rejects.as_ref().map_or(0, |(rejects, _)| rejects.rows()),
         differing: Vec::new(),
         located: None,
     };
     if !verification.matches() && options.locate {
         let rows = verification.target.rows;
         let (server, table, columns) = (&postgres.server, &table, &planned);
-        let locating = Locating { source, server, table, columns, options, unit_rows: options.unit_rows };
+        let put_aside = rejects.as_ref().map(|(source, columns)| (*source, columns));
+        let unit_rows = options.unit_rows;
+        let locating = Locating { source, server, table, columns, options, unit_rows, put_aside };
         verification.located = Some(locating.run(rows, control)?);
     }
     if !verification.matches() {
         verification.differing = encode(true)?.differing(&read(true)?, &planned);
     }
     Ok(verification)
+}
+
+/// Rows that a load of the source has put aside, with the columns of the source.
+fn rejected_rows(path: &Path, source: &dyn Source) -> Result<ParquetFiles> {
+    let rejects = ParquetFiles::open(&[path])?;
+    if rejects.schema().index_of(REASON).is_err() {
+        return Err(Error::new(
+            Kind::Schema,
+            format!("it has no column {REASON:?}: no load has put these rows aside"),
+        )
+        .at(path.display().to_string())
+        .advise("name the file that the load was given with --rejects"));
+    }
+    let columns: Vec<String> = source.schema().fields().iter().map(|field| field.name().clone()).collect();
+    rejects.select(&columns, &[])
+}
+
+/// A row that the table cannot hold may have been put aside.
+fn with_a_way_out(error: Error) -> Error {
+    match error.kind() {
+        Kind::Value => {
+            let advice = "where rows that cannot be loaded were put aside, name their file with --rejects";
+            Error::new(Kind::Value, error.what()).at(error.place()).advise(advice)
+        }
+        _ => error,
+    }
 }

@@ -12,7 +12,7 @@ use tokio_postgres::{CopyInSink, Statement};
 use super::checkpoint::{Checkpoints, is_of_units, signed};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
-use super::server_error::{copy_line, from_server};
+use super::server_error::{copy_line, from_server, is_about_rows};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -28,6 +28,8 @@ pub(crate) struct WriterPlan {
     pub copy: String,
     /// Whether units have as many rows as was planned, and not as many as they are made of.
     pub rows_planned: bool,
+    /// Whether a unit's row is the row of the file with that number.
+    pub rows_of_files: bool,
     /// Number of columns.
     pub columns: usize,
     /// The source's files, for errors.
@@ -38,7 +40,8 @@ impl WriterPlan {
     /// Where a row is, counted from 0 in its row group.
     pub(crate) fn place(&self, key: UnitKey, row: u64) -> String {
         let file = self.files.get(key.file as usize).map(String::as_str).unwrap_or_default();
-        format!("{file}, row group {}, row {row}", key.row_group)
+        let of_those = if self.rows_of_files { "" } else { " of those that are loaded" };
+        format!("{file}, row group {}, row {row}{of_those}", key.row_group)
     }
 }
 
@@ -182,7 +185,7 @@ impl WriterPlan {
     /// An error that is about a row of the source says which one it is.
     fn refused(&self, unit: &Unit, error: tokio_postgres::Error) -> WireError {
         match copy_line(&error) {
-            Some(line @ 1..) if (line as u64) <= unit.rows => {
+            Some(line @ 1..) if (line as u64) <= unit.rows && is_about_rows(&error) => {
                 let place = self.place(unit.key, unit.key.first_row + line as u64 - 1);
                 let told = from_server(&error, &place);
                 match told.advice().is_empty() {

@@ -17,7 +17,7 @@ use crate::database::{Database, run, small};
 use crate::fixture::file_of;
 
 /// Row group, row and reason of what was put aside, in the order of the file.
-fn put_aside(path: &Path) -> Vec<(i32, i64, String)> {
+pub fn put_aside(path: &Path) -> Vec<(i32, i64, String)> {
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
     let mut rows = Vec::new();
@@ -32,15 +32,15 @@ fn put_aside(path: &Path) -> Vec<(i32, i64, String)> {
     rows
 }
 
-struct Case {
-    database: Database,
-    directory: tempfile::TempDir,
-    source: ParquetFiles,
+pub struct Case {
+    pub database: Database,
+    pub directory: tempfile::TempDir,
+    pub source: ParquetFiles,
 }
 
 impl Case {
     /// Rows of `id bigint, word text` in row groups of 700 rows, to go into a table of this definition.
-    fn new(rows: Vec<(i64, String)>, table: &str) -> Self {
+    pub fn new(rows: Vec<(i64, String)>, table: &str) -> Self {
         let (ids, words): (Vec<i64>, Vec<String>) = rows.into_iter().unzip();
         let columns: Vec<(&str, ArrayRef)> =
             vec![("id", Arc::new(Int64Array::from(ids))), ("word", Arc::new(StringArray::from(words)))];
@@ -50,17 +50,17 @@ impl Case {
         Self { database, directory, source: ParquetFiles::open(&[path]).unwrap() }
     }
 
-    fn file(&self) -> std::path::PathBuf {
+    pub fn file(&self) -> std::path::PathBuf {
         self.directory.path().join("rejects.parquet")
     }
 
-    fn load(&self, most: Option<u64>, options: &LoadOptions) -> Result<LoadReport> {
+    pub fn load(&self, most: Option<u64>, options: &LoadOptions) -> Result<LoadReport> {
         let rejects = RejectOptions { path: self.file(), most };
         run(&self.source, &self.database.target("t").mode(Mode::Append).rejects(Some(rejects)), options)
     }
 }
 
-fn words(rows: i64) -> Vec<(i64, String)> {
+pub fn words(rows: i64) -> Vec<(i64, String)> {
     (0..rows).map(|id| (id, format!("word {id}"))).collect()
 }
 

@@ -146,7 +146,9 @@ pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
             let text = shown(&String::from_utf8_lossy(value));
             Err(Fault::new(
                 row,
-                format!("the text {text} has a 0x00 at byte {at}, which PostgreSQL cannot store"),
+                format!(
+                    "the text {text} has a 0x00 at byte {at}, which PostgreSQL cannot store (--nul strip leaves it out)"
+                ),
             ))
         }
     }

@@ -271,7 +271,7 @@ pub(crate) fn micros(value: i64, unit: TimeUnit) -> (i64, bool) {
 pub(crate) fn limits(arrow: &DataType) -> &'static str {
     match arrow {
         DataType::Timestamp(TimeUnit::Nanosecond, _) | DataType::Time64(TimeUnit::Nanosecond) => {
-            "PostgreSQL keeps whole microseconds: these nanoseconds would be lost"
+            "PostgreSQL keeps whole microseconds: these nanoseconds would be lost (--timestamps truncate cuts them)"
         }
         DataType::Timestamp(..) => "PostgreSQL's timestamps reach from 4714-11-24 BC to 294276-12-31",
         DataType::Date64 => "PostgreSQL's dates are whole days from 4714-11-24 BC to 5874897-12-31",

@@ -129,7 +129,7 @@ fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
             }
             if !cut && digits.iter().skip(6).any(|digit| *digit != b'0') {
                 return Err(
-                    "PostgreSQL keeps whole microseconds: the digits after them would be lost".to_owned()
+                    "PostgreSQL keeps whole microseconds: the digits after them would be lost (--timestamps truncate cuts them)".to_owned()
                 );
             }
             let places = digits.iter().copied().chain(std::iter::repeat(b'0')).take(6);

@@ -1,0 +1,75 @@
+//! What the rows of a source come to when they are encoded: the same sums that the loader takes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
+use super::read_back::{Sums, join_all};
+use super::tuples::Tuples;
+use crate::buffers::Buffers;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::load::LoadOptions;
+use crate::schedule::Schedule;
+use crate::source::Source;
+use crate::target::{BatchEncoder, Block};
+use crate::worker::told;
+
+/// A source, and how it is encoded.
+#[derive(Clone, Copy)]
+pub(crate) struct SourceSums<'a> {
+    pub source: &'a dyn Source,
+    pub columns: &'a Arc<Vec<Column>>,
+    pub options: &'a LoadOptions,
+    pub unit_rows: u64,
+    /// Also sum up each column by itself.
+    pub each_column: bool,
+    /// Rows that cannot be encoded are left out and counted; otherwise the first of them is an error.
+    pub leave_out: bool,
+}
+
+impl SourceSums<'_> {
+    /// Encodes all rows and sums them up, over as many threads as there are connections. Also the number of rows that
+    /// were left out.
+    pub(crate) fn run(&self, control: &Control<'_>) -> Result<(Sums, u64)> {
+        let Self { source, columns, options, .. } = *self;
+        let schedule = Schedule::new(source.plan(self.unit_rows));
+        let (stop, left_out) = (AtomicBool::new(false), AtomicU64::new(0));
+        let control = control.with_stop(&stop);
+        let encode = || -> Result<Sums> {
+            sawmill_profile::name_thread("encoder");
+            let mut reader = source.reader(options.batch_rows);
+            let encoder = CopyEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
+            let mut encoder: Box<dyn BatchEncoder> = match self.leave_out {
+                false => Box::new(encoder),
+                true => Box::new(RejectingEncoder::new(encoder)),
+            };
+            let mut tuples = Tuples::new(columns.len(), self.each_column);
+            let mut place = None;
+            while let Some(unit) = schedule.next(&mut place) {
+                let mut feed = |block: Block| {
+                    let refused = block.marks.as_ref().map_or(0, |marks| marks.refused.len());
+                    left_out.fetch_add(refused as u64, Relaxed);
+                    tuples.feed(&block.bytes).map_err(|what| Error::new(Kind::Source, what))
+                };
+                let mut row = unit.key.first_row;
+                reader.start(&unit)?;
+                encoder.begin_unit(&unit);
+                while let Some(batch) = reader.next_batch()? {
+                    control.check()?;
+                    encoder
+                        .encode(&batch, &mut feed)
+                        .map_err(|refusal| told(refusal, source, reader.as_ref(), unit.key, row))?;
+                    row += batch.num_rows() as u64;
+                }
+                encoder.end_unit(&mut feed)?;
+            }
+            Ok(tuples.into_sums())
+        };
+        let worker = || encode().inspect_err(|_| stop.store(true, Relaxed));
+        let parts = std::thread::scope(|scope| {
+            join_all((0..options.degree.max(1)).map(|_| scope.spawn(worker)).collect())
+        })?;
+        Ok((Sums::of(parts, columns.len()), left_out.into_inner()))
+    }
+}
