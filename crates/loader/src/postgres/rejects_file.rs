@@ -11,6 +11,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::rejects::Reject;
 use crate::error::{Error, Kind, Result};
+use crate::parquet_files::ParquetFiles;
 use crate::source::{Source, Unit, UnitReader};
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
@@ -28,11 +29,36 @@ pub(super) struct RejectsFile<'a> {
     writer: ArrowWriter<File>,
 }
 
+/// Makes sure, before a row is sent, that the file can be written and takes the place of no other: of none that a load
+/// has not written.
+pub(super) fn check(path: &Path) -> Result<()> {
+    if path.exists() {
+        let ours = ParquetFiles::open(&[path]).is_ok_and(|file| file.schema().index_of(REASON).is_ok());
+        if !ours {
+            return Err(Error::new(
+                Kind::Config,
+                "the file is there already, and no load has put rows aside in it",
+            )
+            .at(path.display().to_string())
+            .advise("name another file with --rejects, or remove this one"));
+        }
+    }
+    let partial = partial_of(path);
+    File::create(&partial)
+        .and_then(|_| std::fs::remove_file(&partial))
+        .map_err(|error| unwritable(path, &error))
+}
+
+/// What the file is called until it is whole.
+fn partial_of(path: &Path) -> PathBuf {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    PathBuf::from(partial)
+}
+
 impl<'a> RejectsFile<'a> {
     pub(super) fn create(path: &Path, source: &'a dyn Source) -> Result<Self> {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+        let partial = partial_of(path);
         let mut fields: Vec<Field> =
             source.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         for (name, data_type) in [

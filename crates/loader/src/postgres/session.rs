@@ -16,7 +16,7 @@ use super::prepare::Preparing;
 use super::read_back::ReadBack;
 use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
-use super::rejects_file::RejectsFile;
+use super::rejects_file::{self, RejectsFile};
 use super::source_sums::SourceSums;
 use super::table_name::{TableName, quote};
 use super::way::Way;
@@ -90,6 +90,9 @@ impl<'a> PostgresSession<'a> {
             }
         };
         let mut way = postgres.choose(options.degree)?;
+        if let Some(rejects) = &postgres.rejects {
+            rejects_file::check(&rejects.path)?;
+        }
         let mut connection = Connection::open(&postgres.server, control)?;
         if rehearse {
             connection.rehearse(control)?;

@@ -117,6 +117,7 @@ impl Postgres {
             ));
         }
         if self.rejects.is_some() {
+            // COPY FREEZE wants the table to be made in the very subtransaction: there is no savepoint to go back to.
             return Some(("the staged strategy puts no rows aside", "leave --rejects out, or load directly"));
         }
         match &self.partitions {

@@ -184,6 +184,31 @@ fn the_table_and_the_rows_put_aside_are_proved_to_be_the_source() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_or_is_somebody_elses_is_refused_before_a_row_is_sent() {
+    let case = Case::new(words(10), "(id integer, word text)");
+    let refused = |path: std::path::PathBuf, what: &str| {
+        let target = case.database.target("t").mode(Mode::Append);
+        let target = target.rejects(Some(RejectOptions { path: path.clone(), most: None }));
+        let error = run(&case.source, &target, &small()).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.place().to_owned()),
+            (Kind::Config, path.display().to_string()),
+            "{error}"
+        );
+        assert!(error.what().contains(what) && error.advice().contains("--rejects"), "{error}");
+        assert_eq!(case.database.count("t"), 0);
+    };
+    refused(case.directory.path().join("nowhere/rejects.parquet"), "cannot be written");
+    refused(case.directory.path().join("data.parquet"), "there already");
+    std::fs::write(case.directory.path().join("notes.txt"), "mine").unwrap();
+    refused(case.directory.path().join("notes.txt"), "there already");
+    // What a load has written is written again.
+    case.load(None, &small()).unwrap();
+    case.database.client().batch_execute("DELETE FROM _sawmill.loads").unwrap();
+    case.load(None, &small()).unwrap();
+}
+
+#[test]
 fn nested_values_are_put_aside_as_they_were() {
     let id = Field::new("id", DataType::FixedSizeBinary(16), true)
         .with_metadata([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into());
