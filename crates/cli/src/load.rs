@@ -389,7 +389,9 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
         ),
         Standing::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
     };
-    out += &format!("loaded {}\n", phases::summary(phase));
+    // The phase counts the rows that were put aside, too.
+    let done = if report.rows_rejected == 0 { "loaded" } else { "went through" };
+    out += &format!("{done} {}\n", phases::summary(phase));
     if report.rows_loaded > 0 {
         let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
         out +=

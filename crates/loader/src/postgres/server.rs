@@ -96,6 +96,12 @@ impl Server {
     fn with_environment(address: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let advice = "give postgres://user@host:port/database or host=... port=... dbname=... user=...";
         let refused = |what: String| Error::new(Kind::Config, what).advise(advice);
+        if let Some((scheme, _)) = address.split_once("://")
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+            && !["postgres", "postgresql"].contains(&scheme)
+        {
+            return Err(refused(format!("{scheme}:// is the address of no PostgreSQL server")));
+        }
         let (address, mode, tls) = sslmode::of_address(address, variable)?;
         let mut config = Config::from_str(&address).map_err(|error| {
             use std::error::Error as _;
@@ -229,6 +235,13 @@ mod tests {
             (Some("-c jit=off"), Duration::from_secs(3))
         );
         assert!(parse("dbname=sales", &[("PGCONNECT_TIMEOUT", "soon")]).unwrap_err().what().contains("soon"));
+    }
+
+    #[test]
+    fn addresses_of_other_servers_are_told_by_their_scheme() {
+        let error = parse("mysql://bob:hunter2@h/x", &[]).unwrap_err();
+        assert_eq!(error.what(), "mysql:// is the address of no PostgreSQL server");
+        assert!(parse("postgresql://h/x", &[]).is_ok() && parse("host=h password=a://b", &[]).is_ok());
     }
 
     #[test]

@@ -159,6 +159,33 @@ fn enumerations_go_with_private_tables_composite_types_keys_and_rehearsals() {
 }
 
 #[test]
+fn tables_are_partitioned_by_the_labels_of_an_enumeration_but_not_by_their_hash() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = categories(directory.path());
+    let database = Database::new();
+    let by = |text: &str, strategy| {
+        let target = target(&database, Mode::Replace).strategy(strategy);
+        with_control(|control| target.partitioned(&text.parse().unwrap(), &source, control))
+    };
+    for strategy in [Strategy::Direct, Strategy::Staged] {
+        assert!(
+            run(&source, &by("list(kind)", strategy).unwrap(), &small()).unwrap().verified.unwrap().matches()
+        );
+        assert_eq!(types(&database), [pair("t_kind", "high,low,mid")]);
+        assert_eq!((database.count("t"), database.count("t_mid WHERE kind = 'mid'")), (3000, 1000));
+    }
+    let error = by("hash(kind, 3)", Strategy::Direct).unwrap_err();
+    assert!(error.what().contains("hash") && error.advice().contains("--enums text"), "{error}");
+    assert!(
+        run(&source, &by("hash(id, 3)", Strategy::Staged).unwrap(), &small())
+            .unwrap()
+            .verified
+            .unwrap()
+            .matches()
+    );
+}
+
+#[test]
 fn a_load_that_was_broken_off_goes_on_with_its_types_and_one_that_is_forgotten_leaves_none() {
     let directory = tempfile::tempdir().unwrap();
     let source = categories(directory.path());
