@@ -4,6 +4,9 @@
 //! sends a unit's rows and commits them together with the unit's checkpoint ([`writer`],
 //! [`checkpoint`]); a session decides what there is to do and puts the finished table in its place
 //! ([`session`]); the table is read back for proof ([`read_back`]).
+//!
+//! Of a partitioned table it is known before the load which row groups have rows of which partitions
+//! ([`partition_survey`]); workers may then take a source partition by partition ([`partitioned_rows`]).
 
 mod activity;
 mod catalogue;

@@ -3,7 +3,8 @@
 //! While a load gathers, its partitions have names of their own. In the direct strategy they are made with the
 //! table and the server routes each row; in the staged one a worker makes a table, which is attached when all rows
 //! are in. A `CHECK` from which the partition's bound follows spares the server a look at all rows then
-//! (<https://www.postgresql.org/docs/current/ddl-partitioning.html>).
+//! (<https://www.postgresql.org/docs/current/ddl-partitioning.html>), but for text by its hash: there the server's own
+//! form of the bound has no collation, and the same words in a constraint have one.
 
 use std::collections::HashMap;
 

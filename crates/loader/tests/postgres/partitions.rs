@@ -318,8 +318,13 @@ fn partitions_are_attached_without_a_look_at_their_rows() {
     let database = Database::new();
     let events = clustered();
     // Scans of a partition in the transaction that attaches it, as the server counts them.
-    for (text, table) in [("month(seen)", "months"), ("list(country)", "countries"), ("list(flag)", "flags")]
-    {
+    for (text, table) in [
+        ("month(seen)", "months"),
+        ("month(at)", "defaults"),
+        ("list(country)", "countries"),
+        ("hash(id, 3)", "hashes"),
+        ("list(flag)", "flags"),
+    ] {
         let target = database.target(table).strategy(Strategy::Staged);
         let target = partitioned(target, text, &events.source).unwrap();
         let mut client = database.client();
