@@ -12,6 +12,7 @@ use crate::element::Element;
 use crate::element_kinds::Kinds;
 use crate::enums::Repetition;
 use crate::error::{Error, Fault, FaultKind};
+use crate::huge;
 use crate::logical::{self, LogicalType};
 use crate::thrift::{BINARY, Cursor, I32, STOP, STRUCT, Step};
 
@@ -87,6 +88,7 @@ impl Schema {
             logical_types: Vec::new(),
             leaves: Vec::new(),
         };
+        huge::advise(schema.nodes.spare_capacity_mut());
         let mut names = Vec::new();
         for at in 0..count {
             // The root is of no kind: of it less is asked than of others.
