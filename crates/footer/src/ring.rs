@@ -6,8 +6,8 @@
 //! slots ──▶ queue of requests ──one call──▶ the kernel ──▶ queue of answers ──▶ slots
 //! ```
 //!
-//! The layouts and numbers are those of the kernel's `include/uapi/linux/io_uring.h`. Files in slots need
-//! Linux 5.15; where the system is older, or forbids rings, there is none ([`Ring::new`]).
+//! The layouts and numbers are those of the kernel's `include/uapi/linux/io_uring.h`. Where the
+//! system is older than Linux 5.17, or forbids rings, there is none ([`Ring::new`]).
 
 use std::ffi::{c_long, c_void};
 use std::io;
@@ -28,8 +28,9 @@ const IO_URING_REGISTER: c_long = 427;
 const REGISTER_FILES: c_long = 2;
 /// Wait for answers.
 const ENTER_GETEVENTS: c_long = 1;
-/// Both queues are in one mapping.
-const FEATURE_SINGLE_MMAP: u32 = 1;
+/// Both queues are in one mapping; and, of Linux 5.17 and later: before 5.15, a file would be opened into
+/// the table of descriptors although a slot is named.
+const FEATURES: u32 = 1 << 0 | 1 << 11;
 const OFFSET_QUEUES: i64 = 0;
 const OFFSET_REQUESTS: i64 = 0x1000_0000;
 const OP_OPENAT: u8 = 18;
@@ -147,7 +148,7 @@ impl Ring {
         }
         // SAFETY: the descriptor was made just now, and nobody else knows it.
         let file = unsafe { OwnedFd::from_raw_fd(file as RawFd) };
-        if parameters.features & FEATURE_SINGLE_MMAP == 0 {
+        if parameters.features & FEATURES != FEATURES {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let empty = [-1_i32; SLOTS];
