@@ -66,11 +66,13 @@ impl Ends {
         }
     }
 
-    /// The length and the last bytes of the file at a place among those read last, if they were found.
-    pub fn get(&mut self, place: usize) -> Option<(u64, &[u8])> {
-        let (file_len, read) = (*self.found.get(place)?)?;
-        let slot = self.ring.as_mut()?.slots().get(place)?;
-        Some((file_len, slot.bytes.get(..read)?))
+    /// Hands over the last bytes of the file at a place among those read last, if they were found, in
+    /// exchange for a buffer; says the file's length, and how many of the buffer's bytes are its.
+    pub fn take(&mut self, place: usize, buffer: &mut Vec<u8>) -> Option<(u64, usize)> {
+        let found = self.found.get_mut(place)?.take()?;
+        let slot = self.ring.as_mut()?.slots().get_mut(place)?;
+        std::mem::swap(&mut slot.bytes, buffer);
+        Some(found)
     }
 
     /// False if the ring is of no use.
@@ -85,6 +87,10 @@ impl Ends {
                 false => Some(self.before),
             };
             let within = directory.filter(|_| self.directory.put_name(path, &mut slot.name));
+            // Who keeps a footer keeps its buffer, which shall not be much larger.
+            if slot.bytes.capacity() > 2 * (tail + BEYOND) {
+                slot.bytes = Vec::new();
+            }
             slot.bytes.resize(tail + BEYOND, 0);
             requests[place] = match (lengths[place], within) {
                 (None, _) => None,
@@ -150,15 +156,17 @@ mod tests {
             ends.read(&paths, 200);
             let mut found = 0;
             for (at, bytes) in contents.iter().enumerate() {
-                if let Some((len, end)) = ends.get(at) {
+                let mut end = Vec::new();
+                if let Some((len, read)) = ends.take(at, &mut end) {
                     assert_eq!(len, bytes.len() as u64);
-                    assert!(bytes.ends_with(end) && end.len() >= 8);
+                    assert!(read >= 8 && bytes.ends_with(&end[..read]));
+                    assert!(ends.take(at, &mut end).is_none());
                     found += 1;
                 }
             }
             assert!(at_a_time == 1 || found > 0, "{found} of {at_a_time}");
         }
-        assert!(ends.get(SLOTS).is_none());
+        assert!(ends.take(SLOTS, &mut Vec::new()).is_none());
         assert_eq!(ends.at_a_time(100), at_a_time);
     }
 

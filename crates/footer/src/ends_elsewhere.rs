@@ -16,7 +16,7 @@ impl Ends {
 
     pub fn read<P: AsRef<Path>>(&mut self, _: &[P], _: usize) {}
 
-    pub fn get(&mut self, _: usize) -> Option<(u64, &[u8])> {
+    pub fn take(&mut self, _: usize, _: &mut Vec<u8>) -> Option<(u64, usize)> {
         None
     }
 }

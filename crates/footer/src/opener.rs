@@ -96,14 +96,11 @@ impl<'o> Opener<'o> {
 
     /// The length and the footer's bytes of a file that was looked at, if they were found.
     fn looked_at(&mut self, place: usize) -> Option<(u64, FooterBytes)> {
-        let (file_len, suffix) = self.ends.get(place)?;
-        let metadata = metadata_range(suffix, file_len).and_then(|range| suffix.get(range))?;
-        let len = metadata.len();
-        let buffer = room(&mut self.buffer, len)?;
-        buffer.get_mut(..len)?.copy_from_slice(metadata);
-        let found = self.share(0..len)?;
-        self.expect(len);
-        Some((file_len, found))
+        let buffer = room(&mut self.buffer, 0)?;
+        let (file_len, read) = self.ends.take(place, buffer)?;
+        let footer = metadata_range(buffer.get(..read)?, file_len)?;
+        self.expect(footer.len());
+        Some((file_len, self.share(footer)?))
     }
 
     /// The file, its length and its footer's bytes, if one read has got them.
