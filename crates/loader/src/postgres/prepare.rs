@@ -1,7 +1,7 @@
 //! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
 
 use super::catalogue::{Found, find};
-use super::checkpoint::{Checkpoints, LoadRecord};
+use super::checkpoint::{Checkpoints, LoadRecord, advisory_key};
 use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
@@ -73,8 +73,15 @@ impl Preparing<'_, '_> {
 
     /// A new table out of sight, and the load's record, in one transaction.
     fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
-        self.refuse_gathered(gathered, staging)?;
         let connection = self.connection;
+        if let Some(found) = gathered {
+            connection.begin(self.control)?;
+            let discarded = self.discard_empty(found, staging)?;
+            connection.commit(self.control)?;
+            if !discarded {
+                self.refuse_gathered(gathered, staging)?;
+            }
+        }
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let replaced = self.found.as_ref().map(|found| found.oid);
@@ -143,6 +150,31 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         self.connection.commit(self.control)?;
         Ok((record, Standing::New))
+    }
+
+    /// Discards what another load has left that ended before its first unit was in: a value that could not be loaded,
+    /// say, which the same load with another option takes. False where there is more, or where it still runs.
+    fn discard_empty(&self, gathered: &Found, staging: &TableName) -> Result<bool> {
+        let (connection, control) = (self.connection, self.control);
+        let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
+        let of_table = format!("SELECT load_id FROM {loads} WHERE table_oid = $1 AND completed IS NULL");
+        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid)])?;
+        let [row] = rows.as_slice() else { return Ok(false) };
+        let id: String = connection.get(row, 0)?;
+        // Nobody begins it before this transaction ends; only then is it known that no unit comes.
+        let lock =
+            connection.query(control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?;
+        if !lock.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+            return Ok(false);
+        }
+        let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
+        let rows = connection.query(control, &empty, &[&id])?;
+        if !rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+            return Ok(false);
+        }
+        made_types::drop_table(connection, staging, gathered.oid, control)?;
+        self.checkpoints.delete(connection, &id, control)?;
+        Ok(true)
     }
 
     /// Another load that has not ended stands in the way of one into the same table.

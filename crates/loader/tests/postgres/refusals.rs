@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::Schema;
-use sawmill_loader::{Error, Mode, ParquetFiles, Postgres};
+use sawmill_loader::{Error, LoadOptions, Mode, Nul, ParquetFiles, Postgres, ValueOptions};
 
 use crate::database::{Database, run, small};
 use crate::fixture::{file_of, write};
@@ -97,4 +97,30 @@ fn an_upsert_names_the_key_that_comes_twice() {
     let upsert = case.target(Mode::Upsert).key(vec!["id".into()]);
     case.refused(&upsert, "the same key (\"id\"): (7) comes 3 times", "sawmill load forget");
     assert_eq!(case.database.count("t"), 0);
+}
+
+#[test]
+fn a_load_that_ended_before_its_first_unit_does_not_stand_in_the_way_of_another_and_a_later_one_does() {
+    let case = case(&[1], "SELECT 1");
+    let words = |words: Vec<&str>| {
+        let columns: Vec<(&str, ArrayRef)> = vec![("word", Arc::new(StringArray::from(words)))];
+        let (directory, path) = file_of(columns, 1);
+        (directory, ParquetFiles::open(&[path]).unwrap())
+    };
+    let options = LoadOptions { degree: 1, ..small() };
+    let strip = ValueOptions { nul: Nul::Strip, ..ValueOptions::default() };
+    let create = case.target(Mode::Create);
+    // The first value cannot be loaded: nothing is in.
+    let (_one, first) = words(vec!["nul\0", "b"]);
+    run(&first, &create, &options).unwrap_err();
+    assert!(case.database.has("t__sawmill_loading"));
+    run(&first, &create.clone().values(strip), &options).unwrap();
+    assert_eq!(case.database.count("t"), 2);
+    // The second cannot: what is in is not thrown away.
+    let target = case.database.target("u");
+    let (_two, second) = words(vec!["a", "nul\0"]);
+    run(&second, &target, &options).unwrap_err();
+    let error = run(&second, &target.clone().values(strip), &options).unwrap_err();
+    assert!(error.what().contains("not finished") && error.advice().contains("forget"), "{error}");
+    assert_eq!(case.database.count("u__sawmill_loading"), 1);
 }
