@@ -279,7 +279,7 @@ fn explain(
                 rows: source.rows(),
                 units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
                 degree: options.degree,
-                way: postgres.way(options.degree)?,
+                way: postgres.way()?,
                 memory_bytes: options.block_memory(),
                 ddl: tables.map_or_else(|| postgres.ddl(source, &control), |tables| tables.ddl(&control))?,
                 pruned,

@@ -89,7 +89,7 @@ impl<'a> PostgresSession<'a> {
                 None
             }
         };
-        let mut way = postgres.choose(options.degree)?;
+        let mut way = postgres.choose()?;
         if let Some(rejects) = &postgres.rejects {
             rejects_file::check(&rejects.path)?;
         }
