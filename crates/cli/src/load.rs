@@ -279,7 +279,7 @@ fn explain(
                 rows: source.rows(),
                 units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
                 degree: options.degree,
-                way: postgres.way()?,
+                way: postgres.way(options.degree)?,
                 memory_bytes: options.block_memory(),
                 ddl: tables.map_or_else(|| postgres.ddl(source, &control), |tables| tables.ddl(&control))?,
                 pruned,

@@ -89,7 +89,7 @@ impl<'a> PostgresSession<'a> {
                 None
             }
         };
-        let mut way = postgres.choose()?;
+        let mut way = postgres.choose(options.degree)?;
         if let Some(rejects) = &postgres.rejects {
             rejects_file::check(&rejects.path)?;
         }

@@ -201,7 +201,7 @@ fn hashes_are_routed_by_the_server_and_known_to_workers() {
     let database = Database::new();
     let events = clustered();
     let target = partitioned(database.target("events"), "hash(country, 3)", &events.source).unwrap();
-    assert!(target.way().unwrap().starts_with("direct"));
+    assert!(target.way(2).unwrap().starts_with("direct"));
     for text in ["hash(id, 7)", "hash(country, 3)", "hash(day, 4)", "hash(flag, 5)"] {
         let mut seen = Vec::new();
         for strategy in [Strategy::Direct, Strategy::Staged] {
@@ -467,18 +467,20 @@ fn plain_and_partitioned_tables_take_each_others_place() {
 }
 
 #[test]
-fn rows_go_directly_unless_asked_otherwise_and_on_the_way_on_which_a_load_began() {
+fn the_way_is_chosen_by_what_would_be_read_and_kept_to_by_the_next_run() {
     let database = Database::new();
-    let events = clustered();
-    let target = |strategy| {
-        let target = database.target("events").strategy(strategy);
-        partitioned(target, "month(seen)", &events.source).unwrap()
+    let (events, mixed) = (clustered(), files(false, EnabledStatistics::Chunk));
+    let way = |events: &Events, degree| {
+        partitioned(database.target("events"), "month(seen)", &events.source).unwrap().way(degree).unwrap()
     };
-    assert!(target(Strategy::Auto).way().unwrap().starts_with("direct: "));
-    let report = run(&events.source, &target(Strategy::Staged), &options()).unwrap();
-    assert!(report.notes.iter().any(|note| note.starts_with("staged: ")), "{:?}", report.notes);
-    // Without the option the same load is still known.
-    let again = run(&events.source, &target(Strategy::Auto), &options()).unwrap();
+    assert!(way(&events, 2).starts_with("staged: each connection fills whole partitions: there are 5"));
+    assert!(way(&events, 8).contains("direct") && way(&events, 8).contains("fewer than 8"));
+    assert!(way(&mixed, 2).contains("5.00 rows would be read"), "{}", way(&mixed, 2));
+    let target = partitioned(database.target("events"), "month(seen)", &events.source).unwrap();
+    let report = run(&events.source, &target, &options()).unwrap();
+    assert!(report.notes.iter().any(|note| note.starts_with("staged")), "{:?}", report.notes);
+    // With more connections than partitions the same load is still known.
+    let again = run(&events.source, &target, &LoadOptions { degree: 8, ..options() }).unwrap();
     assert_eq!(again.standing, Standing::Complete);
     let loads = with_control(|control| {
         status(&database.url.parse().unwrap(), Postgres::CHECKPOINT_SCHEMA, None, control)
