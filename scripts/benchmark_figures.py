@@ -4,6 +4,7 @@ The measured parts stand between `<!-- measured: NAME -->` and `<!-- end of meas
 """
 
 import re
+import statistics
 
 from benchmark_footers import footer_files, footer_table, scaling
 from benchmark_page import benchmarks_page
@@ -259,7 +260,31 @@ def load_floor(results):
     if not rows:
         return missing("postgres-floor", why or "not measured")
     head = ["rows", "table", "way", "wall time", "of the floor", "CPU of the client"]
-    return "\n".join(table(head, rows) + commands(["cargo bench -p sawmill-benches --bench load_floor"]))
+    lines = table(head, rows)
+    checkpoints, sums = [], []
+    for each in found["tables"]:
+        ways = {load["way"]: load["seconds"] for load in each["postgres"]}
+        loader, more = ways["loader"], ways["loader, eight times the units"]
+        checkpoints.append(100 * (more - loader) / 7 / loader)
+        speed = content_sum_speed(results)
+        if speed:
+            sums.append(100 * each["bytes"] / speed / each["degree"] / loader)
+    lines += ["", "All checkpoints of a load take %.1f %% of its time in the median over these tables (%.1f to %.1f %%): a"
+              % (statistics.median(checkpoints), min(checkpoints), max(checkpoints)),
+              "seventh of what eight times as many take longer."]
+    if sums:
+        lines += ["Summing up the content while encoding takes %.1f to %.1f %%: its speed among the [hot paths]" % (min(sums), max(sums)),
+                  "(benchmarks.md), on each of the connections."]
+    return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench load_floor"]))
+
+
+def content_sum_speed(results):
+    """Bytes of taxis' rows that are summed up in a second, by one thread."""
+    found, _ = entry(results, "micro")
+    for each in found["benchmarks"] if found else []:
+        if (each["group"], each["function"]) == ("copy/taxi", "content sum alone"):
+            return each["throughput"][1] / (each["nanoseconds"] / 1e9)
+    return None
 
 
 def crate_settings(results):

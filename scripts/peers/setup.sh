@@ -42,7 +42,7 @@ make_data() {
 
 # The files of the loading benchmarks, their size, and the spec of their rows: trips, or another, such as
 # fixtures/lineitem.toml.
-load_rows=${SAWMILL_LOAD_ROWS:-200000}
+load_rows=${SAWMILL_LOAD_ROWS:-1000000}
 load_spec=${SAWMILL_LOAD_SPEC:-$here/trips.toml}
 load_name="$(basename "$load_spec" .toml)-$load_rows"
 trips="$peers/data/$load_name"
