@@ -173,7 +173,9 @@ impl Postgres {
         let count = partitions.count();
         let why_not = match self.refuses_staged() {
             Some((what, _)) => what.to_owned(),
-            None if count < degree => format!("there are fewer partitions ({count}) than connections ({degree})"),
+            None if count < degree => {
+                format!("there are fewer partitions ({count}) than connections ({degree})")
+            }
             None if read > MOST_READ => format!(
                 "partition by partition {read:.2} rows would be read for each row, more than {MOST_READ}"
             ),
