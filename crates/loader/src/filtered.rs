@@ -11,7 +11,6 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::BooleanArray;
@@ -23,6 +22,7 @@ use parquet::arrow::arrow_reader::{
 use sawmill_footer::{Footer, Options};
 use serde::Serialize;
 
+use crate::all_cores::on_all_cores;
 use crate::condition::Condition;
 use crate::condition::pruning::{Known, both, outlook, pages};
 use crate::condition::rows::RowTest;
@@ -305,38 +305,19 @@ impl Filtered<'_> {
                 }
             }
         }
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let counted = Mutex::new(Vec::with_capacity(windows.len()));
-        let failure = Mutex::new(None);
-        let (this, control) = (&*self, control.with_stop(&stop));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8).min(windows.len());
-        let work = || {
-            while let Some(&(key, window)) = windows.get(next.fetch_add(1, Relaxed)) {
-                match this.count_window(key, window, &control) {
-                    Ok(rows) => {
-                        counted.lock().unwrap_or_else(PoisonError::into_inner).push((key, window, rows));
-                    }
-                    Err(error) => {
-                        stop.store(true, Relaxed);
-                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                        return;
-                    }
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            // The calling thread is one of them; where there are no more, it does all by itself.
-            for number in 1..threads {
-                let name = format!("counter-{number}");
-                if std::thread::Builder::new().name(name).spawn_scoped(scope, work).is_err() {
-                    break;
-                }
-            }
-            work();
-        });
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
+        let this = &*self;
+        on_all_cores(
+            "counter",
+            &windows,
+            control,
+            || (),
+            |(), &(key, window), control| {
+                let rows = this.count_window(key, window, control)?;
+                counted.lock().unwrap_or_else(PoisonError::into_inner).push((key, window, rows));
+                Ok(())
+            },
+        )?;
         for (key, window, rows) in counted.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let group = self
                 .groups

@@ -26,6 +26,7 @@
 //! # Ok::<(), sawmill_loader::Error>(())
 //! ```
 
+mod all_cores;
 mod buffers;
 mod certificates;
 mod column_choice;

@@ -8,7 +8,6 @@
 //! Kept is a number for each row group and each partition that it has rows of.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::Field;
@@ -17,6 +16,7 @@ use serde::Serialize;
 use super::partition_by::{PartitionBy, Scheme};
 use super::partition_slot::{Book, Rule, Slot, Unplaced};
 use super::value_options::ValueOptions;
+use crate::all_cores::on_all_cores;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Source, Unit, UnitKey};
@@ -264,53 +264,29 @@ impl Counting<'_> {
 
     /// Counts by reading the column.
     fn by_rows(&self, units: &[Unit], control: &Control<'_>) -> Result<()> {
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let failure = Mutex::new(None);
-        let control = control.with_stop(&stop);
-        let work = || {
-            let mut reader = self.source.reader_of(&[self.column], BATCH_ROWS);
-            let mut count = |unit: &Unit| -> Result<()> {
-                let mut book = Book::of_at_most(MOST);
-                let (mut rows, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0);
-                reader.start(unit)?;
-                while let Some(batch) = reader.next_batch()? {
-                    control.check()?;
-                    let Some(column) = batch.columns().first() else { continue };
-                    let numbered = self.rule.numbers(column.as_ref(), &mut book, &mut numbers);
-                    numbered.map_err(|error| self.refused(error, unit.key, seen))?;
-                    rows.resize(book.slots().len(), 0);
-                    for number in &numbers {
-                        rows[*number as usize] += 1;
-                    }
-                    seen += batch.num_rows() as u64;
-                    control.phase().add_rows(batch.num_rows() as u64);
+        let reader = || self.source.reader_of(&[self.column], BATCH_ROWS);
+        on_all_cores("surveyor", units, control, reader, |reader, unit, control| {
+            let mut book = Book::of_at_most(MOST);
+            let (mut rows, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0);
+            reader.start(unit)?;
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                let Some(column) = batch.columns().first() else { continue };
+                let numbered = self.rule.numbers(column.as_ref(), &mut book, &mut numbers);
+                numbered.map_err(|error| self.refused(error, unit.key, seen))?;
+                rows.resize(book.slots().len(), 0);
+                for number in &numbers {
+                    rows[*number as usize] += 1;
                 }
-                let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-                for (slot, rows) in book.slots().iter().zip(rows) {
-                    counts.add(unit.key, slot, rows).map_err(|error| self.refused(error, unit.key, 0))?;
-                }
-                Ok(())
-            };
-            while let Some(unit) = units.get(next.fetch_add(1, Relaxed)) {
-                if let Err(error) = count(unit) {
-                    stop.store(true, Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return;
-                }
+                seen += batch.num_rows() as u64;
+                control.phase().add_rows(batch.num_rows() as u64);
             }
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8).min(units.len());
-        std::thread::scope(|scope| {
-            // The calling thread is one of them; where there are no more, it does all by itself.
-            for number in 1..threads {
-                let name = format!("surveyor-{number}");
-                if std::thread::Builder::new().name(name).spawn_scoped(scope, work).is_err() {
-                    break;
-                }
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            for (slot, rows) in book.slots().iter().zip(rows) {
+                counts.add(unit.key, slot, rows).map_err(|error| self.refused(error, unit.key, 0))?;
             }
-            work();
-        });
-        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+            Ok(())
+        })
     }
 
     /// `seen` rows of the unit came before.

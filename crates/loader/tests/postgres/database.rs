@@ -1,7 +1,10 @@
 //! A server shared by the tests that run at the same time, and a database of its own for each.
 
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use postgres::types::{FromSql, Type};
 use postgres::{Client, NoTls};
@@ -49,6 +52,37 @@ impl Database {
 
     pub fn count(&self, table: &str) -> i64 {
         self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
+    }
+
+    /// Runs a test that loads `path` into this database, in a process of its own, and kills it when `units` more
+    /// units are committed than before; again in each round. How many processes had not ended before.
+    pub fn kill_loads(
+        &self,
+        test: &str,
+        path: &Path,
+        more: &[(&str, &str)],
+        rounds: i64,
+        units: impl Fn(i64) -> i64,
+    ) -> u32 {
+        let committed = || if self.has("_sawmill.units") { self.count("_sawmill.units") } else { 0 };
+        let mut killed = 0;
+        for round in 0..rounds {
+            let before = committed();
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", test])
+                .env("SAWMILL_TEST_URL", &self.url)
+                .env("SAWMILL_TEST_FILE", path)
+                .envs(more.iter().copied())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            while committed() < before + units(round) && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            child.kill().unwrap();
+            killed += u32::from(!child.wait().unwrap().success());
+        }
+        killed
     }
 
     /// All rows as the bytes that the server sends, sorted.

@@ -130,26 +130,9 @@ fn as_a_child_process() {
 fn a_loader_that_is_killed_is_finished_by_the_next_run() {
     let database = Database::new();
     let people = many();
-    let committed = || {
-        if !database.has("_sawmill.units") { 0 } else { database.count("_sawmill.units") }
-    };
-    let mut killed = 0;
-    for round in 0..30 {
-        let before = committed();
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "faults::as_a_child_process"])
-            .env("SAWMILL_TEST_URL", &database.url)
-            .env("SAWMILL_TEST_FILE", &people.path)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        // In each round at another moment after the first commit.
-        while committed() < before + 1 + round % 4 && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        killed += u32::from(!child.wait().unwrap().success());
-    }
+    // In each round at another moment after the first commit.
+    let killed =
+        database.kill_loads("faults::as_a_child_process", &people.path, &[], 30, |round| 1 + round % 4);
     let report = run(&people.source, &database.target("people"), &options()).unwrap();
     println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
     assert!(killed >= 25, "only {killed} runs were killed before they ended");

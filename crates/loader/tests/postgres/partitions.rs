@@ -507,26 +507,13 @@ fn a_loader_that_is_killed_is_finished_by_the_next_run() {
     for (strategy, word) in [(Strategy::Direct, "direct"), (Strategy::Staged, "staged")] {
         let database = Database::new();
         let events = clustered();
-        let committed = || {
-            if !database.has("_sawmill.units") { 0 } else { database.count("_sawmill.units") }
-        };
-        let mut killed = 0;
-        for round in 0..5 {
-            let before = committed();
-            let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "partitions::as_a_child_process"])
-                .env("SAWMILL_TEST_URL", &database.url)
-                .env("SAWMILL_TEST_FILE", &events.path)
-                .env("SAWMILL_TEST_STRATEGY", word)
-                .stdout(std::process::Stdio::null())
-                .spawn()
-                .unwrap();
-            while committed() < before + 1 + round && child.try_wait().unwrap().is_none() {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            child.kill().unwrap();
-            killed += u32::from(!child.wait().unwrap().success());
-        }
+        let killed = database.kill_loads(
+            "partitions::as_a_child_process",
+            &events.path,
+            &[("SAWMILL_TEST_STRATEGY", word)],
+            5,
+            |round| 1 + round,
+        );
         let target = database.target("events").strategy(strategy);
         let target = partitioned(target, "day(seen)", &events.source).unwrap();
         let options = LoadOptions { unit_rows: 20, ..options() };

@@ -122,25 +122,7 @@ fn as_a_child_process() {
 fn a_loader_that_is_killed_is_finished_by_the_next_run() {
     let database = Database::new();
     let people = many();
-    let committed = || {
-        if !database.has("_sawmill.units") { 0 } else { database.count("_sawmill.units") }
-    };
-    let mut killed = 0;
-    for round in 0..6 {
-        let before = committed();
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "staged::as_a_child_process"])
-            .env("SAWMILL_TEST_URL", &database.url)
-            .env("SAWMILL_TEST_FILE", &people.path)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        while committed() < before + 1 + round && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        killed += u32::from(!child.wait().unwrap().success());
-    }
+    let killed = database.kill_loads("staged::as_a_child_process", &people.path, &[], 6, |round| 1 + round);
     let target = database.target("people").strategy(Strategy::Staged).part_rows(1000);
     let report = run(&people.source, &target, &options()).unwrap();
     println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
