@@ -13,6 +13,7 @@ TABLE = [
     ("60, skips", "parquet 60, skips", False),
     ("all chunks", "all chunks", True),
     ("2 threads", "all chunks, 2 threads", True),
+    ("2 footers at once, half", "all chunks, 2 threads with a footer each", True),
     ("AVX2", "all chunks, AVX2/BMI2", True),
     ("portable", "all chunks, portable", True),
     ("index pass", "index pass", True),

@@ -4,6 +4,8 @@
 //! Several row groups can be walked in lockstep, one column of each after the other: their loads and
 //! comparisons do not wait for one another, as those of neighbours in one row group must.
 
+use std::mem::MaybeUninit;
+
 use crate::kernel::{Kernel, Task, Values};
 use crate::resolve::{Missed, resolve};
 use crate::row::Row;
@@ -54,7 +56,7 @@ pub(crate) struct Lane<'a, T> {
     /// The row of the row group's first decoded column.
     pub first_row: usize,
     /// A place for every decoded column; empty if none is wanted.
-    pub rows: &'a mut [T],
+    pub rows: &'a mut [MaybeUninit<T>],
 }
 
 /// A column that is not decoded.
@@ -124,7 +126,8 @@ impl Engine {
             for column in 0..columns {
                 let slot = slots.map_or(column, |slots| slots[column] as usize);
                 if slot < lane.rows.len() {
-                    (lane.rows[slot], _) = T::walked(self, &mut cursor, lane.first_row + slot)?;
+                    let (row, _) = T::walked(self, &mut cursor, lane.first_row + slot)?;
+                    lane.rows[slot].write(row);
                 } else {
                     cursor.skip(STRUCT)?;
                 }
@@ -135,18 +138,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes over what another engine, which started as a copy of this one, has found: `rows` are its
-    /// rows. False if it cannot.
-    pub fn adopt<T: Row>(&mut self, other: Self, rows: &mut [T]) -> bool {
-        let places: Option<Vec<u16>> =
-            other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect();
-        let Some(places) = places else { return false };
+    /// Takes over the traits that another engine, which started as a copy of this one, has found. The place
+    /// here for every place there, empty if all are the same; none if there is no room.
+    pub fn adopt(&mut self, other: &Self) -> Option<Vec<u16>> {
+        let mut places: Vec<u16> =
+            other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect::<Option<_>>()?;
         // Mostly nothing new was found, or the same.
-        if !places.iter().enumerate().all(|(place, &here)| place == usize::from(here)) {
-            rows.iter_mut().for_each(|row| row.relocate(&places));
+        if places.iter().enumerate().all(|(place, &here)| place == usize::from(here)) {
+            places.clear();
         }
-        self.wide.extend(other.wide);
-        true
+        Some(places)
     }
 
     /// The row of a chunk that was walked.
@@ -198,7 +199,7 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANE
                     for lane in 0..LANES {
                         if ends[lane] != 0 {
                             match T::matched(kernel, &values[lane], at[lane], ends[lane], shape) {
-                                Some(row) => lanes[lane].rows[slot] = row,
+                                Some(row) => _ = lanes[lane].rows[slot].write(row),
                                 None => ends[lane] = 0,
                             }
                         }

@@ -1,5 +1,6 @@
 //! The list of row groups: in lockstep where starts can be guessed, one after the other where not.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::boundary::Opening;
@@ -105,7 +106,8 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         opening: None,
         size: 0,
     };
-    let mut rows = vec![T::EMPTY; groups.len() * width];
+    // Zeroing them first took 8 % of the time of a footer of 10,000 columns.
+    let mut rows = Box::<[T]>::new_uninit_slice(groups.len() * width);
     huge::advise(&mut rows);
     let mut fields = Vec::new();
     walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
@@ -114,6 +116,10 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     if finished {
         walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
+    // SAFETY: each row of `rows` is written: `run` and `shared` end with an error or when all row groups of
+    // `groups` are done, which have `width` rows each; a row group is done when `Engine::chunks` has gone through
+    // its columns, and that writes the row of a decoded column before it goes on to the next.
+    let rows = unsafe { rows.assume_init() }.into_vec();
     let mut engine = walk.engine;
     let mut wide = std::mem::take(&mut engine.wide);
     wide.sort_unstable_by_key(|(row, _)| *row);
@@ -146,7 +152,7 @@ impl<K: Kernel> Walk<'_, K> {
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
         first_row: usize,
-        rows: &mut [T],
+        rows: &mut [MaybeUninit<T>],
         mut fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let mut index = indices.start;
@@ -182,7 +188,7 @@ impl<K: Kernel> Walk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         first_row: usize,
-        rows: &mut [T],
+        rows: &mut [MaybeUninit<T>],
     ) -> Step<(u32, RowGroupFields)> {
         let start = cursor.at;
         let mut group = RowGroupWalk::new(cursor);
@@ -245,7 +251,7 @@ impl<K: Kernel> Walk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         (start, left, first_row): (usize, usize, usize),
-        rows: &mut [T],
+        rows: &mut [MaybeUninit<T>],
         done: &mut [Option<(u32, RowGroupFields)>; LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };

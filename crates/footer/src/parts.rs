@@ -1,33 +1,55 @@
-//! Row groups shared out among threads: each walks a part of them from a start that is guessed.
+//! Row groups shared out among threads: each takes one part after the other, from a start that is guessed.
 //!
 //! ```text
-//! list ─ part 0, known to start here ──────▶│             │
-//!            part 1, from a guess ──▶ ... ───┼────────────▶│ taken from where part 0 has come to
+//! list ─ part 0, known to start here ─▶│             │             │
+//!            part 1, from a guess ──▶ ...┼────────────▶│             │ taken from where part 0 has come to
+//!                        part 2, from a guess ──▶ ... ──┼────────────▶│ and so on
 //! ```
 //!
-//! A guess is near the start of some row group, but which one it is remains to be seen: parts are taken one
-//! after the other, each from the row group on that starts where those before it end. So a part that starts
-//! a little early or late is of use all the same, and one that was not at a row group at all is not used.
+//! Parts are several for each thread, so that a thread whose core is busy with something else takes fewer of
+//! them. A guess is near the start of some row group, but which one it is remains to be seen: in the end the
+//! parts are taken over one after the other, each from the row group on that starts where those before it
+//! end. So a part that starts a little early or late is of use all the same, and one that was not at a row
+//! group at all is not used.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use crate::engine::Engine;
 use crate::groups::{GroupFields, LANES, Walk};
 use crate::kernel::Kernel;
 use crate::row::Row;
+use crate::rows::Chunk;
 use crate::thrift::{Cursor, Step};
 
-/// Fewer chunks than this are walked sooner than another thread is started.
-const WORTH_THREADS: usize = 20_000;
+/// Fewer chunks than this are walked sooner than another thread is started: 20,000 took 0.53 ms on one thread
+/// and 0.62 to 0.74 on two, whose second has a sleeping core to wake.
+const WORTH_THREADS: usize = 30_000;
 
-/// What a thread has found.
+/// Fewer chunks than this are not worth a part of their own: to find its start and to take it over costs
+/// what some dozens of them cost.
+const WORTH_PART: usize = 10_000;
+
+/// A part that waits for a thread.
+struct Waiting<'r, T> {
+    start: usize,
+    indices: Range<usize>,
+    /// The row of its first row group's first chunk, if it starts where it should.
+    first_row: usize,
+    rows: &'r mut [MaybeUninit<T>],
+}
+
+/// A part that was walked.
 struct Part {
     /// The row groups that it took for its own, of which it may have walked fewer.
     indices: Range<usize>,
     fields: Vec<GroupFields>,
     /// Where the last of them ends.
     end: usize,
-    engine: Box<Engine>,
+    /// Chunks too wide for a row.
+    wide: Vec<(u32, Chunk)>,
+    /// For every place among the traits of the thread that walked it the one here; empty if they are the same.
+    places: Vec<u16>,
 }
 
 impl<K: Kernel> Walk<'_, K> {
@@ -36,7 +58,7 @@ impl<K: Kernel> Walk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [T],
+        rows: &mut [MaybeUninit<T>],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<()> {
@@ -49,7 +71,7 @@ impl<K: Kernel> Walk<'_, K> {
                 self.look(cursor.at, self.in_file - indices.start);
             }
             if let Some(starts) = self.guess_parts(cursor.at, &indices, threads) {
-                done = self.parts(cursor, &indices, &starts, rows, fields)?;
+                done = self.parts(cursor, &indices, &starts, rows, fields, threads)?;
             }
         }
         let row = done * self.width;
@@ -57,42 +79,51 @@ impl<K: Kernel> Walk<'_, K> {
         self.run(cursor, indices.start + done..indices.end, row, rest, Some(fields))
     }
 
-    /// Walks parts of the row groups on a thread each and says how many row groups are so.
+    /// Walks parts of the row groups on several threads and says how many row groups are so.
     fn parts<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
         starts: &[(usize, Range<usize>)],
-        rows: &mut [T],
+        rows: &mut [MaybeUninit<T>],
         fields: &mut Vec<GroupFields>,
+        threads: usize,
     ) -> Step<usize> {
         let width = self.width;
         let mut rest = &mut *rows;
-        let results = std::thread::scope(|scope| {
-            let (mut running, mut own_part) = (Vec::new(), None);
-            for (start, part) in starts {
-                let len = (part.len() * width).min(rest.len());
-                let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
-                rest = others;
-                let mut walk = self.clone();
-                walk.engine.wide.clear();
-                let (start, part) = (*start, part.clone());
-                let first_row = (part.start - indices.start) * width;
-                let run = move || walk.part(start, part, first_row, own);
-                // The first part is for this thread, which would only wait.
-                match own_part {
-                    None => own_part = Some(run),
-                    Some(_) => running.push(std::thread::Builder::new().spawn_scoped(scope, run)),
-                }
-            }
-            let first = own_part.map(|run| run());
+        let mut waiting = Vec::with_capacity(starts.len());
+        for (start, part) in starts {
+            let len = (part.len() * width).min(rest.len());
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = others;
+            let first_row = (part.start - indices.start) * width;
+            waiting.push(Waiting { start: *start, indices: part.clone(), first_row, rows: own });
+        }
+        let waiting = Mutex::new(waiting.into_iter());
+        let (mut walked, others) = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .map(|_| {
+                    let mut walk = self.clone();
+                    walk.engine.wide.clear();
+                    let waiting = &waiting;
+                    let run = move || (walk.take_turns(waiting), walk.engine);
+                    std::thread::Builder::new().spawn_scoped(scope, run)
+                })
+                .collect();
+            let own = self.take_turns(&waiting);
             // A thread that could not be started or that panicked has walked nothing.
-            let others = running.into_iter().map(|thread| thread.ok()?.join().ok());
-            std::iter::once(first).chain(others).collect::<Vec<_>>()
+            let others: Vec<_> = others.into_iter().filter_map(|thread| thread.ok()?.join().ok()).collect();
+            (own, others)
         });
+        for (parts, engine) in others {
+            // Without room for its traits a thread's parts are of no use.
+            if let Some(places) = self.engine.adopt(&engine) {
+                walked.extend(parts.into_iter().map(|part| Part { places: places.clone(), ..part }));
+            }
+        }
+        walked.sort_unstable_by_key(|part| part.indices.start);
         let mut done = 0;
-        for part in results {
-            let Some(part) = part else { break };
+        for part in walked {
             if !self.take(cursor, indices, part, rows, fields, &mut done)? {
                 break;
             }
@@ -100,8 +131,22 @@ impl<K: Kernel> Walk<'_, K> {
         Ok(done)
     }
 
-    /// Walks a part from `start`, as far as there are row groups.
-    fn part<T: Row>(mut self, start: usize, indices: Range<usize>, first_row: usize, rows: &mut [T]) -> Part {
+    /// Walks one waiting part after the other, in turns with other threads.
+    fn take_turns<T: Row>(&mut self, waiting: &Mutex<std::vec::IntoIter<Waiting<'_, T>>>) -> Vec<Part> {
+        let before = std::mem::take(&mut self.engine.wide);
+        let mut parts = Vec::new();
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(next) = next else { break };
+            parts.push(self.part(next));
+        }
+        self.engine.wide = before;
+        parts
+    }
+
+    /// Walks a part from its start, as far as there are row groups.
+    fn part<T: Row>(&mut self, waiting: Waiting<'_, T>) -> Part {
+        let Waiting { start, indices, first_row, rows } = waiting;
         let mut cursor = Cursor::new(self.bytes, start);
         let (mut fields, mut end) = (Vec::with_capacity(indices.len()), start);
         let mut next = indices.start;
@@ -119,7 +164,7 @@ impl<K: Kernel> Walk<'_, K> {
             }
             (next, end) = (few.end, cursor.at);
         }
-        Part { indices, fields, end, engine: self.engine }
+        Part { indices, fields, end, wide: std::mem::take(&mut self.engine.wide), places: Vec::new() }
     }
 
     /// Takes over the row groups of a part from the one on that starts where those before it end; false if
@@ -129,16 +174,16 @@ impl<K: Kernel> Walk<'_, K> {
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
         part: Part,
-        rows: &mut [T],
+        rows: &mut [MaybeUninit<T>],
         fields: &mut Vec<GroupFields>,
         done: &mut usize,
     ) -> Step<bool> {
-        let Part { indices: guessed, fields: mut found, end, mut engine } = part;
+        let Part { indices: guessed, fields: mut found, end, mut wide, places } = part;
         let width = self.width;
         let starts_at =
             |cursor: &Cursor<'_>| found.binary_search_by_key(&cursor.at, |group| group.fields.at as usize);
         // Row groups before the part's first are walked here: the part's own rows are where theirs go.
-        let mut between: Vec<T> = Vec::new();
+        let mut between: Vec<MaybeUninit<T>> = Vec::new();
         let most = guessed.len() / 4 + 1;
         let before = *done;
         while starts_at(cursor).is_err() {
@@ -146,7 +191,7 @@ impl<K: Kernel> Walk<'_, K> {
             if !ahead || *done - before >= most || *done >= indices.len() {
                 break;
             }
-            between.resize(between.len() + width, T::EMPTY);
+            between.resize(between.len() + width, MaybeUninit::uninit());
             let row = between.len() - width;
             let index = indices.start + *done;
             self.run(cursor, index..index + 1, *done * width, &mut between[row..], Some(fields))?;
@@ -159,22 +204,27 @@ impl<K: Kernel> Walk<'_, K> {
             let from = (guessed.start - indices.start + first) * width;
             let to = *done * width;
             let own = from..from + count * width;
-            engine.wide.retain(|(row, _)| own.contains(&(*row as usize)));
-            engine.wide.iter_mut().for_each(|(row, _)| *row = (*row as usize - from + to) as u32);
+            wide.retain(|(row, _)| own.contains(&(*row as usize)));
+            wide.iter_mut().for_each(|(row, _)| *row = (*row as usize - from + to) as u32);
+            self.engine.wide.append(&mut wide);
             // Behind the last row group that is taken the part may have walked others.
             let next = found.get(first + count).map(|next| next.fields.at as usize);
-            if self.engine.adopt(*engine, rows.get_mut(own.clone()).unwrap_or_default()) {
-                if from != to && own.end <= rows.len() && to + own.len() <= rows.len() {
-                    rows.copy_within(own, to);
+            if !places.is_empty() {
+                for row in rows.get_mut(own.clone()).into_iter().flatten() {
+                    // SAFETY: rows of row groups that the part has walked to their end, and so written.
+                    unsafe { row.assume_init_mut() }.relocate(&places);
                 }
-                for (place, mut group) in found.drain(first..first + count).enumerate() {
-                    group.index = (indices.start + *done + place) as u32;
-                    fields.push(group);
-                }
-                cursor.at = next.unwrap_or(end);
-                *done += count;
-                useful = true;
             }
+            if from != to && own.end <= rows.len() && to + own.len() <= rows.len() {
+                rows.copy_within(own, to);
+            }
+            for (place, mut group) in found.drain(first..first + count).enumerate() {
+                group.index = (indices.start + *done + place) as u32;
+                fields.push(group);
+            }
+            cursor.at = next.unwrap_or(end);
+            *done += count;
+            useful = true;
         }
         let to = before * width;
         if let Some(place) = rows.get_mut(to..to + between.len()) {
@@ -198,17 +248,26 @@ impl<K: Kernel> Walk<'_, K> {
             _ => self.size,
         };
         let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
-        for part in 0..threads {
-            let first = indices.len() * part / threads;
-            let last = indices.len() * (part + 1) / threads;
+        let mut first = 0;
+        for len in part_lens(indices.len(), threads, self.columns) {
             let at = match first {
                 0 => start,
                 first => opening.find(self.bytes, start + first * size, size / 2, start + 1)?,
             };
-            if first < last {
-                parts.push((at, indices.start + first..indices.start + last));
-            }
+            parts.push((at, indices.start + first..indices.start + first + len));
+            first += len;
         }
         Some(parts)
     }
+}
+
+/// The numbers of row groups of the parts of `row_groups` ones of `columns` columns: as many as are worth a
+/// part and fill all lanes; what is left is shared out evenly, so that the threads end at the same time.
+fn part_lens(row_groups: usize, threads: usize, columns: usize) -> Vec<usize> {
+    let worth = WORTH_PART.div_ceil(columns.max(1)).next_multiple_of(LANES);
+    // Not so many that none would be left to be shared out.
+    let large = (row_groups / worth).saturating_sub(threads - 1);
+    let left = row_groups - large * worth;
+    let last = (0..threads).map(|part| left * (part + 1) / threads - left * part / threads);
+    std::iter::repeat_n(worth, large).chain(last).filter(|&len| len > 0).collect()
 }

@@ -85,7 +85,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
                 None => self.ends[lane] = ends[lane],
                 Some(slot) => {
                     if let Some(row) = T::matched(kernel, &values[lane], starts[lane], ends[lane], shape) {
-                        self.lanes[lane].rows[slot] = row;
+                        self.lanes[lane].rows[slot].write(row);
                         self.ends[lane] = ends[lane];
                     }
                 }
@@ -124,7 +124,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
             }
             if let Some(slot) = *slot {
                 match T::matched(kernel, &values[0], at, end, shape) {
-                    Some(row) => self.lanes[lane].rows[slot] = row,
+                    Some(row) => _ = self.lanes[lane].rows[slot].write(row),
                     None => continue,
                 }
             }
@@ -147,7 +147,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
             Some(slot) => {
                 let lane = &mut self.lanes[lane];
                 let (row, chunk) = T::walked(engine, &mut cursor, lane.first_row + slot)?;
-                lane.rows[slot] = row;
+                lane.rows[slot].write(row);
                 chunk
             }
             None => {

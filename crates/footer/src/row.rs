@@ -21,8 +21,6 @@ pub(crate) fn locator(at: usize, end: usize, statistics: u16) -> Locator {
 
 /// What is kept of a chunk, by a walk that may be of either kind.
 pub(crate) trait Row: Copy + Send {
-    /// Kept of nothing.
-    const EMPTY: Self;
     /// Whether it takes the chunk's values.
     const VALUES: bool;
 
@@ -37,7 +35,6 @@ pub(crate) trait Row: Copy + Send {
 }
 
 impl Row for Packed {
-    const EMPTY: Self = [0; 4];
     const VALUES: bool = true;
 
     #[inline(always)]
@@ -57,7 +54,6 @@ impl Row for Packed {
 
 /// Of a chunk whose place alone is wanted nothing is asked but to be Thrift.
 impl Row for Locator {
-    const EMPTY: Self = 0;
     const VALUES: bool = false;
 
     #[inline(always)]

@@ -308,14 +308,14 @@ fn parts_that_start_at_other_row_groups_than_guessed_are_taken_where_they_fit() 
     // that shrink, before it. Chunks beyond 32 bits here and there must stay in their places.
     for grows in [true, false] {
         let mut count = 0_usize;
-        let bytes = many(1200, 20, |writer, _| {
+        let bytes = many(1600, 20, |writer, _| {
             let group = count / 20;
             count += 1;
             if count.is_multiple_of(997) {
                 writer.i64(5, 1 << 40);
             }
             writer.begin(12);
-            writer.binary(5, &vec![9; if (group > 600) == grows { 40 } else { 30 }]);
+            writer.binary(5, &vec![9; if (group > 800) == grows { 40 } else { 30 }]);
             writer.stop();
         });
         let one = everything(&Footer::decode(bytes.as_slice(), &Options::new().method(Method::Scalar)));

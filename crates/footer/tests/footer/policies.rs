@@ -75,7 +75,7 @@ fn verification_goes_as_far_as_it_is_told() {
 #[test]
 fn the_index_pass_finds_what_a_decoded_footer_knows_by_all_methods() {
     for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
-        for (columns, row_groups) in [(40, 9), (3, 1), (17, 2), (1, 0), (700, 30)] {
+        for (columns, row_groups) in [(40, 9), (3, 1), (17, 2), (1, 0), (1_100, 30)] {
             let bytes = SyntheticFooter { columns, row_groups, kind, seed: 8 }.bytes();
             let decoded = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
             let expected = decoded.index().unwrap().to_bytes();
