@@ -249,6 +249,34 @@ def load_tables(results):
     return "\n".join(lines[:-1] + commands([found["command"]]))
 
 
+def load_kinds(results):
+    """Loads into four kinds of tables beside peers."""
+    tables, peers, absent, used = {}, [], [], []
+    for name in sorted(name for name in results if name.startswith("kinds-")):
+        _, script, rows_of = name.split("-")
+        found, why = entry(results, name)
+        if not found:
+            absent.append(f"{script.removeprefix('load_')}, {rows_of}: {why}.")
+            continue
+        for case in found["cases"]:
+            kind = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
+            ours, theirs = case["sides"]
+            # A row of the slow peers' own, as they load fewer rows.
+            row = tables.setdefault((rows_of, kind, ours["work"]["rows"]), {"ours": time(ours["wall"])})
+            row[theirs["name"]] = ratio(theirs["wall"]["median"] / ours["wall"]["median"])
+            if theirs["name"] not in peers:
+                peers.append(theirs["name"])
+        used.append(found["command"])
+    if not tables:
+        return missing("load-kinds", "not measured")
+    rows = [
+        [f"{rows_of}, {count:,}", kind, row["ours"]] + [row.get(peer, "") for peer in peers]
+        for (rows_of, kind, count), row in sorted(tables.items(), key=lambda table: (-table[0][2], table[0][:2]))
+    ]
+    head = ["rows of", "table", "time"] + [f"as fast as {peer}" for peer in peers]
+    return "\n".join(table(head, rows) + [f"\n{each}" for each in absent] + commands(used))
+
+
 def load_floor(results):
     """Loads into PostgreSQL beside a client that only sends."""
     found, why = entry(results, "postgres-floor")
@@ -305,6 +333,7 @@ PARTS = {
     "crate-settings": crate_settings,
     "load-strategies": load_strategies,
     "load-tables": load_tables,
+    "load-kinds": load_kinds,
     "load-floor": load_floor,
     "generator-runs": generator_runs,
     "generator-peers": generator_peers,
