@@ -122,10 +122,10 @@ impl<'a> ColumnChunk<'a> {
     ///
     /// # Errors
     ///
-    /// The chunk's metadata is encrypted, or its type, codec or one of its encodings is unknown.
+    /// The chunk is encrypted, or its type, codec or one of its encodings is unknown.
     pub fn readable(&self) -> Result<(), Error> {
-        let what = if !self.has_metadata() {
-            "expected metadata in plain text, found an encrypted column".to_string()
+        let what = if !self.has_metadata() || self.is_encrypted() {
+            "expected a column in plain text, found an encrypted column".to_string()
         } else if !self.physical_type().is_known() {
             format!("expected a type of the format, found {}", self.physical_type())
         } else if self.element().physical_type() != Some(self.physical_type()) {

@@ -9,12 +9,13 @@ use crate::schema::Schema;
 pub enum ColumnSelector {
     /// The column of this index.
     Index(usize),
-    /// The columns at or below this path: names joined by dots.
+    /// The columns at or below this path: names joined by dots. Where names come twice, or hold dots
+    /// themselves, all that stand there.
     Path(String),
-    /// The columns below this top-level field, or the field itself.
+    /// The columns below the top-level fields of this name, or the fields themselves.
     Root(String),
-    /// The columns whose paths match: `*` stands for any characters but dots, `**` for any, `?` for one
-    /// that is no dot.
+    /// The columns whose paths match: `*` stands for any part of a name, `**` for any part of a path, `?`
+    /// for one character of a name, and what follows a `\` for itself.
     Glob(String),
 }
 
@@ -26,14 +27,14 @@ pub(crate) fn leaves(selectors: &[ColumnSelector], schema: &Schema) -> Result<Ve
         match selector {
             ColumnSelector::Index(index) => wanted.extend(schema.leaf(*index).and_then(|leaf| leaf.column())),
             ColumnSelector::Path(path) => {
-                wanted.extend(schema.find(path).into_iter().flat_map(|at| at.columns()))
+                wanted.extend(schema.find_all(path).flat_map(|at| at.columns()));
             }
             ColumnSelector::Root(name) => {
-                let mut tops = schema.root().children();
-                wanted.extend(tops.find(|top| top.name() == name).into_iter().flat_map(|top| top.columns()));
+                let tops = schema.root().children().filter(|top| top.name() == name);
+                wanted.extend(tops.flat_map(|top| top.columns()));
             }
             ColumnSelector::Glob(pattern) => {
-                let matching = schema.leaves().filter(|leaf| glob::matches(pattern, &leaf.path()));
+                let matching = schema.leaves().filter(|leaf| glob::matches(pattern, &leaf.path_names()));
                 wanted.extend(matching.filter_map(|leaf| leaf.column()));
             }
         }

@@ -11,7 +11,8 @@ use crate::thrift::{BINARY, Cursor, LIST, STOP, STRUCT, Step};
 /// Keys and values as ranges of the footer.
 type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
 
-/// What follows the row groups. Text is kept as ranges of the footer that were found to be UTF-8.
+/// What follows the row groups. Text is kept as ranges of the footer; the writer's name was found to be
+/// UTF-8.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
     pub key_values: Option<KeyValueRanges>,
@@ -67,6 +68,8 @@ fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
     Ok(Some(pairs))
 }
 
+/// Keys and values should be UTF-8. Arrow's libraries write whatever bytes they are given, and what is
+/// said beside the data is no reason to refuse a file.
 fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> {
     let start = cursor.at;
     let (mut key, mut value, mut last) = (None, None, 0);
@@ -74,8 +77,8 @@ fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> 
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
             (_, STOP) => break,
-            (1, BINARY) => key = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
-            (2, BINARY) => value = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (1, BINARY) => key = Some(range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?),
+            (2, BINARY) => value = Some(range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?),
             (_, wire) => cursor.skip(wire)?,
         }
     }

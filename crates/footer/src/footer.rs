@@ -1,5 +1,6 @@
 //! A decoded footer.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -200,10 +201,11 @@ impl Footer {
         self.tail()?.created_by.as_ref().map(|range| self.text(range))
     }
 
-    /// The file's pairs of keys and values.
-    pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (&str, Option<&str>)> {
+    /// The file's pairs of keys and values. Bytes that are no UTF-8 come as replacement characters, `�`.
+    pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (Cow<'_, str>, Option<Cow<'_, str>>)> {
         let pairs = self.tail().and_then(|tail| tail.key_values.as_deref()).unwrap_or_default();
-        pairs.iter().map(|(key, value)| (self.text(key), value.as_ref().map(|value| self.text(value))))
+        let text = |range| String::from_utf8_lossy(self.range(range));
+        pairs.iter().map(move |(key, value)| (text(key), value.as_ref().map(text)))
     }
 
     /// Whether the file has a list of keys and values, if only an empty one.

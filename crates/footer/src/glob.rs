@@ -1,11 +1,12 @@
 //! Patterns over column paths.
 
-/// Whether `text` matches `pattern`, in which `?` stands for one character that is no dot, `*` for any
-/// number of such, and `**` for any number of any.
+/// Whether a path of `names` matches `pattern`, in which `?` stands for one character of a name, `*` for
+/// any number of such, `**` for any number of any, what follows a `\` for itself, and a dot for one in a
+/// name as well as for one between two names.
 ///
 /// Runs in the product of the two lengths at most: one row of a table, no backtracking.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let text: Vec<char> = text.chars().collect();
+pub(crate) fn matches(pattern: &str, names: &[&str]) -> bool {
+    let text = characters(names);
     // reach[i]: the pattern so far matches the first i characters of the text.
     let mut reach = vec![false; text.len() + 1];
     reach[0] = true;
@@ -13,14 +14,16 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     while let Some(symbol) = pattern.next() {
         match symbol {
             '*' => {
-                let dots = pattern.next_if_eq(&'*').is_some();
+                let all = pattern.next_if_eq(&'*').is_some();
                 for i in 0..text.len() {
-                    reach[i + 1] |= reach[i] && (dots || text[i] != '.');
+                    reach[i + 1] |= reach[i] && (all || text[i].is_some());
                 }
             }
             symbol => {
+                let any = symbol == '?';
+                let symbol = if symbol == '\\' { pattern.next().unwrap_or(symbol) } else { symbol };
                 for i in (0..text.len()).rev() {
-                    let alike = if symbol == '?' { text[i] != '.' } else { text[i] == symbol };
+                    let alike = if any { text[i].is_some() } else { text[i].unwrap_or('.') == symbol };
                     reach[i + 1] = reach[i] && alike;
                 }
                 reach[0] = false;
@@ -30,18 +33,41 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     reach[text.len()]
 }
 
+/// The characters of the names, with none between two names.
+fn characters(names: &[&str]) -> Vec<Option<char>> {
+    let mut text = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        if at > 0 {
+            text.push(None);
+        }
+        text.extend(name.chars().map(Some));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    fn matches(pattern: &str, names: &[&str]) -> bool {
+        super::matches(pattern, names)
+    }
 
     #[test]
     fn a_star_stays_within_a_name_and_two_stars_do_not() {
-        assert!(matches("a*", "abc"));
-        assert!(!matches("a*", "a.b"));
-        assert!(matches("a**", "a.b.c"));
-        assert!(matches("*.list.*", "tags.list.element"));
-        assert!(matches("**.id", "a.b.id"));
-        assert!(matches("c?", "c1") && !matches("c?", "c") && !matches("c?", "c."));
-        assert!(matches("", "") && matches("**", "") && !matches("", "a"));
+        assert!(matches("a*", &["abc"]));
+        assert!(!matches("a*", &["a", "b"]));
+        assert!(matches("a**", &["a", "b", "c"]));
+        assert!(matches("*.list.*", &["tags", "list", "element"]));
+        assert!(matches("**.id", &["a", "b", "id"]));
+        assert!(matches("c?", &["c1"]) && !matches("c?", &["c"]) && !matches("c?", &["c", ""]));
+        assert!(matches("", &[""]) && matches("**", &[""]) && !matches("", &["a"]));
+    }
+
+    #[test]
+    fn names_may_hold_dots_and_stars_themselves() {
+        assert!(matches("*", &["a.b"]) && matches("a?b", &["a.b"]) && !matches("a?b", &["a", "b"]));
+        assert!(matches("a.b", &["a.b"]) && matches("a.b", &["a", "b"]));
+        assert!(matches("*.c", &["a.b", "c"]) && matches("*.c", &["a.b.c"]));
+        assert!(matches("\\*", &["*"]) && !matches("\\*", &["a"]));
+        assert!(matches("\\\\*", &["\\a"]) && matches("a\\", &["a\\"]));
     }
 }

@@ -6,6 +6,7 @@
 //! ([`crate::interop_arrow`]). That also spares the readers their cost for every column of the whole
 //! schema.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use parquet::basic::{
@@ -52,16 +53,16 @@ impl Footer {
         for (key, value) in self.key_value_metadata() {
             let value = match value {
                 Some(value) if !whole && key == parquet::arrow::ARROW_SCHEMA_META_KEY => {
-                    match interop_arrow::pruned(value, self.schema(), &leaves, &schema) {
+                    match interop_arrow::pruned(&value, self.schema(), &leaves, &schema) {
                         Some(pruned) => Some(pruned),
                         // A hint that does not fit the schema is of no use; without one, readers derive
                         // Arrow's types from the schema.
                         None => continue,
                     }
                 }
-                value => value.map(str::to_string),
+                value => value.map(Cow::into_owned),
             };
-            pairs.push(KeyValue { key: key.to_string(), value });
+            pairs.push(KeyValue { key: key.into_owned(), value });
         }
         let pairs = self.has_key_value_metadata().then_some(pairs);
         let orders = self.column_orders().filter(|orders| orders.len() == self.schema().num_leaves());

@@ -121,8 +121,8 @@ impl Options {
         self.select(names.into_iter().map(|name| ColumnSelector::Root(name.into())))
     }
 
-    /// Decode the columns whose paths match these patterns: `*` stands for any characters but dots,
-    /// `**` for any, `?` for one that is no dot.
+    /// Decode the columns whose paths match these patterns: `*` stands for any part of a name, `**` for any
+    /// part of a path, `?` for one character of a name, and what follows a `\` for itself.
     pub fn column_globs<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.select(patterns.into_iter().map(|pattern| ColumnSelector::Glob(pattern.into())))
     }

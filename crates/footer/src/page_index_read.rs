@@ -5,7 +5,8 @@
 //! ```
 //!
 //! They stand in the file before the footer, one of either kind for a column chunk. Only those of the
-//! wanted chunks are read: neighbours in one read, nothing in between.
+//! wanted chunks are read: neighbours in one read, nothing in between. Those of encrypted chunks are
+//! encrypted, too: as if there were none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::locations::{self, Location};
 use crate::options::PageIndexPolicy;
 use crate::page_index::{ColumnIndex, OffsetIndex, PageIndexes, explain};
 use crate::page_index_tables::Tables;
+use crate::rows::ENCRYPTED;
 use crate::source::RangeReader;
 
 /// Neighbouring indexes are read together up to this many bytes at a time.
@@ -142,7 +144,8 @@ fn part_of<'b>(bytes: &'b [u8], run: &[Wanted], wanted: &Wanted) -> (&'b [u8], u
 }
 
 impl Footer {
-    /// Reads the page indexes of all decoded column chunks from the file they stand in.
+    /// Reads the page indexes of all decoded column chunks from the file they stand in; of encrypted chunks
+    /// none.
     ///
     /// # Errors
     ///
@@ -189,7 +192,14 @@ impl Footer {
         let wanted = |position: usize, column| {
             all || wanted(self.row_group(position).map_or(position, |group| group.index()), column)
         };
-        locations::each(self, wanted, |row, location| decoding.add(row, location))?;
+        let rows = &self.decoded.rows;
+        let some_encrypted = rows.some_encrypted();
+        locations::each(self, wanted, |row, location| {
+            match some_encrypted && rows.get(row).traits.flags & ENCRYPTED != 0 {
+                true => Ok(()),
+                false => decoding.add(row, location),
+            }
+        })?;
         decoding.decode()?;
         let Decoding { mut found, tables, .. } = decoding;
         found.tables = Arc::new(tables);
@@ -245,7 +255,7 @@ fn first_run(wanted: &[Wanted]) -> Option<&[Wanted]> {
 }
 
 impl ColumnChunk<'_> {
-    /// Reads the chunk's offset index; none where there is none.
+    /// Reads the chunk's offset index; none where there is none, or an encrypted one.
     ///
     /// # Errors
     ///
@@ -261,7 +271,7 @@ impl ColumnChunk<'_> {
         OffsetIndex::decode(bytes.as_slice()).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 
-    /// Reads the chunk's column index; none where there is none.
+    /// Reads the chunk's column index; none where there is none, or an encrypted one.
     ///
     /// # Errors
     ///
@@ -278,7 +288,7 @@ impl ColumnChunk<'_> {
     }
 
     fn wanted(&self, range: Option<Range<u64>>) -> Option<Wanted> {
-        let range = range?;
+        let range = range.filter(|_| !self.is_encrypted())?;
         let row = self.group.position * self.group.footer.num_columns() + self.position;
         // Lengths of indexes have 32 bits.
         Some(Wanted { start: range.start, len: (range.end - range.start) as u32, row: row as u32 })

@@ -202,6 +202,12 @@ impl Rows {
             .map_or((0, STATISTICS_UNKNOWN), |row| (row[3] as u32 as usize, (row[3] >> 49) as u16))
     }
 
+    /// Whether some chunk may be encrypted.
+    pub fn some_encrypted(&self) -> bool {
+        let mut all = self.traits.list.iter().chain(self.wide.iter().map(|(_, chunk)| &chunk.traits));
+        all.any(|traits| traits.flags & ENCRYPTED != 0)
+    }
+
     /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.
     pub fn retain_groups(&mut self, width: usize, keep: &[bool]) {
         let mut kept = 0;

@@ -315,23 +315,34 @@ impl Schema {
 
     /// The element at a path of names joined by dots, without the root's: `address.city`.
     ///
-    /// Names may hold dots themselves: at every level the child whose name is a prefix of what is
-    /// left is taken, longer names first.
+    /// Names may hold dots themselves: of several elements the one of the fewest names is taken, and of
+    /// those the first. [`Schema::find_all`] gives all of them.
     pub fn find(&self, path: &str) -> Option<Element<'_>> {
-        let mut open = vec![(self.root(), path)];
-        while let Some((element, rest)) = open.pop() {
-            let mut here: Vec<(Element<'_>, &str)> = Vec::new();
-            for child in element.children() {
+        self.find_all(path).min_by_key(|element| element.path_names().len())
+    }
+
+    /// All elements at a path of names joined by dots, without the root's, in the order of the file: names
+    /// may come twice in a group, and may hold dots themselves.
+    pub fn find_all(&self, path: &str) -> impl Iterator<Item = Element<'_>> {
+        // The groups on the way, each with what is left of the path below it.
+        let mut open = vec![(self.root().children(), path)];
+        std::iter::from_fn(move || {
+            while let Some((children, rest)) = open.last_mut() {
+                let Some(child) = children.next() else {
+                    open.pop();
+                    continue;
+                };
                 match rest.strip_prefix(child.name()) {
                     Some("") => return Some(child),
-                    Some(below) => here.extend(below.strip_prefix('.').map(|below| (child, below))),
+                    Some(below) => {
+                        let below = below.strip_prefix('.').map(|below| (child.children(), below));
+                        open.extend(below);
+                    }
                     None => {}
                 }
             }
-            here.sort_by_key(|(child, _)| child.name().len());
-            open.append(&mut here);
-        }
-        None
+            None
+        })
     }
 }
 

@@ -45,6 +45,10 @@ pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
         }
     }
     let len = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if len == 0 {
+        return Err(Error::new("expected a footer, found a length of 0")
+            .with_advice("the file was not written to its end: write it again"));
+    }
     let room = file_len - SMALLEST_FILE;
     if len > room {
         return Err(Error::new(format!(

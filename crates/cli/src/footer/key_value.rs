@@ -1,5 +1,6 @@
 //! `--key-value`: the file's pairs of keys and values.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -14,8 +15,8 @@ const SHOWN: usize = 100;
 
 #[derive(Serialize)]
 struct Pair<'a> {
-    key: &'a str,
-    value: Option<&'a str>,
+    key: Cow<'a, str>,
+    value: Option<Cow<'a, str>>,
 }
 
 /// The pairs for programs: a list, because keys may come twice.
@@ -31,9 +32,9 @@ pub(crate) fn text(file: &OpenFile, whole: bool, out: &mut dyn Write) -> io::Res
         writeln!(out, "no keys and values")?;
     }
     for (key, value) in pairs {
-        let (key, more) = clipped(key, limit);
+        let (key, more) = clipped(&key, limit);
         write!(out, "{}{}", escaped(key), if more { "…" } else { "" })?;
-        match value.map(|value| (value, clipped(value, limit))) {
+        match value.as_deref().map(|value| (value, clipped(value, limit))) {
             None => writeln!(out, " (no value)")?,
             Some((_, (value, false))) => writeln!(out, " = {}", escaped(value))?,
             Some((value, (start, true))) => {

@@ -22,7 +22,12 @@ pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
     let their_pairs = file.key_value_metadata();
     assert_eq!(ours.has_key_value_metadata(), their_pairs.is_some());
     let their_pairs = their_pairs.into_iter().flatten();
-    assert_eq!(pairs, their_pairs.map(|pair| (pair.key.as_str(), pair.value.as_deref())).collect::<Vec<_>>());
+    assert_eq!(
+        pairs,
+        their_pairs
+            .map(|pair| (pair.key.as_str().into(), pair.value.as_deref().map(Into::into)))
+            .collect::<Vec<_>>()
+    );
     let orders = file.column_orders().map(|orders| orders.len());
     assert_eq!(ours.column_orders().map(<[_]>::len), orders);
     for (ours, theirs) in

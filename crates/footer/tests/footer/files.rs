@@ -64,7 +64,7 @@ fn what_is_no_parquet_file_is_named_and_told_apart() {
         bytes
     };
     let len = file.len();
-    let cases: [(&str, Vec<u8>, &str); 7] = [
+    let cases: [(&str, Vec<u8>, &str); 8] = [
         ("empty", vec![], "found an empty one"),
         ("short", b"PAR1PAR1".to_vec(), "at least 12 bytes, found 8"),
         (
@@ -74,6 +74,7 @@ fn what_is_no_parquet_file_is_named_and_told_apart() {
         ),
         ("encrypted", changed(&|bytes| bytes[len - 1] = b'E'), "found an encrypted one (PARE)"),
         ("length", changed(&|bytes| bytes[len - 8..len - 4].fill(0xff)), "found a length of 4294967295"),
+        ("none", changed(&|bytes| bytes[len - 8..len - 4].fill(0)), "found a length of 0"),
         ("cut", file[..len / 2].to_vec(), "expected the magic `PAR1`"),
         ("bytes", changed(&|bytes| bytes[len - 8 - samples::metadata(&file).len()] = 0xff), "found 15"),
     ];

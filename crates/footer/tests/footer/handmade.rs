@@ -517,6 +517,76 @@ fn a_column_with_a_key_of_its_own_has_no_metadata_and_the_file_can_be_read() {
 }
 
 #[test]
+fn an_encrypted_column_with_metadata_in_plain_text_is_nothing_wrong_but_cannot_be_read() {
+    // As arrow-cpp writes it below a footer in plain text: with metadata for who has no key, and indexes
+    // that are encrypted.
+    let bytes = footer(2, |writer, column| {
+        writer.begin_element();
+        writer.i64(2, 0);
+        writer.begin(3);
+        writer.i32(1, 2);
+        writer.list(2, I32, 1);
+        writer.integer(0);
+        writer.list(3, BINARY, 1);
+        writer.bytes_value(format!("c{column}").as_bytes());
+        writer.i32(4, 6);
+        writer.i64(5, 10);
+        writer.i64(6, 100);
+        writer.i64(7, 100);
+        writer.i64(9, 4 + 100 * column as i64);
+        writer.stop();
+        if column == 0 {
+            writer.i64(4, 220);
+            writer.i32(5, 20);
+            writer.i64(6, 240);
+            writer.i32(7, 20);
+            writer.begin(8);
+            writer.begin(1);
+            writer.stop();
+            writer.stop();
+            writer.binary(9, b"secret");
+        }
+        writer.stop();
+    });
+    let mut file = b"PAR1".to_vec();
+    file.resize(300, 0xee);
+    file.extend_from_slice(&bytes);
+    file.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    file.extend_from_slice(b"PAR1");
+    let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();
+    let chunk = footer.column_chunk(0, 0).unwrap();
+    assert!(chunk.has_metadata() && chunk.is_encrypted());
+    assert!(chunk.readable().unwrap_err().what().contains("encrypted column"));
+    assert_eq!(chunk.read_offset_index(file.as_slice()).unwrap(), None);
+    assert!(chunk.read_column_index(file.as_slice()).unwrap().is_none());
+    let indexes = footer.read_page_indexes(file.as_slice()).unwrap();
+    assert!(indexes.offset_index(0, 0).is_none() && indexes.column_index(0, 0).is_none());
+    let mut found = Vec::new();
+    footer.check_file(file.as_slice(), |finding| found.push(finding.to_string())).unwrap();
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn keys_and_values_that_are_no_text_do_not_stop_the_file() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, 1);
+    writer.i64(3, 0);
+    writer.list(4, STRUCT, 0);
+    writer.list(5, STRUCT, 2);
+    for (key, value) in [(&b"k\xff"[..], &b"\x80v"[..]), (b"text", b"\xc3\xa9")] {
+        writer.begin_element();
+        writer.binary(1, key);
+        writer.binary(2, value);
+        writer.stop();
+    }
+    writer.stop();
+    let footer = decode(writer.bytes()).unwrap();
+    let pairs: Vec<_> = footer.key_value_metadata().collect();
+    assert_eq!(pairs, [("k\u{fffd}".into(), Some("\u{fffd}v".into())), ("text".into(), Some("é".into()))]);
+}
+
+#[test]
 fn malformed_statistics_are_an_error_when_asked_for_with_their_place() {
     let bytes = footer(2, |writer, column| {
         chunk(writer, |writer| {

@@ -1,7 +1,8 @@
 //! Decoding some columns and row groups gives what decoding all gives of them.
 
-use sawmill_footer::{ColumnChunk, Footer, Options};
+use sawmill_footer::{ColumnChunk, Footer, Options, ThriftWriter};
 
+use crate::handmade::{STRUCT, chunk, row_group};
 use crate::samples;
 
 fn same(ours: &ColumnChunk<'_>, whole: &ColumnChunk<'_>) {
@@ -58,6 +59,51 @@ fn columns_are_chosen_by_index_path_root_and_pattern() {
         let error = Footer::decode(bytes, &nothing).unwrap_err();
         assert!(error.advice().contains("person, grid, counts"), "{error}");
     }
+}
+
+#[test]
+fn names_that_come_twice_or_hold_dots_are_all_found() {
+    // a, a, a.b, a: { b, c }, *
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, STRUCT, 8);
+    let mut element = |name: &str, children: i32| {
+        writer.begin_element();
+        if children == 0 {
+            writer.i32(1, 2);
+        }
+        writer.i32(3, 0);
+        writer.binary(4, name.as_bytes());
+        if children > 0 {
+            writer.i32(5, children);
+        }
+        writer.stop();
+    };
+    for (name, children) in
+        [("root", 5), ("a", 0), ("a", 0), ("a.b", 0), ("a", 2), ("b", 0), ("c", 0), ("*", 0)]
+    {
+        element(name, children);
+    }
+    writer.i64(3, 10);
+    writer.list(4, STRUCT, 1);
+    row_group(&mut writer, 6, |writer, _| chunk(writer, |_| {}));
+    writer.stop();
+    let bytes = writer.into_bytes();
+    let selected = |options: Options| -> Vec<usize> {
+        let footer = Footer::decode(bytes.as_slice(), &options).unwrap();
+        (0..footer.num_columns()).filter_map(|position| footer.leaf_of(position)).collect()
+    };
+    assert_eq!(selected(Options::new().column_paths(["a"])), [0, 1, 3, 4]);
+    assert_eq!(selected(Options::new().column_roots(["a"])), [0, 1, 3, 4]);
+    assert_eq!(selected(Options::new().column_paths(["a.b"])), [2, 3]);
+    assert_eq!(selected(Options::new().column_globs(["*"])), [0, 1, 2, 5]);
+    assert_eq!(selected(Options::new().column_globs(["a.?"])), [2, 3, 4]);
+    assert_eq!(selected(Options::new().column_globs(["\\*"])), [5]);
+    let schema = Footer::decode(bytes.as_slice(), &Options::new()).unwrap().shared_schema();
+    // Of several the one of the fewest names, and of those the first.
+    assert_eq!(schema.find("a.b").unwrap().column(), Some(2));
+    assert_eq!(schema.find("a").unwrap().column(), Some(0));
+    assert_eq!(schema.find_all("a").map(|at| at.columns()).collect::<Vec<_>>(), [0..1, 1..2, 3..5]);
 }
 
 #[test]
