@@ -91,8 +91,8 @@ Examples:
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
 
-A file that cannot be read is an error that names it; the others are shown all the same, and the exit
-code is 1. Control characters in names and values are escaped.")]
+A file that cannot be read is an error that names it; the others are shown all the same, and
+the exit code is 1. Control characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
     /// Parquet files, directories that are searched for them, patterns in quotes (*, ?, [a-z], and
     /// ** for any directories), or @LIST for the names in a file (@- on standard input).
@@ -135,27 +135,47 @@ pub(crate) struct FooterArgs {
     #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS)]
     csv: bool,
     /// Only columns whose paths match: * is any part of a name, ** any of a path, ? a character.
-    /// Without these, the columns at or below the path. May be given more than once.
+    /// Without these, the columns at or below the path. What follows a \ stands for itself. May be
+    /// given more than once.
     #[arg(long, value_name = "GLOB", help_heading = "Selection")]
     column: Vec<String>,
+    /// Only the columns of these numbers, from 0 on, and those that --column names.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', help_heading = "Selection")]
+    column_number: Vec<usize>,
     /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
     #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
     row_group: Option<Range<usize>>,
+    /// Only row groups of so many rows: ..5000 (fewer), 1M.. (as many at least).
+    #[arg(long, value_name = "N..M", value_parser = selection::rows, help_heading = "Selection",
+        conflicts_with = "row_group")]
+    row_group_rows: Option<Range<u64>>,
+    /// Only row groups whose data starts in this range of the file's bytes: 0..64MB. Ranges that cover a
+    /// file share its row groups out.
+    #[arg(long, value_name = "BYTES..BYTES", value_parser = selection::bytes, help_heading = "Selection",
+        conflicts_with_all = ["row_group", "row_group_rows"])]
+    row_group_bytes: Option<Range<u64>>,
     /// Bytes to read from a file's end at first; a longer footer costs a second read.
     #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_TAIL_HINT, help_heading = "Opening")]
     tail_hint: usize,
+    /// How much of a footer is looked at before it is shown; what is wrong is an error of the file.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded, help_heading = "Opening")]
+    verify: selection::Level,
     /// Map footers instead of reading them: for footers of hundreds of megabytes in the page cache.
     /// Nobody may change or shorten the files meanwhile.
     #[cfg(all(unix, target_pointer_width = "64"))]
     #[arg(long, help_heading = "Opening", conflicts_with = "by_index")]
     mapped: bool,
     /// Keep an index of the file's footer in INDEX: eight bytes a column chunk and the schema.
-    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = ["column", "row_group", "by_index"])]
+    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = PARTS, conflicts_with = "by_index")]
     save_index: Option<PathBuf>,
     /// Show column chunks by a kept index: the footer is not decoded, each chunk is one small read.
-    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS, conflicts_with_all = ["ndjson", "csv"])]
+    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS,
+        conflicts_with_all = ["ndjson", "csv", "row_group_rows", "row_group_bytes", "verify"])]
     by_index: Option<PathBuf>,
 }
+
+/// What leaves parts of a footer out.
+const PARTS: [&str; 5] = ["column", "column_number", "row_group", "row_group_rows", "row_group_bytes"];
 
 const VIEWS: [&str; 10] = [
     "schema",
@@ -257,6 +277,7 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
     }
     let how = run::How {
         options: selection::options(args),
+        row_groups: args.row_group.clone(),
         #[cfg(all(unix, target_pointer_width = "64"))]
         mapped: args.mapped,
         save_index: args.save_index.clone(),

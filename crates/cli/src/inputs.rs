@@ -176,10 +176,27 @@ pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
                 return Err(Error::failure("no .parquet files", path.display().to_string(), advice));
             }
         } else {
+            is_a_name(path)?;
             files.push(path.clone());
         }
     }
     Ok(files)
+}
+
+/// Whether a path names a file at all; one of any name may be there.
+fn is_a_name(path: &Path) -> Result<(), Error> {
+    let Some(text) = path.to_str().filter(|_| path.symlink_metadata().is_err()) else { return Ok(()) };
+    if text == "-" {
+        let advice = "a footer stands at a file's end: write the stream to a file";
+        return Err(Error::usage("expected files, found standard input", "-", advice));
+    }
+    match text.split_once("://") {
+        Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            let what = format!("files cannot be read from {scheme}://");
+            Err(Error::usage(what, text, "copy the file to this machine and name it there"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn search(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
@@ -196,7 +213,10 @@ fn search(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     for (path, kind) in entries {
         if kind.is_dir() {
             search(&path, files)?;
-        } else if path.extension().is_some_and(|e| e == "parquet") {
+        } else if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
+            // Links to directories are not followed, whatever their names.
+            && !(kind.is_symlink() && path.is_dir())
+        {
             files.push(path);
         }
     }

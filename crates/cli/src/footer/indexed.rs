@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use crate::console::Console;
 use crate::error::Error;
 use crate::footer::each::shown;
-use crate::footer::open_file::{Column, failure};
+use crate::footer::open_file::{Column, failure, name_of};
 use crate::footer::run::{interrupted, unwritten};
 use crate::footer::statistics::{Bounds, typed};
 use crate::footer::summary::{count, size};
@@ -110,13 +110,17 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let footer = Footer::open_with_index(file, index).map_err(|error| failure(&error))?;
     let schema = footer.index().schema().map_err(|error| failure(&error))?;
-    let wanted = match args.column.is_empty() {
+    let selectors = selection::columns(args);
+    let wanted = match selectors.is_empty() {
         true => (0..schema.num_leaves()).collect(),
-        false => schema.select(&selection::columns(args)).map_err(|error| failure(&error))?,
+        false => schema.select(&selectors).map_err(|error| failure(&error.in_file(name_of(file))))?,
     };
     let columns =
         wanted.into_iter().filter_map(|leaf| Some((leaf, Column::of(schema.leaf(leaf)?)))).collect();
     let there = footer.index().num_row_groups();
+    if let Some(what) = args.row_group.as_ref().and_then(|wanted| selection::none_of(wanted, there)) {
+        return Err(Error::failure(what, name_of(file), "leave --row-group out for all"));
+    }
     let row_groups = args.row_group.clone().unwrap_or(0..there);
     let row_groups = row_groups.start.min(there)..row_groups.end.min(there);
     let selected = Selected { footer: &footer, columns, row_groups, cancel };
@@ -130,6 +134,9 @@ pub(crate) fn run(
         }
         done.map_err(io::Error::from).and_then(|()| writeln!(out))
     } else {
+        if selected.row_groups.is_empty() {
+            writeln!(out, "no row groups").map_err(|error| unwritten(&error, cancel))?;
+        }
         for row_group in selected.row_groups.clone() {
             let table = table(&selected, row_group)?;
             let separated = match row_group == selected.row_groups.start {

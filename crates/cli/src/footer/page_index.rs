@@ -148,7 +148,8 @@ pub(crate) fn text(file: &OpenFile, whole: bool, out: &mut dyn Write) -> io::Res
             let path = &file.columns()[chunk.position()].path;
             let indexes = read(file, &chunk, reader);
             let Some(pages) = pages(file, &chunk, &indexes) else {
-                table.row(&[path, &"-", &"-", &"-", &"-", &"-", &"-", &"no index", &"", &""]);
+                let why = if chunk.is_encrypted() { "encrypted" } else { "no index" };
+                table.row(&[path, &"-", &"-", &"-", &"-", &"-", &"-", &why, &"", &""]);
                 continue;
             };
             let order =

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -18,7 +19,8 @@ use crate::footer::open_file::{OpenFile, failure, name_of};
 use crate::footer::summary::{self, FooterSummary, decode};
 use crate::footer::text::JsonSafe;
 use crate::footer::{
-    bench, checked, chunks, columns, dumped, key_value, page_index, row_groups, schema, sizes, statistics,
+    bench, checked, chunks, columns, dumped, key_value, page_index, row_groups, schema, selection, sizes,
+    statistics,
 };
 
 /// How the output is written.
@@ -53,6 +55,8 @@ pub(crate) struct Run<'r> {
 #[derive(Clone, Debug)]
 pub(crate) struct How {
     pub options: Options,
+    /// The row groups that the options ask for by their numbers.
+    pub row_groups: Option<Range<usize>>,
     /// Whether footers are mapped from the files instead of read.
     #[cfg(all(unix, target_pointer_width = "64"))]
     pub mapped: bool,
@@ -64,6 +68,8 @@ pub(crate) struct How {
 struct Decoded {
     summary: FooterSummary,
     facts: Option<Facts>,
+    /// What of the selection the file has nothing of.
+    missed: Option<String>,
     /// Where views need it.
     footer: Option<Footer>,
 }
@@ -139,7 +145,7 @@ impl<'r> Run<'r> {
     ) -> Result<(), Error> {
         let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
         let (files, cancel) = (self.files, self.cancel);
-        let How { options, save_index, .. } = self.how.clone();
+        let How { options, row_groups, save_index, .. } = self.how.clone();
         let save_index = save_index.as_deref();
         #[cfg(all(unix, target_pointer_width = "64"))]
         let mapped = self.how.mapped;
@@ -157,8 +163,10 @@ impl<'r> Run<'r> {
             if let Some(path) = save_index {
                 footer.save_index(path)?;
             }
+            let there = footer.num_row_groups_in_file();
+            let missed = row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
             let facts = dataset.then(|| facts(&summary, &footer, several));
-            Ok(Some(Decoded { summary, facts, footer: footers.then_some(footer) }))
+            Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer) }))
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let ahead = if footers { threads } else { AHEAD };
@@ -172,7 +180,11 @@ impl<'r> Run<'r> {
                 bar.inc(1);
             }
             match decoded {
-                Ok(Some(Decoded { summary, facts, footer })) => {
+                Ok(Some(Decoded { missed: Some(what), .. })) => {
+                    let advice = "--row-groups shows those that there are";
+                    self.failed.push(Error::failure(what, name_of(&files[index]), advice));
+                }
+                Ok(Some(Decoded { summary, facts, footer, .. })) => {
                     let fault = facts.and_then(|facts| self.dataset.add(&summary, facts));
                     let file = footer.map(|footer| OpenFile::new(&files[index], footer));
                     take(summary, file.as_ref())?;
@@ -303,6 +315,10 @@ fn show(
     cancel: &AtomicBool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let by_row_group = matches!(view, View::RowGroups | View::Columns | View::Statistics | View::PageIndex);
+    if by_row_group && file.footer.num_row_groups() == 0 {
+        return writeln!(out, "no row groups");
+    }
     match view {
         View::Schema => schema::text(file, out),
         View::RowGroups => row_groups::text(file, out),

@@ -129,7 +129,7 @@ pub(crate) fn text(file: &OpenFile, whole: bool, out: &mut dyn Write) -> io::Res
             let values = if chunk.has_metadata() { count(chunk.num_values()) } else { "-".to_owned() };
             let number = |value: Option<i64>| value.map_or("-".to_owned(), count);
             let Some(bounds) = bounds_of(file, &chunk) else {
-                let why = if chunk.has_metadata() { "no statistics" } else { "encrypted" };
+                let why = if chunk.is_encrypted() { "encrypted" } else { "no statistics" };
                 table.row(&[path, &values, &"-", &"-", &why, &""]);
                 continue;
             };

@@ -89,6 +89,61 @@ fn files_without_rows_columns_or_readable_columns_are_shown() {
 }
 
 #[test]
+fn columns_of_one_name_and_names_with_dots_are_all_selected() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names.parquet");
+    with_names(&path, &["a", "a", "a.b", "*"], "");
+    let selected = |column: &str| -> Vec<u64> {
+        let lines = view(&path, &["--ndjson", "--column", column]).ok().out;
+        let number = |line: &str| serde_json::from_str::<Value>(line).unwrap()["column"].as_u64().unwrap();
+        lines.lines().map(number).collect()
+    };
+    assert_eq!(selected("a"), [0, 1]);
+    assert_eq!(selected("a.b"), [2]);
+    assert_eq!(selected("*"), [0, 1, 2, 3]);
+    assert_eq!(selected("\\*"), [3]);
+}
+
+#[test]
+fn what_names_no_file_of_this_machine_is_told_before_anything_is_read() {
+    for (name, expected) in [
+        ("-", "standard input"),
+        ("s3://bucket/key.parquet", "cannot be read from s3://"),
+        ("https://example.com/x.parquet", "cannot be read from https://"),
+    ] {
+        assert!(sawmill(["footer", name]).fails(2).contains(expected), "{name}");
+    }
+}
+
+#[test]
+fn links_to_directories_are_not_followed_and_endings_may_be_in_capitals() {
+    let dir = tempfile::tempdir().unwrap();
+    let below = dir.path().join("below.parquet");
+    fs::create_dir(&below).unwrap();
+    with_names(&below.join("A.PARQUET"), &["a"], "");
+    fs::write(below.join("_SUCCESS"), "").unwrap();
+    std::os::unix::fs::symlink(&below, below.join("loop.parquet")).unwrap();
+    let json = sawmill(["footer", "--json", dir.path().to_str().unwrap()]).ok().json();
+    assert_eq!(json["dataset"]["files"], 1);
+    assert!(json["files"][0]["file"].as_str().unwrap().ends_with("below.parquet/A.PARQUET"));
+}
+
+#[test]
+fn a_footer_is_looked_at_as_far_as_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("codec.parquet");
+    // An unknown codec, and sums that do not add up, are nothing that decoding minds.
+    raw_footer(&path, 1, 2, "codec");
+    view(&path, &["--verify", "decoded"]).ok();
+    view(&path, &["--verify", "values"]).ok();
+    assert!(
+        view(&path, &["--verify", "consistency"])
+            .fails(1)
+            .contains("expected the columns' 20 bytes, found 10")
+    );
+}
+
+#[test]
 fn tens_of_thousands_of_columns_are_shown_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("wide.parquet");

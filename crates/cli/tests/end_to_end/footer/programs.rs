@@ -92,6 +92,25 @@ fn a_selection_shows_nothing_else() {
     assert_eq!(json["files"][0]["rows"], 131_072);
     assert!(view(&path, &["--column", "nam"]).fails(1).contains("phones"));
     assert_eq!(view(&path, &["--row-group", "2..1"]).code, Some(2));
+    // One that is not there is missed.
+    for args in
+        [&["--row-group", "7"][..], &["--row-group", "7", "--columns"], &["--row-group", "3..5", "--csv"]]
+    {
+        assert!(view(&path, args).fails(1).contains("found 3 row groups in the file, 0 to 2"), "{args:?}");
+    }
+    assert_eq!(view(&path, &["--row-group", "7..", "--columns"]).ok().out, "no row groups\n");
+    // By other means than names and numbers of row groups.
+    assert_eq!(paths(&["--column-number", "0", "--row-group", "1"]), [(1, name.clone())]);
+    assert_eq!(paths(&["--column-number", "0,1", "--column", "name"]).len(), 6);
+    assert!(view(&path, &["--column-number", "3"]).fails(1).contains("below 3, found 3"));
+    let last = [(2, name.clone())];
+    assert_eq!(paths(&["--column", "name", "--row-group-rows", "..50k"]), last);
+    assert_eq!(paths(&["--row-group-rows", "131072"]).len(), 6);
+    let whole = view(&path, &["--row-groups", "--json"]).ok().json();
+    let start = |group: usize| &whole["files"][0]["views"]["row_groups"][group]["first_byte"];
+    assert_eq!(paths(&["--column", "name", "--row-group-bytes", &format!("{}..", start(2))]), last);
+    assert_eq!(paths(&["--row-group-bytes", &format!("0..{}", start(2))]).len(), 6);
+    assert_eq!(view(&path, &["--row-group", "1", "--row-group-rows", "1.."]).code, Some(2));
     assert_eq!(view(&path, &["--csv", "--schema"]).code, Some(2));
     assert_eq!(view(&path, &["--csv", "--json"]).code, Some(2));
 }
