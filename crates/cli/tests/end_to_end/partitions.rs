@@ -107,7 +107,6 @@ fn what_cannot_be_partitioned_is_refused_before_anything_is_sent() {
     assert!(refused("month(nothing)", &[]).contains("the columns are id, customer_id"));
     assert!(refused("month(id)", &[]).contains("neither a date nor a timestamp"));
     assert!(refused("month(ordered_at)", &["--primary-key", "id"]).contains("has to hold its column"));
-    assert!(refused("hash(ordered_at, 4)", &["--strategy", "staged"]).contains("only the server knows"));
     assert!(refused("list(status)", &["--mode", "append"]).contains("new table"));
     assert!(refused("list(status)", &["--nested", "tables"]).contains("several tables"));
     assert!(!bench.exists("t"));

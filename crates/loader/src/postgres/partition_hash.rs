@@ -74,6 +74,21 @@ pub(super) fn of_number(value: i64) -> u64 {
     of_word(low ^ if value >= 0 { high } else { !high })
 }
 
+/// The hash of a number of the type `numeric` (`hash_numeric_extended` in src/backend/utils/adt/numeric.c): that of
+/// its digits to the base 10,000, without the zeros around them, and of the first one's weight.
+pub(super) fn of_numeric(value: u64) -> u64 {
+    let mut digits = Vec::with_capacity(5);
+    let mut rest = value;
+    while rest > 0 {
+        digits.push((rest % 10_000) as u16);
+        rest /= 10_000;
+    }
+    let Some(weight) = digits.len().checked_sub(1) else { return SEED.wrapping_sub(1) };
+    let zeros = digits.iter().take_while(|digit| **digit == 0).count();
+    let bytes: Vec<u8> = digits[zeros..].iter().rev().flat_map(|digit| digit.to_le_bytes()).collect();
+    of_bytes(&bytes) ^ weight as u64
+}
+
 /// The hash of text and of UUIDs.
 pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
     let mut state = State::of_length(bytes.len());

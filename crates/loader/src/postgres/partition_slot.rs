@@ -19,6 +19,9 @@ use super::value_options::{Nul, ValueOptions};
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::condition::rows::natives;
 
+/// Days from 1970-01-01 to 2000-01-01.
+const EPOCH_DAYS: i64 = 10_957;
+
 /// What all rows of a partition have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Slot {
@@ -44,6 +47,10 @@ enum Values {
         a_day: i64,
         time: bool,
         zone: bool,
+    },
+    /// Timestamps as such.
+    Instants {
+        unit: TimeUnit,
     },
     Whole {
         unsigned: bool,
@@ -100,10 +107,11 @@ impl Rule {
                     "it is {other}; lists are of whole numbers, text, truth values, dates or UUIDs"
                 ));
             }
+            (Scheme::Hash(_), DataType::Timestamp(unit, _)) => Values::Instants { unit: *unit },
             (Scheme::Hash(_), DataType::Boolean) => Values::Truth,
             (Scheme::Hash(_), DataType::Date32) => Values::Days,
-            (Scheme::Hash(_), integer) if integer.is_integer() && *integer != DataType::UInt64 => {
-                Values::Whole { unsigned: false }
+            (Scheme::Hash(_), integer) if integer.is_integer() => {
+                Values::Whole { unsigned: *integer == DataType::UInt64 }
             }
             (Scheme::Hash(_), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
                 if !is_json(field) =>
@@ -138,9 +146,23 @@ impl Rule {
     /// The slot of a whole number, and the values from and up to which it is that of others, too.
     fn span(&self, value: i64) -> Result<(i128, i64, i64), String> {
         if let Scheme::Hash(modulus) = self.scheme {
-            // The server counts days from 2000-01-01.
-            let stored = if let Values::Days = self.values { value - 10_957 } else { value };
-            let remainder = partition_hash::remainder(Some(partition_hash::of_number(stored)), modulus);
+            let hash = match self.values {
+                // The server counts days and microseconds from 2000-01-01. What is beyond its range has a hash, too,
+                // and is refused with its row when it is encoded.
+                Values::Days => partition_hash::of_number(value - EPOCH_DAYS),
+                Values::Instants { unit } => {
+                    let micros = match unit {
+                        TimeUnit::Second => value.wrapping_mul(1_000_000),
+                        TimeUnit::Millisecond => value.wrapping_mul(1_000),
+                        TimeUnit::Microsecond => value,
+                        TimeUnit::Nanosecond => value.div_euclid(1_000),
+                    };
+                    partition_hash::of_number(micros.wrapping_sub(EPOCH_DAYS * 86_400_000_000))
+                }
+                Values::Whole { unsigned: true } => partition_hash::of_numeric(value as u64),
+                _ => partition_hash::of_number(value),
+            };
+            let remainder = partition_hash::remainder(Some(hash), modulus);
             return Ok((remainder.into(), value, value.saturating_add(1)));
         }
         match self.values {
@@ -171,7 +193,13 @@ impl Rule {
             }
             (Nulls::None, Some(Bounds::Whole(low, high))) => {
                 let slot = |value: &i128| match (self.values, i64::try_from(*value)) {
-                    (Values::Whole { unsigned: true }, _) => Some(*value),
+                    (Values::Whole { unsigned: true }, _) if !matches!(self.scheme, Scheme::Hash(_)) => {
+                        Some(*value)
+                    }
+                    (Values::Whole { unsigned: true }, _) => {
+                        let value = u64::try_from(*value).ok()?;
+                        self.span(value as i64).ok().map(|(slot, ..)| slot)
+                    }
                     (_, Ok(value)) => self.span(value).ok().map(|(slot, ..)| slot),
                     (_, Err(_)) => None,
                 };
