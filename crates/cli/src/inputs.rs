@@ -83,7 +83,14 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     let mut files = parquet_files(&named)?;
     let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
     files.extend(spooled.iter().map(|file| file.path().to_owned()));
-    let mut source = ParquetFiles::open(&files)?;
+    let opened = ParquetFiles::open(&files);
+    let mut source = match (&spooled, opened) {
+        // Nobody knows the file in which the stream is kept.
+        (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
+            return Err(Error::failure(error.what(), "standard input", "send a whole Parquet file"));
+        }
+        (_, opened) => opened?,
+    };
     if let Some(file) = &spooled {
         source = source.called(file.path(), "standard input");
     }
