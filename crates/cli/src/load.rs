@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
-    Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, Postgres, PostgresTables,
-    Pruned, Server, Source, Standing, TableName, Target, load, status,
+    Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, PostgresTables, Pruned,
+    Server, Source, Standing, TableName, Target, load, status,
 };
 use sawmill_profile::{Bottleneck, PhaseReport, Profile, bottleneck, format_byte_rate};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::inputs::{self, ColumnArgs};
 use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases;
+use crate::record_args::RecordArgs;
 use crate::row_args::RowArgs;
 use crate::table_args::{PartitionsPlan, TableArgs};
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
@@ -106,6 +107,8 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     rejects: RejectArgs,
     #[command(flatten)]
+    records: RecordArgs,
+    #[command(flatten)]
     crate_options: CrateArgs,
 }
 
@@ -126,13 +129,22 @@ Examples:
   sawmill load forget --to postgres://me@localhost/db --table trips
 
 The table itself stays.")]
-    Forget(TargetArgs),
+    Forget(ForgetArgs),
     /// Show which loads a PostgreSQL server has records of, and how far they are.
     #[command(after_help = "\
 Examples:
   sawmill load status --to postgres://me@localhost/db
-  sawmill load status --to postgres://me@localhost/db --table trips --json")]
+  sawmill load status --to postgres://me@localhost/db --table trips --json
+  sawmill load status --to service=warehouse --checkpoint-schema etl")]
     Status(StatusArgs),
+}
+
+#[derive(Args, Debug)]
+struct ForgetArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 #[derive(Args, Debug)]
@@ -143,6 +155,8 @@ struct StatusArgs {
     /// Only loads into this table.
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 /// What `--json` prints.
@@ -162,6 +176,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         None => {}
     }
     let target = args.target.destination(&args.crate_options, &args.effort)?.mode(args.mode.into());
+    let target = args.records.of(target);
     if args.mode != ModeArg::Upsert && !args.key.is_empty() {
         return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
     }
@@ -427,7 +442,7 @@ fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Resul
     let table = args.table.as_deref().map(str::parse::<TableName>).transpose()?;
     let phase = Profile::new().phase("status");
     let control = Control::new(cancel, &phase);
-    let loads = status(&args.to.parse::<Server>()?, Postgres::CHECKPOINT_SCHEMA, table.as_ref(), &control)?;
+    let loads = status(&args.to.parse::<Server>()?, args.records.schema(), table.as_ref(), &control)?;
     console.result(&loads, || {
         if loads.is_empty() {
             return "no loads are recorded\n".to_owned();
@@ -447,14 +462,15 @@ fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Resul
     })
 }
 
-fn run_forget(args: &TargetArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+fn run_forget(args: &ForgetArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let profile = Profile::new();
     let phase = profile.phase("forget");
-    let target = args.destination(&CrateArgs::default(), &EffortArgs::default())?;
+    let target = args.target.destination(&CrateArgs::default(), &EffortArgs::default())?;
+    let target = args.records.of(target);
     let forgotten = target.forget(&Control::new(cancel, &phase))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };
         let loads = if forgotten.loads == 1 { "load" } else { "loads" };
-        format!("{}: forgot {} {loads}{staging}\n", args.table(), forgotten.loads)
+        format!("{}: forgot {} {loads}{staging}\n", args.target.table(), forgotten.loads)
     })
 }

@@ -21,6 +21,7 @@ mod load;
 mod load_tables;
 mod nested_args;
 mod phases;
+mod record_args;
 mod row_args;
 mod table_args;
 mod target;
@@ -80,7 +81,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Gen(r#gen::GenCommand),
     Footer(footer::FooterCommand),
-    Load(load::LoadArgs),
+    Load(Box<load::LoadArgs>),
     Verify(verify::VerifyArgs),
     Bench(bench::BenchArgs),
     /// Print the completion script of a shell.

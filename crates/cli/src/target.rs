@@ -17,8 +17,9 @@ use crate::phases;
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
     /// The server: postgres://user:password@host:port/database or host=... dbname=... user=...;
-    /// what is left out comes from PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and ~/.pgpass. Or a
-    /// CrateDB: crate://user:password@host:4200,host2:4200/schema, crates:// for TLS.
+    /// what is left out comes from the service that is named (service=NAME, PGSERVICE), from PGHOST, PGPORT, PGUSER,
+    /// PGPASSWORD, PGDATABASE and the like, and ~/.pgpass. Or a CrateDB:
+    /// crate://user:password@host:4200,host2:4200/schema, crates:// for TLS.
     #[arg(long, value_name = "URL", required = true)]
     to: Option<String>,
     /// The table: NAME or SCHEMA.NAME, in double quotes where a part has dots in it.

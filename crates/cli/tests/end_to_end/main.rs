@@ -1,5 +1,6 @@
 //! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
 
+mod addresses;
 mod bench;
 mod bench_inside;
 mod bench_work;

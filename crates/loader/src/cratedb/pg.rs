@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::postgres::connection::Connection;
 use crate::postgres::server::{Endpoint, Server};
+use crate::postgres::session_kind::SessionKind;
 
 /// An array that is in its binary form already.
 #[derive(Debug)]
@@ -53,9 +54,17 @@ pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, firs
     }
     let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
     let endpoints =
-        nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), port: server.pg_port }).collect();
+        nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), address: None, port: server.pg_port });
     let timeout = std::time::Duration::from_secs(5);
-    Server { config, endpoints, timeout, tls: tls.cloned(), settings: Vec::new() }
+    Server {
+        config,
+        endpoints: endpoints.collect(),
+        session: SessionKind::Any,
+        password_file: None,
+        timeout,
+        tls: tls.cloned(),
+        settings: Vec::new(),
+    }
 }
 
 /// A connection with the statement of a load prepared.

@@ -1,4 +1,4 @@
-//! What the server knows of loads: schema `_sawmill` with the tables `loads` and `units`.
+//! What the server knows of loads: the tables `loads` and `units` in schema `_sawmill`, or in another one.
 //!
 //! A unit's row is written in the transaction that copies the unit's rows, so either both are there or
 //! neither. A load's row holds what its units refer to: the files, the table and the size of units.
@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
 use super::connection::Connection;
-use super::rejects::{REJECTS, REJECTS_UNLOGGED};
-use super::table_name::quote;
+use super::table_name::{check_name, quote};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -25,8 +24,8 @@ use crate::source::{SourceFile, UnitKey};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The table of units, and that of units in unlogged tables.
-const UNITS: &str = "units";
-const UNITS_UNLOGGED: &str = "units_unlogged";
+pub(super) const UNITS: &str = "units";
+pub(super) const UNITS_UNLOGGED: &str = "units_unlogged";
 
 /// Whether a constraint that was violated is that of a table of units.
 pub(crate) fn is_of_units(error: &tokio_postgres::Error) -> bool {
@@ -39,7 +38,7 @@ pub(crate) fn is_of_units(error: &tokio_postgres::Error) -> bool {
 /// The checkpoint tables, in a schema of the caller's choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
-    schema: String,
+    pub(super) schema: String,
     /// The table that is written is unlogged.
     unlogged: bool,
 }
@@ -85,8 +84,19 @@ pub(crate) fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &s
 }
 
 impl Checkpoints {
-    pub(crate) fn new(schema: &str) -> Self {
-        Self { schema: schema.to_owned(), unlogged: false }
+    /// The tables in this schema.
+    ///
+    /// # Errors
+    /// A name that no schema can have, or that of one of the server's own.
+    pub(crate) fn new(schema: &str) -> Result<Self> {
+        let own = schema.starts_with("pg_") || schema == "information_schema";
+        let checked = check_name(schema);
+        match checked.err().or(own.then(|| "schemas of this name are the server's own".to_owned())) {
+            None => Ok(Self { schema: schema.to_owned(), unlogged: false }),
+            Some(what) => Err(Error::new(Kind::Config, what)
+                .at(format!("schema {schema:?} for the records of loads"))
+                .advise("choose another name")),
+        }
     }
 
     /// The records of a load into an unlogged table, or into one that is not.
@@ -112,53 +122,6 @@ impl Checkpoints {
 
     pub(crate) fn table(&self, name: &str) -> String {
         format!("{}.{}", quote(&self.schema), quote(name))
-    }
-
-    /// Whether the tables are there.
-    pub(crate) fn exist(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
-        let rows = connection.query(
-            control,
-            "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL",
-            &[&self.table("loads"), &self.table(UNITS), &self.table(UNITS_UNLOGGED)],
-        )?;
-        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
-    }
-
-    /// Creates the tables where they are missing; several loads may try at the same time.
-    pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        if self.exist(connection, control)? {
-            return Ok(());
-        }
-        let key = advisory_key(&self.schema);
-        let (schema, loads) = (quote(&self.schema), self.table("loads"));
-        let units = |table: &str, kind: &str| {
-            format!(
-                "CREATE {kind} TABLE IF NOT EXISTS {} (\
-                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
-                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
-                   rows bigint NOT NULL, content_sum text NOT NULL, non_null bigint[] NOT NULL, \
-                   committed timestamptz NOT NULL DEFAULT now(), part_oid bigint, \
-                   PRIMARY KEY (load_id, file, row_group, first_row))",
-                self.table(table)
-            )
-        };
-        let (units, unlogged) = (units(UNITS, ""), units(UNITS_UNLOGGED, "UNLOGGED"));
-        connection.begin(control)?;
-        connection.batch(
-            control,
-            &format!(
-                "SELECT pg_advisory_xact_lock({key}); CREATE SCHEMA IF NOT EXISTS {schema}; \
-                 CREATE TABLE IF NOT EXISTS {loads} (\
-                   load_id text PRIMARY KEY, target text NOT NULL, mode text NOT NULL, \
-                   table_oid bigint NOT NULL, unit_rows bigint NOT NULL, \
-                   files text[] NOT NULL, fingerprints text[] NOT NULL, \
-                   begun timestamptz NOT NULL DEFAULT now(), completed timestamptz, \
-                   rows bigint, content_sum text, non_null bigint[], \
-                   before_rows bigint, before_sum text, before_non_null bigint[]); \
-                 {units}; {unlogged}"
-            ),
-        )?;
-        connection.commit(control)
     }
 
     /// Takes the lock that only one run of a load can hold, for as long as the connection lives.
@@ -347,33 +310,6 @@ impl Checkpoints {
             format!("SELECT load_id FROM {} WHERE target = $1 AND completed IS NULL", self.table("loads"));
         let rows = connection.query(control, &sql, &[&target])?;
         rows.iter().map(|row| connection.get(row, 0)).collect()
-    }
-
-    /// Drops the schema if no load is recorded any more and nothing else is in it.
-    pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let loads = self.table("loads");
-        let units = format!("{}, {}", self.table(UNITS), self.table(UNITS_UNLOGGED));
-        let key = advisory_key(&self.schema);
-        connection
-            .batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
-        let rows = connection.query(control, &format!("SELECT EXISTS (SELECT FROM {loads})"), &[])?;
-        let used = rows.first().map_or(Ok(true), |row| connection.get(row, 0))?;
-        if used {
-            return connection.batch(control, "COMMIT");
-        }
-        let rejects = format!("{}, {}", self.table(REJECTS), self.table(REJECTS_UNLOGGED));
-        connection.batch(control, &format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
-        // Something else in the schema keeps it.
-        let others = connection.query(
-            control,
-            "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \
-             ON n.oid = c.relnamespace WHERE n.nspname = $1)",
-            &[&self.schema],
-        )?;
-        if !others.first().map_or(Ok(true), |row| connection.get::<bool>(row, 0))? {
-            connection.batch(control, &format!("DROP SCHEMA {}", quote(&self.schema)))?;
-        }
-        connection.batch(control, "COMMIT")
     }
 
     /// All committed units of a load.

@@ -19,6 +19,7 @@ use tokio_postgres::{CancelToken, Client, CopyInSink, NoTls, Row};
 
 use super::server::{Endpoint, Server};
 use super::server_error::{from_server, unreachable};
+use super::session_kind::SessionKind;
 use super::socket::{CopyStream, Socket};
 use super::tls::Tls;
 use crate::control::{Control, LOOK};
@@ -43,71 +44,94 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects to the first endpoint that answers.
+    /// Connects to the first endpoint that answers and is what is looked for.
     pub(crate) fn open(server: &Server, control: &Control<'_>) -> Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
-            Error::new(Kind::Connection, format!("no event loop: {error}")).at(server.place())
-        })?;
         let mut last = Error::new(Kind::Config, "the address names no host").at(server.place());
-        for endpoint in &server.endpoints {
-            control.check()?;
-            let place = match server.config.get_dbname() {
-                Some(database) => format!("{endpoint}, database {database:?}"),
-                None => endpoint.to_string(),
-            };
-            let no_way = |error: std::io::Error| unreachable(error, place.clone());
-            let tls = server.tls.as_ref().map(|config| Tls::to(endpoint, config)).transpose();
-            let tls = tls.map_err(no_way)?.flatten();
-            let mut config = server.config.clone();
-            if tls.is_none() {
-                config.ssl_mode(SslMode::Disable);
-            }
-            let connecting = async {
-                let wire = control.phase().wire().clone();
-                let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
-                let refused = |error| from_server(&error, &place);
-                let copy_stream = tls.is_none().then(|| socket.copy_stream());
-                let (client, driver) = match tls.clone() {
-                    None => {
-                        let (client, connection) =
-                            config.connect_raw(socket, NoTls).await.map_err(refused)?;
-                        (client, runtime.spawn(connection))
-                    }
-                    Some(tls) => {
-                        let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
-                        (client, runtime.spawn(connection))
-                    }
-                };
-                Ok((client, driver, copy_stream))
-            };
-            let within = async {
-                let late = || {
-                    let seconds = server.timeout.as_secs_f64();
-                    unreachable(format!("no answer within {seconds} s"), place.clone())
-                };
-                tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
-            };
-            match runtime.block_on(watched(control, within)) {
-                Ok(Ok((client, driver, copy_stream))) => {
-                    let connection = Self {
-                        cancel: client.cancel_token(),
-                        client,
-                        endpoint: endpoint.clone(),
-                        tls,
-                        place,
-                        copy_stream,
-                        driver: std::sync::Mutex::new(Some(driver)),
-                        rehearsing: false,
-                        runtime: Some(runtime),
-                    };
-                    connection.apply(&server.settings, control)?;
-                    return Ok(connection);
+        for wanted in server.session.rounds() {
+            for endpoint in &server.endpoints {
+                control.check()?;
+                match Self::to(endpoint, server, control) {
+                    Ok(connection) => match connection.objection(*wanted, control)? {
+                        None => {
+                            connection.apply(&server.settings, control)?;
+                            return Ok(connection);
+                        }
+                        Some(objection) => {
+                            last = unreachable(objection, connection.place.clone());
+                        }
+                    },
+                    // A server that says no to this user is not asked for another one, as libpq has it.
+                    Err(error) if error.kind() == Kind::Connection => last = error,
+                    Err(error) => return Err(error),
                 }
-                Ok(Err(error)) => last = error,
-                Err(cancelled) => return Err(cancelled),
             }
         }
         Err(last)
+    }
+
+    /// What stands against this server, where not any will do.
+    fn objection(&self, wanted: SessionKind, control: &Control<'_>) -> Result<Option<&'static str>> {
+        if wanted == SessionKind::Any {
+            return Ok(None);
+        }
+        let sql = "SELECT pg_catalog.pg_is_in_recovery(), \
+                   pg_catalog.current_setting('transaction_read_only') = 'on'";
+        let rows = self.query(control, sql, &[])?;
+        let said = |column| rows.first().map_or(Ok(false), |row| self.get::<bool>(row, column));
+        Ok(wanted.objection(said(0)?, said(1)?))
+    }
+
+    fn to(endpoint: &Endpoint, server: &Server, control: &Control<'_>) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
+            Error::new(Kind::Connection, format!("no event loop: {error}")).at(server.place())
+        })?;
+        let place = match server.config.get_dbname() {
+            Some(database) => format!("{endpoint}, database {database:?}"),
+            None => endpoint.to_string(),
+        };
+        let no_way = |error: std::io::Error| unreachable(error, place.clone());
+        let tls = server.tls.as_ref().map(|config| Tls::to(endpoint, config)).transpose();
+        let tls = tls.map_err(no_way)?.flatten();
+        let mut config = server.config_for(endpoint);
+        if tls.is_none() {
+            config.ssl_mode(SslMode::Disable);
+        }
+        let connecting = async {
+            let wire = control.phase().wire().clone();
+            let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
+            let refused = |error| from_server(&error, &place);
+            let copy_stream = tls.is_none().then(|| socket.copy_stream());
+            let (client, driver) = match tls.clone() {
+                None => {
+                    let (client, connection) = config.connect_raw(socket, NoTls).await.map_err(refused)?;
+                    (client, runtime.spawn(connection))
+                }
+                Some(tls) => {
+                    let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
+                    (client, runtime.spawn(connection))
+                }
+            };
+            Ok((client, driver, copy_stream))
+        };
+        let within = async {
+            let late = || {
+                let seconds = server.timeout.as_secs_f64();
+                unreachable(format!("no answer within {seconds} s"), place.clone())
+            };
+            tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
+        };
+        let (client, driver, copy_stream) = runtime.block_on(watched(control, within))??;
+        Ok(Self {
+            cancel: client.cancel_token(),
+            client,
+            endpoint: endpoint.clone(),
+            tls,
+            place,
+            copy_stream,
+            driver: std::sync::Mutex::new(Some(driver)),
+            rehearsing: false,
+            runtime: Some(runtime),
+        })
     }
 
     /// Sets the server's parameters for this connection.

@@ -28,8 +28,8 @@ pub struct Forgotten {
 /// # Errors
 /// No connection, or no permission.
 pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+    let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
-    let checkpoints = Checkpoints::new(&postgres.checkpoint_schema);
     let staging = find(&connection, &postgres.table.staging(), control)?;
     let table = find(&connection, &postgres.table, control)?;
     let schema = match (&table, &staging, postgres.table.schema()) {

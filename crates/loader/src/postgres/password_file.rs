@@ -15,7 +15,7 @@ pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str)
         }
     }
     let (host, port) = match endpoint {
-        Endpoint::Tcp { host, port } => (host.clone(), port.to_string()),
+        Endpoint::Tcp { host, port, .. } => (host.clone(), port.to_string()),
         // Sockets in the default directory are called localhost; others by their directory.
         Endpoint::Unix(path) => {
             let directory = path.parent()?.to_str()?;
@@ -26,10 +26,10 @@ pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str)
     let text = std::fs::read_to_string(file).ok()?;
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = split(line);
-        let [want @ .., password] = fields.as_slice() else { return None };
+        // What stands behind the password is not looked at.
+        let (want, password) = (fields.get(..4)?, fields.get(4)?);
         let have = [host.as_str(), &port, database, user];
-        let matches =
-            want.len() == 4 && want.iter().zip(have).all(|(want, have)| want == "*" || want == have);
+        let matches = want.iter().zip(have).all(|(want, have)| want == "*" || want == have);
         matches.then(|| password.clone())
     })
 }
@@ -61,7 +61,7 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let endpoint = Endpoint::Tcp { host: "h".into(), port: 5432 };
+            let endpoint = Endpoint::Tcp { host: "h".into(), address: None, port: 5432 };
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
             assert_eq!(find(&file, &endpoint, "db", "ann"), None);
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Mode, Postgres, columns, enumerations, made_types, parts};
+use super::{Mode, Postgres, columns, dependents, enumerations, made_types, parts};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -74,6 +74,11 @@ impl Preparing<'_, '_> {
     /// A new table out of sight, and the load's record, in one transaction.
     fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
         let connection = self.connection;
+        // Of several tables that are replaced together, each may refer to another.
+        if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.part_of)
+        {
+            dependents::refuse(connection, self.table, found.oid, self.control)?;
+        }
         if let Some(found) = gathered {
             connection.begin(self.control)?;
             let discarded = self.discard_empty(found, staging)?;
@@ -188,8 +193,12 @@ impl Preparing<'_, '_> {
             .at(self.place())
             .advise(format!(
                 "finish it with the files and options it began with, or remove what it has left: sawmill load forget --to \
-                 ... --table {}",
-                self.table
+                 ... --table {}{}",
+                self.table,
+                match self.postgres.checkpoint_schema.as_str() {
+                    Postgres::CHECKPOINT_SCHEMA => String::new(),
+                    schema => format!(" --checkpoint-schema {schema}"),
+                }
             ))),
         }
     }

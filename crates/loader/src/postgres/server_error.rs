@@ -18,7 +18,9 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         if cause.contains("password missing") {
             return Error::new(Kind::Server, "the server asks for a password, and there is none")
                 .at(place)
-                .advise("give it in the address, PGPASSWORD or ~/.pgpass");
+                .advise(
+                    "give it in the address, PGPASSWORD or ~/.pgpass, which nobody else may read (chmod 600)",
+                );
         }
         // Everything without an answer of the server is about the wire, except what the client itself
         // refuses before it sends, and authentication.
@@ -65,8 +67,8 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         &SqlState::INVALID_CATALOG_NAME => "create the database, or name another in the address",
         &SqlState::INSUFFICIENT_PRIVILEGE => {
             "ask the owner for the permission; a load needs CREATE on the database once, for the schema _sawmill, or, where \
-             somebody else made that, USAGE and CREATE on it and all rights on its tables; besides CREATE on a new \
-             table's schema, INSERT and SELECT on one that exists"
+             somebody else made that or the one that --checkpoint-schema names, USAGE and CREATE on it and all rights on \
+             its tables; besides CREATE on a new table's schema, INSERT and SELECT on one that exists"
         }
         &SqlState::INVALID_SCHEMA_NAME => "create the schema, or name another in the table's name",
         &SqlState::DISK_FULL => disk_full(db.message()),

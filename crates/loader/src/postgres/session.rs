@@ -93,6 +93,7 @@ impl<'a> PostgresSession<'a> {
         if let Some(rejects) = &postgres.rejects {
             rejects_file::check(&rejects.path)?;
         }
+        let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
         let mut connection = Connection::open(&postgres.server, control)?;
         if rehearse {
             connection.rehearse(control)?;
@@ -131,7 +132,7 @@ impl<'a> PostgresSession<'a> {
             (false, Some(found)) if !postgres.mode.gathers() => found.unlogged,
             _ => postgres.kind.unlogged,
         };
-        let checkpoints = Checkpoints::new(&postgres.checkpoint_schema).of_unlogged(unlogged);
+        let checkpoints = checkpoints.of_unlogged(unlogged);
         let by_position = if postgres.by_position { "by position" } else { "" };
         let native = if postgres.makes_composites() { "nested native" } else { "" };
         let kind = match postgres.kind.is_plain() {

@@ -7,6 +7,7 @@
 //! ```
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -84,10 +85,14 @@ impl Socket {
     /// counted on `wire`.
     pub(crate) async fn connect(endpoint: &Endpoint, wire: WireCounters) -> io::Result<Self> {
         let stream = match endpoint {
-            Endpoint::Tcp { host, port } => {
+            Endpoint::Tcp { host, address, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
                 let mut connected = None;
-                for address in lookup_host((host.as_str(), *port)).await? {
+                let addresses: Vec<SocketAddr> = match address {
+                    Some(address) => vec![SocketAddr::new(*address, *port)],
+                    None => lookup_host((host.as_str(), *port)).await?.collect(),
+                };
+                for address in addresses {
                     match TcpStream::connect(address).await {
                         Ok(stream) => {
                             connected = Some(stream);

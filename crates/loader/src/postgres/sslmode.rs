@@ -1,10 +1,7 @@
 //! Whether connections are encrypted, and what the server's certificate is held against: `sslmode` and its
 //! companions, as libpq has them
 //! (<https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION>).
-//!
-//! The parameters are taken out of the address before the rest of it is parsed.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,20 +11,16 @@ use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme,
+    SupportedProtocolVersion,
+};
 use tokio_postgres::config::SslMode;
 
-use super::parameters;
+use super::parameters::{Parameters, Variable, refused};
 use crate::certificates::{authorities, identity};
 use crate::error::{Error, Kind, Result};
-
-/// The parameters of an address that are about encryption, with the variables that stand in for them.
-const PARAMETERS: [(&str, &str); 4] = [
-    ("sslmode", "PGSSLMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-];
 
 /// How the server's certificate is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,23 +30,19 @@ enum Check {
     AuthorityAndName,
 }
 
-/// The address without these parameters, whether TLS is asked for, and with what.
+/// Whether TLS is asked for, and with what.
 ///
 /// # Errors
 /// An unknown mode, certificates that cannot be read.
-pub(crate) fn of_address(
-    address: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<(String, SslMode, Option<Arc<ClientConfig>>)> {
-    let names = PARAMETERS.map(|(name, _)| name);
-    let (rest, mut given) = parameters::take(address, &names);
-    for (name, stand_in) in PARAMETERS {
-        if let (false, Some(value)) = (given.contains_key(name), variable(stand_in)) {
-            given.insert(name.to_owned(), value);
+pub(crate) fn of(given: &Parameters, variable: Variable<'_>) -> Result<(SslMode, Option<Arc<ClientConfig>>)> {
+    let system = given.get("sslrootcert") == Some("system");
+    let (mode, check) = match given.get("sslmode").unwrap_or(if system { "verify-full" } else { "prefer" }) {
+        // Anybody can have a certificate of a public authority: without the name it says nothing.
+        weak if system && weak != "verify-full" => {
+            let what = format!("sslrootcert=system with sslmode={weak}");
+            return Err(refused(what).advise("the system's authorities are for sslmode=verify-full"));
         }
-    }
-    let (mode, check) = match given.get("sslmode").map_or("prefer", String::as_str) {
-        "disable" => return Ok((rest, SslMode::Disable, None)),
+        "disable" => return Ok((SslMode::Disable, None)),
         // libpq's `allow` begins without encryption; here the better way is tried first.
         "allow" | "prefer" => (SslMode::Prefer, Check::Nothing),
         "require" => (SslMode::Require, Check::Nothing),
@@ -64,13 +53,34 @@ pub(crate) fn of_address(
                 .advise("give disable, allow, prefer, require, verify-ca or verify-full"));
         }
     };
-    let files = Files::new(&given, variable);
+    let files = Files::new(given, variable);
+    let versions = versions(given)?;
     let check = match (mode, check, &files.authorities) {
         // "If a root CA file exists, the behavior of sslmode=require will be the same as that of verify-ca."
         (SslMode::Require, Check::Nothing, Some(_)) => Check::Authority,
         (_, check, _) => check,
     };
-    Ok((rest, mode, Some(configure(&files, check)?)))
+    Ok((mode, Some(configure(&files, check, &versions)?)))
+}
+
+/// The versions of TLS that are neither too old nor too new; what is older than 1.2 is never spoken.
+fn versions(given: &Parameters) -> Result<Vec<&'static SupportedProtocolVersion>> {
+    let number = |name: &str, default: usize| {
+        let Some(version) = given.get(name) else { return Ok(default) };
+        let known = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
+        known.iter().position(|known| known.eq_ignore_ascii_case(version)).ok_or_else(|| {
+            refused(format!("{name}={version} is no version of TLS")).advise("give TLSv1.2 or TLSv1.3")
+        })
+    };
+    let allowed = number("ssl_min_protocol_version", 2)?..=number("ssl_max_protocol_version", 3)?;
+    let spoken = [(2, &TLS12), (3, &TLS13)].into_iter().filter(|(number, _)| allowed.contains(number));
+    let spoken: Vec<_> = spoken.map(|(_, version)| version).collect();
+    match spoken.is_empty() {
+        true => Err(refused(
+            "no version of TLS lies between ssl_min_protocol_version and ssl_max_protocol_version",
+        )),
+        false => Ok(spoken),
+    }
 }
 
 /// Where certificates are.
@@ -81,11 +91,11 @@ struct Files {
 
 impl Files {
     /// Those that are named, else those in `~/.postgresql` that are there.
-    fn new(given: &BTreeMap<String, String>, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+    fn new(given: &Parameters, variable: Variable<'_>) -> Self {
         let folder = variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
         let usual = |name: &str| folder.as_ref().map(|folder| folder.join(name)).filter(|path| path.exists());
         let named = |name: &str| given.get(name).map(PathBuf::from);
-        let authorities = match given.get("sslrootcert").map(String::as_str) {
+        let authorities = match given.get("sslrootcert") {
             Some("system") => None,
             Some(path) => Some(path.into()),
             None => usual("root.crt"),
@@ -102,11 +112,15 @@ impl Files {
     }
 }
 
-fn configure(files: &Files, check: Check) -> Result<Arc<ClientConfig>> {
+fn configure(
+    files: &Files,
+    check: Check,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<Arc<ClientConfig>> {
     let failed = |what: String| Error::new(Kind::Config, what);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .map_err(|error| failed(format!("TLS cannot be set up: {error}")))?;
     let advice = "name the file of the server's authority with sslrootcert=FILE";
     let builder = match check {
@@ -200,22 +214,44 @@ impl ServerCertVerifier for WithoutName {
 mod tests {
     use super::*;
 
-    fn parse(address: &str, environment: &[(&str, &str)]) -> Result<(String, SslMode, bool)> {
+    fn parse(address: &str, environment: &[(&str, &str)]) -> Result<(SslMode, bool)> {
         let variable = |name: &str| {
             let found = environment.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        of_address(address, &variable).map(|(rest, mode, tls)| (rest, mode, tls.is_some()))
+        of(&Parameters::of(address, &variable)?, &variable).map(|(mode, tls)| (mode, tls.is_some()))
     }
 
     #[test]
     fn the_mode_of_the_address_goes_before_that_of_the_environment() {
         let environment = [("PGSSLMODE", "require")];
-        assert_eq!(parse("postgres://h/d", &[]).unwrap(), ("postgres://h/d".into(), SslMode::Prefer, true));
-        assert_eq!(parse("postgres://h/d", &environment).unwrap().1, SslMode::Require);
-        let (rest, mode, tls) =
-            parse("postgres://h/d?sslmode=disable&connect_timeout=3", &environment).unwrap();
-        assert_eq!((rest.as_str(), mode, tls), ("postgres://h/d?connect_timeout=3", SslMode::Disable, false));
+        assert_eq!(parse("postgres://h/d", &[]).unwrap(), (SslMode::Prefer, true));
+        assert_eq!(parse("postgres://h/d", &environment).unwrap().0, SslMode::Require);
+        assert_eq!(
+            parse("postgres://h/d?sslmode=disable&connect_timeout=3", &environment).unwrap(),
+            (SslMode::Disable, false)
+        );
+    }
+
+    #[test]
+    fn the_systems_authorities_ask_for_the_name_too() {
+        assert_eq!(parse("host=h sslrootcert=system", &[]).unwrap(), (SslMode::Require, true));
+        assert!(parse("host=h sslrootcert=system sslmode=verify-full", &[]).is_ok());
+        let error = parse("host=h sslrootcert=system sslmode=require", &[]).unwrap_err();
+        assert!(error.advice().contains("verify-full"), "{error}");
+    }
+
+    #[test]
+    fn versions_of_tls_can_be_bounded() {
+        let spoken = |address: &str| {
+            let parameters = Parameters::of(address, &|_| None).unwrap();
+            versions(&parameters).map(|versions| versions.len()).map_err(|error| error.what())
+        };
+        assert_eq!((spoken("host=h"), spoken("ssl_min_protocol_version=TLSv1")), (Ok(2), Ok(2)));
+        assert_eq!(spoken("ssl_min_protocol_version=TLSv1.3"), Ok(1));
+        assert_eq!(spoken("ssl_max_protocol_version=TLSv1.2"), Ok(1));
+        assert!(spoken("ssl_max_protocol_version=TLSv1.1").unwrap_err().contains("no version"));
+        assert!(spoken("ssl_min_protocol_version=3").unwrap_err().contains("=3 is no version"));
     }
 
     #[test]

@@ -45,8 +45,8 @@ pub fn status(
     table: Option<&TableName>,
     control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
+    let checkpoints = Checkpoints::new(checkpoint_schema)?;
     let connection = Connection::open(server, control)?;
-    let checkpoints = Checkpoints::new(checkpoint_schema);
     if !checkpoints.exist(&connection, control)? {
         return Ok(Vec::new());
     }

@@ -140,6 +140,7 @@ impl<'a> PostgresTables<'a> {
     ) -> Result<Vec<OfTable<LoadReport>>> {
         // What cannot be represented in one of them is told before the first is loaded.
         self.ddl(control)?;
+        let checkpoints = Checkpoints::new(&self.postgres.checkpoint_schema)?;
         let connection = Connection::open(&self.postgres.server, control)?;
         let rows = match self.postgres.table.schema() {
             Some(_) => self.postgres.table.clone(),
@@ -149,7 +150,6 @@ impl<'a> PostgresTables<'a> {
             },
         };
         let names = self.names_of(&rows);
-        let checkpoints = Checkpoints::new(&self.postgres.checkpoint_schema);
         let mapping = self.source.mapping() + "nested tables";
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
         // Held until all are in their places, so that nobody else finishes what this run is at.

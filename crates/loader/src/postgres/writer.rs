@@ -182,22 +182,23 @@ impl CopyWriter {
 }
 
 impl WriterPlan {
-    /// An error that is about a row of the source says which one it is.
+    /// An error that is about a row of the source says which one it is. What is looked at when all rows of a unit are
+    /// there, such as a foreign key, is told with the unit's rows.
     fn refused(&self, unit: &Unit, error: tokio_postgres::Error) -> WireError {
-        match copy_line(&error) {
-            Some(line @ 1..) if (line as u64) <= unit.rows && is_about_rows(&error) => {
-                let place = self.place(unit.key, unit.key.first_row + line as u64 - 1);
-                let told = from_server(&error, &place);
-                match told.advice().is_empty() {
-                    true => {
-                        told.advise("correct the row in the source, or put such rows aside with --rejects")
-                    }
-                    false => told,
-                }
-                .into()
-            }
-            _ => WireError::Server(error),
+        if !is_about_rows(&error) {
+            return WireError::Server(error);
         }
+        let first = unit.key.first_row;
+        let place = match copy_line(&error) {
+            Some(line @ 1..) if (line as u64) <= unit.rows => self.place(unit.key, first + line as u64 - 1),
+            _ => format!("{} or one up to row {}", self.place(unit.key, first), first + unit.rows.max(1) - 1),
+        };
+        let told = from_server(&error, &place);
+        match told.advice().is_empty() {
+            true => told.advise("correct the row in the source, or put such rows aside with --rejects"),
+            false => told,
+        }
+        .into()
     }
 }
 

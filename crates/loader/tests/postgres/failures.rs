@@ -96,7 +96,8 @@ fn an_unreachable_server_is_told_by_its_address_and_soon() {
     let error = run(&source, &sawmill_loader::Postgres::new(server, table()), &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Connection);
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
-    assert!(error.what().contains("no answer within 1 s"), "{error}");
+    // As in libpq, one second is taken as two.
+    assert!(error.what().contains("no answer within 2 s"), "{error}");
 
     let error = "postgres://x@host:port/d".parse::<Server>().unwrap_err();
     assert_eq!(error.kind(), Kind::Config);
@@ -126,5 +127,5 @@ fn a_wrong_password_a_missing_database_and_missing_rights_are_told_apart() {
     let name = database.url.rsplit_once('/').unwrap().1.to_owned();
     database.client().batch_execute(&format!("CREATE ROLE guest_{name} LOGIN PASSWORD 'guest'")).unwrap();
     let error = attempt(format!("postgres://guest_{name}:guest@{host}"));
-    assert!(error.what().contains("permission denied"), "{error}");
+    assert!(error.what().contains("this user may make none"), "{error}");
 }

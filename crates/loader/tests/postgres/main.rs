@@ -14,6 +14,7 @@ mod new_tables;
 mod partitions;
 mod proxy;
 mod put_aside;
+mod records;
 mod refusals;
 mod rejects;
 mod staged;

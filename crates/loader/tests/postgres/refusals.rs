@@ -92,6 +92,34 @@ fn time_limits_and_servers_that_write_nothing_are_not_taken_for_faults_of_rows()
 }
 
 #[test]
+fn what_is_checked_when_all_rows_of_a_unit_are_there_is_told_with_these_rows() {
+    let others = "CREATE TABLE others (id bigint PRIMARY KEY); INSERT INTO others VALUES (1), (2); \
+                  CREATE TABLE t (id bigint REFERENCES others, word text)";
+    let case = case(&[1, 2, 3], others);
+    let error = case.refused(&case.target(Mode::Append), "Key (id)=(3) is not present", "--rejects");
+    assert!(error.place().ends_with("data.parquet, row group 0, row 0 or one up to row 2"), "{error}");
+}
+
+#[test]
+fn a_table_that_others_depend_on_is_not_replaced_and_they_are_named_before_a_row_is_sent() {
+    for (statements, what) in [
+        ("CREATE VIEW \"the view\" AS SELECT id FROM t", "view \"the view\""),
+        ("CREATE MATERIALIZED VIEW m AS SELECT id FROM t", "materialized view m"),
+        ("CREATE TABLE other (id bigint REFERENCES t)", "constraint other_id_fkey on table other"),
+    ] {
+        let case = case(&[1, 2], &format!("CREATE TABLE t (id bigint PRIMARY KEY, word text); {statements}"));
+        case.refused(&case.target(Mode::Replace), what, "mode truncate");
+        assert!(!case.database.has("t__sawmill_loading"), "no row was sent");
+    }
+    // What belongs to the table itself goes with it.
+    let own = "CREATE TABLE t (id bigserial PRIMARY KEY CHECK (id > 0), up bigint REFERENCES t DEFAULT 1, \
+               word text GENERATED ALWAYS AS ('x') STORED); CREATE INDEX ON t (lower(word))";
+    let case = case(&[1, 2], own);
+    run(&case.source, &case.target(Mode::Replace), &small()).unwrap();
+    assert_eq!(case.database.count("t"), 2);
+}
+
+#[test]
 fn an_upsert_names_the_key_that_comes_twice() {
     let case = case(&[4, 7, 5, 7, 7], "CREATE TABLE t (id bigint PRIMARY KEY, word text)");
     let upsert = case.target(Mode::Upsert).key(vec!["id".into()]);
