@@ -100,7 +100,7 @@ impl ColumnLayout {
         self.entries_of = None;
         self.encoded.clear();
         let bound = element.bind(entries).map_err(|what| Fault::new(0, what))?;
-        let mut refused = None;
+        let (mut refused, mut all_fit) = (None, true);
         for entry in 0..entries.len() {
             let start = self.encoded.bytes.len();
             let missing = entries.is_null(entry)
@@ -108,6 +108,7 @@ impl ColumnLayout {
                     Ok(written) => !written,
                     Err(fault) => {
                         // Only a value that a row has is at fault.
+                        all_fit = false;
                         self.encoded.bytes.truncate(start);
                         let row =
                             (0..array.len()).find(|row| array.is_valid(*row) && keys.key(*row) == entry);
@@ -120,7 +121,8 @@ impl ColumnLayout {
         match refused {
             Some(fault) => Err(fault),
             None => {
-                self.entries_of = Some(std::sync::Arc::clone(entries));
+                // A later batch may have the value that does not fit.
+                self.entries_of = all_fit.then(|| std::sync::Arc::clone(entries));
                 Ok(())
             }
         }

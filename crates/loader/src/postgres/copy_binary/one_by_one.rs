@@ -6,8 +6,9 @@ use arrow_array::builder::{BinaryViewBuilder, StringDictionaryBuilder, StringVie
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, FixedSizeBinaryArray, Float64Array, Int16Array, Int32Array,
-    Int64Array, LargeBinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float64Array,
+    Int16Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, Field, Schema};
 
@@ -175,5 +176,25 @@ fn rows_are_what_one_value_after_the_other_gives() {
         let non_null: Vec<u64> =
             batch.columns().iter().map(|array| (array.len() - array.null_count()) as u64).collect();
         assert_eq!(tally.non_null, non_null);
+    }
+}
+
+#[test]
+fn an_entry_that_cannot_be_sent_is_refused_in_whichever_batch_a_row_has_it() {
+    let entries: ArrayRef = Arc::new(StringArray::from(vec!["fits", "does\0not"]));
+    let batch = |keys: Vec<u32>| {
+        let array = DictionaryArray::<UInt32Type>::new(keys.into(), Arc::clone(&entries));
+        RecordBatch::try_from_iter([("words", Arc::new(array) as ArrayRef)]).unwrap()
+    };
+    let first = batch(vec![0, 0]);
+    let field = first.schema_ref().field(0).clone();
+    let column_type = ColumnType::Plain(PgType::natural(&field).unwrap());
+    let column = Column::new(&field, 0, column_type, &ValueOptions::default()).unwrap();
+    let mut encoder = CopyEncoder::new(Arc::new(vec![column]), Buffers::new(4096));
+    let mut emit = |_: Bytes, _: u64| -> Result<(), ()> { Ok(()) };
+    assert!(encoder.batch(&first, &mut emit).is_ok());
+    match encoder.batch(&batch(vec![0, 0, 1]), &mut emit) {
+        Err(Stop::Refused(refused)) => assert_eq!((refused.row, refused.column.as_str()), (2, "words")),
+        _ => panic!("the second batch has a row with a 0x00"),
     }
 }
