@@ -100,7 +100,7 @@ impl Connection {
             let wire = control.phase().wire().clone();
             let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
             let refused = |error| from_server(&error, &place);
-            let copy_stream = tls.is_none().then(|| socket.copy_stream());
+            let copy_stream = socket.copy_stream();
             let (client, driver) = match tls.clone() {
                 None => {
                     let (client, connection) = config.connect_raw(socket, NoTls).await.map_err(refused)?;
@@ -111,7 +111,9 @@ impl Connection {
                     (client, runtime.spawn(connection))
                 }
             };
-            Ok((client, driver, copy_stream))
+            // TLS that is only preferred is what a server need not have.
+            let encrypted = tls.as_ref().is_some_and(Tls::has_begun);
+            Ok((client, driver, (!encrypted).then_some(copy_stream)))
         };
         let within = async {
             let late = || {

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use rustls::ClientConfig;
@@ -23,6 +24,8 @@ use super::socket::Socket;
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    /// Whether a server has agreed to it.
+    begun: Arc<AtomicBool>,
 }
 
 impl Tls {
@@ -31,7 +34,12 @@ impl Tls {
     pub(crate) fn to(endpoint: &Endpoint, config: &Arc<ClientConfig>) -> io::Result<Option<Self>> {
         let Endpoint::Tcp { host, .. } = endpoint else { return Ok(None) };
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-        Ok(Some(Self { config: Arc::clone(config), name }))
+        Ok(Some(Self { config: Arc::clone(config), name, begun: Arc::default() }))
+    }
+
+    /// Whether the server has agreed to encrypt the connection that was last opened with this.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Relaxed)
     }
 }
 
@@ -41,6 +49,7 @@ impl TlsConnect<Socket> for Tls {
     type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
+        self.begun.store(true, Relaxed);
         let shaking = TlsConnector::from(self.config).connect(self.name, socket);
         Box::pin(async { shaking.await.map(Encrypted) })
     }
