@@ -55,7 +55,7 @@ fn a_server_is_found_by_its_service_by_the_environment_and_by_its_socket() {
     for table in ["a", "b", "c", "d", "e"] {
         assert_eq!(bench.count(&format!("select count(*) from {table}")), 100);
     }
-    let error = with(&mut load("f", "service=shpo"), &named).fails(1);
+    let error = with(&mut load("f", "service=shpo"), &named).fails(2);
     assert!(error.contains("no service \"shpo\"") && error.contains(services), "{error}");
     let standby = format!("{url}?target_session_attrs=standby");
     let error = with(load("f", &standby).args(["--retries", "0"]), &[]).fails(1);
