@@ -41,6 +41,7 @@ mod generated_rows;
 mod limited;
 mod load;
 mod parquet_files;
+mod parquet_interval;
 mod parquet_reader;
 mod parquet_schema;
 mod postgres;

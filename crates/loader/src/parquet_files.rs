@@ -17,6 +17,7 @@ use sawmill_footer::{Footer, Options};
 use crate::column_choice::ColumnChoice;
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
+use crate::parquet_interval::as_bytes;
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
 use crate::source::{Source, SourceFile, Unit, UnitReader, units_of};
@@ -267,8 +268,8 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
             .advise("leave the column out, or write it with another type")
     })?;
     let options = ArrowReaderOptions::new().with_schema(read.hint);
-    let reader =
-        ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options).map_err(not_readable)?;
+    let as_read = as_bytes(derived.metadata(), &read.intervals).map_err(not_readable)?;
+    let reader = ArrowReaderMetadata::try_new(as_read, options).map_err(not_readable)?;
     let row_groups = row_groups(&footer);
     let source = SourceFile {
         name: canonical.display().to_string(),

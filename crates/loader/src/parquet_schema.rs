@@ -7,6 +7,8 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 
+use crate::parquet_interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
+
 /// Field metadata that names an Arrow extension type
 /// (<https://arrow.apache.org/docs/format/CanonicalExtensions.html>).
 pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -18,10 +20,12 @@ pub(crate) const JSON_EXTENSION: &str = "arrow.json";
 /// Field metadata of a column of its own whose text is annotated as ENUM; within lists and structs it is text.
 pub(crate) const ENUM_MARK: &str = "sawmill:enum";
 
-/// `hint` is what the reader is asked to produce, `schema` the same with extension names.
+/// `hint` is what the reader is asked to produce, `schema` the same with extension names, `intervals` the leaf
+/// columns that are INTERVAL and read as bytes.
 pub(crate) struct ReadSchema {
     pub hint: Arc<Schema>,
     pub schema: Arc<Schema>,
+    pub intervals: Vec<usize>,
 }
 
 /// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives by itself.
@@ -29,17 +33,18 @@ pub(crate) struct ReadSchema {
 /// - strings and bytes as views: their values stay in the decoded page, nothing is copied;
 /// - ENUM as text, where the `parquet` crate by itself reads bytes;
 /// - INT96 timestamps in microseconds: as nanoseconds, dates beyond 1677..2262 would wrap around;
-/// - INTERVAL only where the file's own Arrow schema, `embedded` in its metadata, says which of the three
-///   parts are used, since the reader delivers one unit and drops the rest.
+/// - INTERVAL as its bytes, since the reader delivers two of the three parts at most; unless the file's own Arrow
+///   schema, `embedded` in its metadata, says which parts are used, which then have signs.
 pub(crate) fn read_schema(
     arrow: &Schema,
     parquet: &SchemaDescriptor,
     embedded: bool,
 ) -> Result<ReadSchema, String> {
-    let mut leaves = Leaves { parquet, next: 0, embedded };
+    let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
     let hint = leaves.fields(arrow.fields(), false)?;
-    let mut leaves = Leaves { parquet, next: 0, embedded };
+    let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
     let mut named = leaves.fields(arrow.fields(), true)?;
+    let intervals = leaves.intervals;
     if parquet.root_schema().get_fields().len() == named.len() {
         let columns = named.iter().zip(parquet.root_schema().get_fields());
         named = columns
@@ -50,7 +55,7 @@ pub(crate) fn read_schema(
             )
             .collect();
     }
-    Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)) })
+    Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)), intervals })
 }
 
 fn is_enum(column: &Type) -> bool {
@@ -72,6 +77,8 @@ struct Leaves<'a> {
     parquet: &'a SchemaDescriptor,
     next: usize,
     embedded: bool,
+    /// Those passed so far that are read as [`INTERVAL_BYTES`].
+    intervals: Vec<usize>,
 }
 
 impl Leaves<'_> {
@@ -98,26 +105,35 @@ impl Leaves<'_> {
             return Err("its Arrow schema has more columns than its Parquet schema".into());
         }
         let column = self.parquet.column(self.next);
+        // Our own files of rejected rows have both an Arrow schema and the mark.
+        let interval =
+            matches!(field.data_type(), DataType::Interval(_)) && (!self.embedded || is_marked(field));
+        if interval {
+            self.intervals.push(self.next);
+        }
         self.next += 1;
-        let read = field.as_ref().clone().with_data_type(leaf(field.data_type(), &column, self.embedded)?);
+        let data_type = if interval { INTERVAL_BYTES } else { leaf(field.data_type(), &column) };
+        let read = field.as_ref().clone().with_data_type(data_type);
         let json = column.converted_type() == ConvertedType::JSON;
         let extension = match column.logical_type_ref() {
+            _ if interval => Some(INTERVAL_EXTENSION),
             Some(LogicalType::Uuid) => Some(UUID_EXTENSION),
             Some(LogicalType::Json) => Some(JSON_EXTENSION),
             _ => json.then_some(JSON_EXTENSION),
         };
-        match extension.filter(|_| extensions) {
+        // Without their mark, conditions would take intervals for bytes.
+        match extension.filter(|_| extensions || interval) {
             Some(extension) => Ok(marked(&read, EXTENSION_NAME, extension)),
             None => Ok(Arc::new(read)),
         }
     }
 }
 
-fn leaf(arrow: &DataType, column: &ColumnDescriptor, embedded: bool) -> Result<DataType, String> {
+fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> DataType {
     let text = matches!(column.logical_type_ref(), Some(LogicalType::Enum))
         || column.converted_type() == ConvertedType::ENUM;
     let physical = column.physical_type();
-    Ok(match arrow {
+    match arrow {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::BinaryView if text && physical == PhysicalType::BYTE_ARRAY => {
             DataType::Utf8View
@@ -126,14 +142,8 @@ fn leaf(arrow: &DataType, column: &ColumnDescriptor, embedded: bool) -> Result<D
         DataType::Timestamp(TimeUnit::Nanosecond, zone) if physical == PhysicalType::INT96 => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
-        DataType::Interval(_) if !embedded => {
-            return Err(format!(
-                "column {:?} is a Parquet INTERVAL of months, days and milliseconds, which cannot be read whole",
-                column.path().string()
-            ));
-        }
         other => other.clone(),
-    })
+    }
 }
 
 /// What differs between the columns of two files, one line each; empty when they agree. Order of

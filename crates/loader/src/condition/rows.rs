@@ -15,6 +15,7 @@ use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, valu
 use crate::condition::value_set::ValueSet;
 use crate::condition::{Condition, Literal, Node, Operator};
 use crate::error::{Error, Kind, Result};
+use crate::parquet_interval::is_interval;
 
 /// A condition that fits the columns of a file.
 pub(crate) struct RowTest {
@@ -95,8 +96,10 @@ fn find_columns(node: &Node, schema: &Schema, places: &mut Vec<usize>) -> Result
             .advise(format!("the columns of the files are {}", names.join(", "))));
     };
     let data_type = schema.field(place).data_type();
-    if domain(data_type).is_none() {
-        let what = format!("values of column {name:?}, which is {data_type}, cannot be in a condition");
+    let interval = is_interval(schema.field(place));
+    if domain(data_type).is_none() || interval {
+        let shown = if interval { "INTERVAL".to_owned() } else { data_type.to_string() };
+        let what = format!("values of column {name:?}, which is {shown}, cannot be in a condition");
         return Err(Error::new(Kind::Config, what)
             .at(format!("the condition {node}"))
             .advise("numbers, dates, times, text, bytes and truth values can, where they are not nested"));

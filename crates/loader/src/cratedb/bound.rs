@@ -14,6 +14,7 @@ use half::f16;
 use super::form::{Form, Member};
 use super::integers::{Ints, Scale, scale_of};
 use super::json;
+use crate::parquet_interval::{INTERVAL_BYTES, ParquetInterval};
 use crate::postgres::copy_binary::byte_strings::ByteStrings;
 use crate::postgres::copy_binary::dictionary::Keys;
 use crate::postgres::copy_binary::fault::{Fault, shown};
@@ -116,7 +117,7 @@ impl Form {
             (Self::Clock, DataType::Time32(unit) | DataType::Time64(unit)) => {
                 Values::Clock(some!(Ints::bind(array)), *unit)
             }
-            (Self::Interval, DataType::Interval(_)) => Values::Interval(array),
+            (Self::Interval, _) => Values::Interval(array),
             (Self::Dictionary(form), _) => {
                 let (keys, entries) = some!(Keys::bind(array));
                 Values::Dictionary(keys, Box::new(form.bind(entries)?))
@@ -341,18 +342,23 @@ impl Bound<'_> {
     }
 }
 
-fn interval(array: &ArrayRef, row: usize) -> Option<(i32, i32, i64)> {
+/// Months, days and nanoseconds.
+fn interval(array: &ArrayRef, row: usize) -> Option<(i64, i64, i64)> {
     Some(match array.data_type() {
         DataType::Interval(IntervalUnit::YearMonth) => {
-            (array.as_primitive_opt::<IntervalYearMonthType>()?.value(row), 0, 0)
+            (array.as_primitive_opt::<IntervalYearMonthType>()?.value(row).into(), 0, 0)
         }
         DataType::Interval(IntervalUnit::DayTime) => {
             let value = array.as_primitive_opt::<IntervalDayTimeType>()?.value(row);
-            (0, value.days, i64::from(value.milliseconds) * 1_000_000)
+            (0, value.days.into(), i64::from(value.milliseconds) * 1_000_000)
+        }
+        bytes if *bytes == INTERVAL_BYTES => {
+            let value = ParquetInterval::read(array, row)?;
+            (value.months.into(), value.days.into(), i64::from(value.millis) * 1_000_000)
         }
         _ => {
             let value = array.as_primitive_opt::<IntervalMonthDayNanoType>()?.value(row);
-            (value.months, value.days, value.nanoseconds)
+            (value.months.into(), value.days.into(), value.nanoseconds)
         }
     })
 }

@@ -18,7 +18,7 @@
 //! | date | TIMESTAMP or TEXT | milliseconds or ISO 8601 |
 //! | time | TEXT or BIGINT | ISO 8601 or units since midnight |
 //! | duration | BIGINT | the file's units |
-//! | interval | TEXT | ISO 8601 |
+//! | interval, INTERVAL | TEXT | ISO 8601 |
 //! | list | ARRAY(...) | array |
 //! | struct | OBJECT(...) AS (...) | object; NULL fields are left out |
 //! | map | ARRAY(OBJECT AS (key, value)) | array of objects |
@@ -29,6 +29,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use super::crate_type::CrateType;
 use super::names::refused_name;
 use super::options::{Binary, CrateOptions, Dates, Times, Timestamps};
+use crate::parquet_interval::is_interval;
 use crate::postgres::pg_type::is_uuid;
 
 /// How a value is written; the array's type says how it is read.
@@ -102,6 +103,7 @@ pub(crate) fn natural(field: &Field, options: &CrateOptions) -> Result<(CrateTyp
         | DataType::Decimal256(precision, scale) => decimal(*precision, *scale)?,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => (T::Text, Form::Text),
         DataType::FixedSizeBinary(16) if is_uuid(field) => (T::Text, Form::Uuid),
+        DataType::FixedSizeBinary(_) if is_interval(field) => (T::Text, Form::Interval),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             match options.binary {
                 Binary::Base64 => (T::Text, Form::Base64),

@@ -236,7 +236,7 @@ pub(crate) fn write_stamp(value: i64, unit: TimeUnit, zone: bool, out: &mut Vec<
 }
 
 /// Appends months, days and nanoseconds as an ISO 8601 duration.
-pub(crate) fn write_interval(months: i32, days: i32, nanos: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_interval(months: i64, days: i64, nanos: i64, out: &mut Vec<u8>) {
     put!(out, "P{months}M{days}DT");
     if nanos < 0 {
         out.push(b'-');

@@ -34,6 +34,7 @@ use arrow_schema::{DataType, Field};
 pub(crate) use bound::BoundNode;
 
 use super::pg_type::is_uuid;
+use crate::parquet_interval::is_interval;
 use text::write_string;
 
 /// A type's layout in jsonb, worked out once.
@@ -42,6 +43,8 @@ pub(crate) enum Node {
     /// A value without parts; the array's type says which.
     Leaf,
     Uuid,
+    /// The bytes of Parquet's INTERVAL.
+    Interval,
     Decimal(u16),
     Dictionary(Box<Node>),
     List(Box<Node>),
@@ -111,6 +114,7 @@ impl Node {
                 Self::Decimal(u16::try_from(*scale).map_err(|_| named(format!("negative scale {scale}")))?)
             }
             DataType::FixedSizeBinary(16) if is_uuid(field) => Self::Uuid,
+            DataType::FixedSizeBinary(_) if is_interval(field) => Self::Interval,
             other if bound::is_leaf(other) => Self::Leaf,
             other => return Err(named(format!("Arrow type {other} is not supported"))),
         })

@@ -17,7 +17,7 @@
 //! | date | date | |
 //! | time | time | |
 //! | timestamp without, with zone | timestamp, timestamptz | |
-//! | interval, duration | interval | |
+//! | interval, duration, 12 bytes marked as INTERVAL | interval | |
 //! | list, struct, map | jsonb | |
 //! | null | text | any |
 //! | dictionary | as its values | as its values |
@@ -31,6 +31,7 @@ use std::fmt;
 
 use arrow_schema::{DataType, Field};
 
+use crate::parquet_interval::is_interval;
 use crate::parquet_schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION};
 
 /// A column type of PostgreSQL.
@@ -145,6 +146,7 @@ impl PgType {
             },
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => Self::Text,
             DataType::FixedSizeBinary(16) if is_uuid(field) => Self::Uuid,
+            DataType::FixedSizeBinary(_) if is_interval(field) => Self::Interval,
             DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView

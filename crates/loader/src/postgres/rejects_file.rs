@@ -7,11 +7,13 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::file::properties::WriterProperties;
 
 use super::rejects::Reject;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::ParquetFiles;
+use crate::parquet_interval::as_intervals;
 use crate::source::{Source, Unit, UnitReader};
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
@@ -72,8 +74,12 @@ impl<'a> RejectsFile<'a> {
         let schema = Arc::new(Schema::new(fields));
         let properties =
             WriterProperties::builder().set_max_row_group_row_count(Some(ROW_GROUP_ROWS)).build();
+        let mut options = ArrowWriterOptions::new().with_properties(properties);
+        if let Some(parquet) = as_intervals(&schema).map_err(|error| unwritable(path, &error))? {
+            options = options.with_parquet_schema(parquet);
+        }
         let file = File::create(&partial).map_err(|error| unwritable(path, &error))?;
-        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))
+        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
             .map_err(|error| unwritable(path, &error))?;
         Ok(Self { path: path.to_owned(), partial, source, schema, writer })
     }

@@ -7,6 +7,7 @@ mod failures;
 mod faults;
 mod fixture;
 mod full_disk;
+mod intervals;
 mod modes;
 mod native;
 mod nested;

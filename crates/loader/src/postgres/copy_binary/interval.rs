@@ -7,6 +7,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use super::fault::Fault;
 use super::fixed_width::micros;
+use crate::parquet_interval::{INTERVAL_BYTES, ParquetInterval};
 
 /// An interval in PostgreSQL's three parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// The interval in a row of an interval or duration array.
+    /// The interval in a row of an interval or duration array, or of the bytes of Parquet's INTERVAL.
     pub(crate) fn read(array: &ArrayRef, row: usize) -> Result<Self, Fault> {
         let refused = |value: String, why: &str| Err(Fault::new(row, format!("the interval {value}: {why}")));
         let wrong_type = || Fault::new(row, format!("{} is no interval", array.data_type()));
@@ -53,6 +54,13 @@ impl Interval {
                     _ => {
                         refused(format!("{value} {unit:?}"), "PostgreSQL keeps 64 bits of whole microseconds")
                     }
+                }
+            }
+            bytes if *bytes == INTERVAL_BYTES => {
+                let value = ParquetInterval::read(array, row).ok_or_else(wrong_type)?;
+                match value.signed() {
+                    Some((months, days)) => Ok(Self { micros: i64::from(value.millis) * 1000, days, months }),
+                    None => refused(value.to_string(), "PostgreSQL keeps at most 2147483647 months and days"),
                 }
             }
             _ => Err(wrong_type()),

@@ -105,6 +105,7 @@ impl Node {
         Ok(Some(match self {
             Self::Leaf => some!(leaf(array)),
             Self::Uuid => Values::Uuid(some!(ByteStrings::bind(array))),
+            Self::Interval => Values::Interval(array),
             Self::Decimal(scale) => match array.data_type() {
                 DataType::Decimal32(..) => Values::Decimal32(primitive!(Decimal32Type), *scale),
                 DataType::Decimal64(..) => Values::Decimal64(primitive!(Decimal64Type), *scale),
