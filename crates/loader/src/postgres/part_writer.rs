@@ -49,6 +49,43 @@ pub(crate) struct PartPlan {
     pub next: AtomicU32,
 }
 
+/// A part that was just made.
+pub(super) struct MadePart {
+    pub name: TableName,
+    pub oid: u32,
+    /// Rows with which it is complete.
+    pub complete: u64,
+}
+
+impl PartPlan {
+    /// Makes a part, the table of a partition where one is named, in a transaction that stays open.
+    pub(super) fn make(
+        &self,
+        partition: Option<u32>,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<MadePart> {
+        let name = self.parent.part(self.next.fetch_add(1, Relaxed));
+        let (mut create, mut complete) = ((self.create)(&name), self.part_rows);
+        if let Some((partitions, partition)) = self.partitions.as_ref().zip(partition) {
+            create = format!("{create}; {}", partitions.add_check(&name, partition, self.parent_oid));
+            complete = partitions.rows_of(partition).unwrap_or(0);
+        }
+        connection.batch(control, &format!("BEGIN; {create}"))?;
+        match find(connection, &name, control)? {
+            Some(found) => Ok(MadePart { name, oid: found.oid, complete }),
+            None => Err(Error::new(Kind::Server, "the table that was just created is not there")
+                .at(format!("table {name}, {}", connection.place()))),
+        }
+    }
+
+    /// The partition that a unit is of, where parts are partitions.
+    pub(super) fn partition_of(&self, unit: &Unit) -> Option<u32> {
+        let share = self.partitions.as_ref().and_then(|partitions| partitions.share_of(unit.key));
+        share.map(|share| share.partition)
+    }
+}
+
 /// A connection that fills one part after the other.
 pub(crate) struct PartWriter {
     plan: Arc<PartPlan>,
@@ -81,21 +118,11 @@ impl PartWriter {
     fn open(&self, partition: Option<u32>, control: &Control<'_>) -> Result<OpenPart> {
         let _starting = wait(WaitKind::Network);
         let Self { plan, connection, .. } = self;
-        let part = plan.parent.part(plan.next.fetch_add(1, Relaxed));
-        let (mut create, mut complete) = ((plan.create)(&part), plan.part_rows);
-        if let Some((partitions, partition)) = plan.partitions.as_ref().zip(partition) {
-            create = format!("{create}; {}", partitions.add_check(&part, partition, plan.parent_oid));
-            complete = partitions.rows_of(partition).unwrap_or(0);
-        }
-        connection.batch(control, &format!("BEGIN; {create}"))?;
-        let Some(found) = find(connection, &part, control)? else {
-            return Err(Error::new(Kind::Server, "the table that was just created is not there")
-                .at(format!("table {part}, {}", connection.place())));
-        };
-        let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary, FREEZE)", part.quoted(), plan.columns);
+        let MadePart { name, oid, complete } = plan.make(partition, connection, control)?;
+        let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary, FREEZE)", name.quoted(), plan.columns);
         let mut sink = Box::pin(connection.wait(control, connection.client.copy_in::<_, Bytes>(&copy))?);
         connection.wait_for(control, connection.send_rows(&mut sink, Bytes::from_static(HEADER)))?;
-        Ok(OpenPart { oid: found.oid, partition, complete, sink, units: Vec::new(), rows: 0 })
+        Ok(OpenPart { oid, partition, complete, sink, units: Vec::new(), rows: 0 })
     }
 
     /// Ends the open part, if there is one, and commits it with the records of its units.
@@ -147,7 +174,7 @@ impl PartWriter {
 
 /// A predecessor that was killed has committed units that this run holds, or others of their partition. They are
 /// looked up again, as after a lost connection.
-fn committed_elsewhere(connection: &Connection) -> Error {
+pub(super) fn committed_elsewhere(connection: &Connection) -> Error {
     Error::new(Kind::Connection, "another run has committed some of these units").at(connection.place())
 }
 
@@ -162,8 +189,7 @@ impl UnitWriter for PartWriter {
         parcels: &mut Parcels,
         control: &Control<'_>,
     ) -> Result<Option<Vec<Arrived>>> {
-        let partition = self.plan.partitions.as_ref().and_then(|partitions| partitions.share_of(unit.key));
-        let partition = partition.map(|share| share.partition);
+        let partition = self.plan.partition_of(unit);
         let mut part = match self.open.take() {
             Some(part) if part.partition == partition => part,
             Some(_) => return Err(committed_elsewhere(&self.connection)),

@@ -16,6 +16,9 @@ use super::partition_survey::{Partitions, Share};
 use crate::error::{Error, Kind, Result};
 use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 
+/// Rows of a batch that is read only to find out which rows are of a partition.
+const PLACE_BATCH: usize = 8192;
+
 /// The rows of a source in the order of their partitions.
 pub(crate) struct PartitionedRows<'a> {
     source: &'a dyn Source,
@@ -82,16 +85,44 @@ impl Source for PartitionedRows<'_> {
         self.source.row_in_group(unit, row)
     }
 
+    /// Which rows stand at these places in the order of partitions: of a row group of several partitions the column
+    /// that they are told by is read again.
+    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        let Some(share) = self.partitions.share_of(unit).filter(|share| share.rows != share.of) else {
+            return self.source.rows_in_group(unit, rows);
+        };
+        let inner = self.source.reader_of(&[self.partitions.column], PLACE_BATCH);
+        let mut reader = self.reader_over(inner, 0);
+        let whole = Unit { key: UnitKey { first_row: share.first, ..unit }, rows: share.rows, bytes: 0 };
+        reader.start(&whole)?;
+        let (mut found, mut at) = (Vec::with_capacity(rows.len()), share.first);
+        while found.len() < rows.len() && reader.next_batch()?.is_some() {
+            let end = at + reader.delivered.len() as u64;
+            let here = rows[found.len()..].iter().take_while(|row| (at..end).contains(row));
+            found.extend(here.filter_map(|row| reader.delivered.get((row - at) as usize)));
+            at = end;
+        }
+        self.source.rows_in_group(unit, &found)
+    }
+
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(PartitionedReader {
+        Box::new(self.reader_over(self.source.reader(batch_rows), self.partitions.column))
+    }
+}
+
+impl PartitionedRows<'_> {
+    /// A reader over one of the source's, in whose batches the partitions' column has this place.
+    fn reader_over<'b>(&'b self, inner: Box<dyn UnitReader + 'b>, column: usize) -> PartitionedReader<'b> {
+        PartitionedReader {
             rows: self,
-            inner: self.source.reader(batch_rows),
+            inner,
+            column,
             book: Book::beginning_with(self.partitions.slots.iter().cloned(), self.partitions.count()),
             numbers: Vec::new(),
             open: None,
             left: 0,
             delivered: Vec::new(),
-        })
+        }
     }
 }
 
@@ -99,6 +130,8 @@ impl Source for PartitionedRows<'_> {
 struct PartitionedReader<'a> {
     rows: &'a PartitionedRows<'a>,
     inner: Box<dyn UnitReader + 'a>,
+    /// The place of the column that partitions are told by.
+    column: usize,
     book: Book,
     numbers: Vec<u32>,
     open: Option<OpenShare>,
@@ -218,9 +251,9 @@ impl PartitionedReader<'_> {
         let Some(open) = &mut self.open else { return Ok((batch.slice(0, 0), Vec::new())) };
         let (partition, first, key) = (open.share.partition, open.source_row, open.at);
         open.source_row += batch.num_rows() as u64;
-        let Self { rows: PartitionedRows { rule, partitions, .. }, book, numbers, .. } = self;
+        let Self { rows: PartitionedRows { rule, .. }, column, book, numbers, .. } = self;
         let changed = |what: String| Error::new(Kind::Changed, what).advise("run the same command again");
-        let Some(column) = batch.columns().get(partitions.column) else {
+        let Some(column) = batch.columns().get(*column) else {
             return Err(changed("the column of the partitions is not there any more".to_owned()));
         };
         let numbered = rule.numbers(column.as_ref(), book, numbers);

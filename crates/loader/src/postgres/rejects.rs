@@ -32,14 +32,29 @@ pub struct RejectOptions {
 /// What all writers of a load that puts rows aside have in common.
 #[derive(Debug)]
 pub(crate) struct Rejecting {
-    pub most: u64,
+    most: u64,
     /// Rows put aside so far, by earlier runs too, and those of units under way.
-    pub count: AtomicU64,
+    count: AtomicU64,
 }
 
 impl Rejecting {
     pub(crate) fn new(options: &RejectOptions, before: u64) -> Self {
         Self { most: options.most.unwrap_or(u64::MAX), count: AtomicU64::new(before) }
+    }
+
+    /// Rows so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// Rows of a unit that another run has committed.
+    pub(crate) fn count_again(&self, rows: u64) {
+        self.count.fetch_add(rows, Relaxed);
+    }
+
+    /// Rows of a unit that was not committed.
+    pub(crate) fn forget(&self, rows: u64) {
+        self.count.fetch_sub(rows, Relaxed);
     }
 
     /// Counts rows; an error when there are too many, told by the last of them.
@@ -157,6 +172,12 @@ fn read_key(connection: &Connection, row: &Row) -> Result<UnitKey> {
     let (file, row_group): (i32, i32) = (connection.get(row, 0)?, connection.get(row, 1)?);
     let first_row: i64 = connection.get(row, 2)?;
     Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
+}
+
+/// Whether a constraint that was violated is that of a table of rejected rows.
+pub(super) fn is_of_rejects(error: &tokio_postgres::Error) -> bool {
+    let table = error.as_db_error().and_then(|db| db.table());
+    table.is_some_and(|table| [REJECTS, REJECTS_UNLOGGED].contains(&table))
 }
 
 /// Records rejected rows in the transaction that is open.

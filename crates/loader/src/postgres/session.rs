@@ -1,7 +1,7 @@
 //! A load into a PostgreSQL table: found or made, written, checked, put in its place.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
@@ -14,6 +14,7 @@ use super::part_writer::{PartPlan, PartWriter};
 use super::partitioned_rows::PartitionedRows;
 use super::prepare::Preparing;
 use super::read_back::ReadBack;
+use super::reject_part_writer::RejectingPartWriter;
 use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
 use super::rejects_file::{self, RejectsFile};
@@ -226,6 +227,7 @@ impl<'a> PostgresSession<'a> {
             ),
             rows_planned: source.knows_rows(),
             rows_of_files: source.counts_all_rows(),
+            by_partition: staged && postgres.partitions.is_some(),
             columns: columns.len(),
             files: source.files().iter().map(|file| file.name.clone()).collect(),
         };
@@ -390,10 +392,11 @@ impl PostgresSession<'_> {
     fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let Some(options) = &self.postgres.rejects else { return Ok(()) };
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let plan = self.source.plan(self.record.unit_rows);
+        let source = self.source().unwrap_or(self.source);
+        let plan = source.plan(self.record.unit_rows);
         let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
-        let mut reader = self.source.reader(self.options.batch_rows);
-        let mut file = RejectsFile::create(&options.path, self.source)?;
+        let mut reader = source.reader(self.options.batch_rows);
+        let mut file = RejectsFile::create(&options.path, source)?;
         let mut keys: Vec<UnitKey> =
             checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
         keys.sort_unstable();
@@ -438,14 +441,13 @@ impl Session for PostgresSession<'_> {
 
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
         let connection = Connection::open(&self.postgres.server, control)?;
-        if let Some(parts) = &self.parts {
-            return Ok(Box::new(PartWriter::new(Arc::clone(parts), connection, control)?));
-        }
         let plan = Arc::clone(&self.plan);
-        Ok(match &self.rejecting {
-            None => Box::new(CopyWriter::new(plan, connection, control)?),
-            Some(rejecting) => {
-                Box::new(RejectingWriter::new(plan, Arc::clone(rejecting), connection, control)?)
+        Ok(match (self.parts.clone(), self.rejecting.clone()) {
+            (None, None) => Box::new(CopyWriter::new(plan, connection, control)?),
+            (None, Some(rejecting)) => Box::new(RejectingWriter::new(plan, rejecting, connection, control)?),
+            (Some(parts), None) => Box::new(PartWriter::new(parts, connection, control)?),
+            (Some(parts), Some(rejecting)) => {
+                Box::new(RejectingPartWriter::new(parts, plan, rejecting, connection, control)?)
             }
         })
     }
@@ -530,7 +532,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn rejected(&self) -> u64 {
-        self.rejecting.as_ref().map_or(self.rejected_before, |rejecting| rejecting.count.load(Relaxed))
+        self.rejecting.as_ref().map_or(self.rejected_before, |rejecting| rejecting.count())
     }
 
     fn notes(&self) -> Vec<String> {

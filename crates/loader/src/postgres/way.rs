@@ -118,9 +118,12 @@ impl Postgres {
                 "load in mode create or replace, or directly",
             ));
         }
-        if self.rejects.is_some() {
-            // COPY FREEZE wants the table to be made in the very subtransaction: there is no savepoint to go back to.
-            return Some(("the staged strategy puts no rows aside", "leave --rejects out, or load directly"));
+        if self.rejects.is_some() && !self.kind.primary_key.is_empty() && !self.kind.key_after {
+            // A key over all partitions is there when they are attached, when rows can no longer be put aside.
+            return Some((
+                "the staged strategy adds the key when all rows are in, and puts no rows aside for it",
+                "load directly, say --key-after, or leave --rejects out",
+            ));
         }
         match &self.partitions {
             None if !self.kind.primary_key.is_empty() => Some((

@@ -30,6 +30,8 @@ pub(crate) struct WriterPlan {
     pub rows_planned: bool,
     /// Whether a unit's row is the row of the file with that number.
     pub rows_of_files: bool,
+    /// Whether rows of a row group are counted in the order of their partitions.
+    pub by_partition: bool,
     /// Number of columns.
     pub columns: usize,
     /// The source's files, for errors.
@@ -40,7 +42,11 @@ impl WriterPlan {
     /// Where a row is, counted from 0 in its row group.
     pub(crate) fn place(&self, key: UnitKey, row: u64) -> String {
         let file = self.files.get(key.file as usize).map(String::as_str).unwrap_or_default();
-        let of_those = if self.rows_of_files { "" } else { " of those that are loaded" };
+        let of_those = match (self.by_partition, self.rows_of_files) {
+            (true, _) => " in the order of partitions",
+            (false, true) => "",
+            (false, false) => " of those that are loaded",
+        };
         format!("{file}, row group {}, row {row}{of_those}", key.row_group)
     }
 }

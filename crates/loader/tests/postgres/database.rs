@@ -37,6 +37,11 @@ impl Database {
         Self { url: format!("{host}/{name}"), _server: server }
     }
 
+    /// Another database of the same server.
+    pub fn with_url(&self, url: String) -> Self {
+        Self { url, _server: Arc::clone(&self._server) }
+    }
+
     pub fn client(&self) -> Client {
         Client::connect(&self.url, NoTls).unwrap()
     }

@@ -18,6 +18,7 @@ mod put_aside;
 mod records;
 mod refusals;
 mod rejects;
+mod rejects_in_parts;
 mod staged;
 mod tables;
 mod taxi;

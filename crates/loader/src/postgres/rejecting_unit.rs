@@ -1,0 +1,235 @@
+//! Rows of a unit of which the server may refuse some.
+//!
+//! Each block of rows is a COPY of its own behind a savepoint. When the server refuses one, the block goes back to the
+//! savepoint and is sent again in parts, around the row that the server names or by halves, down to the single rows
+//! that it refuses; those are recorded with its reason, in the transaction that is open.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use sawmill_profile::{WaitKind, wait};
+use tokio_postgres::Statement;
+
+use super::checkpoint::signed;
+use super::connection::{Connection, WireError};
+use super::copy_binary::{HEADER, TRAILER};
+use super::rejects::{Recorder, Reject, Rejecting};
+use super::server_error::{copy_line, from_server, is_about_rows};
+use super::tuples::Tuples;
+use super::writer::WriterPlan;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::source::{Unit, UnitKey};
+use crate::target::{Arrived, Block, Parcel, Parcels};
+
+/// A connection, and what it takes to record units and rows that were put aside.
+pub(super) struct RejectingSender {
+    pub plan: Arc<WriterPlan>,
+    pub rejecting: Arc<Rejecting>,
+    pub connection: Connection,
+    insert: Statement,
+    recorder: Recorder,
+}
+
+impl RejectingSender {
+    pub(super) fn new(
+        plan: Arc<WriterPlan>,
+        rejecting: Arc<Rejecting>,
+        connection: Connection,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let insert = plan.checkpoints.insert_unit();
+        let insert = connection.wait(control, connection.client.prepare(&insert))?;
+        let recorder = Recorder::new(&plan.checkpoints, &connection, control)?;
+        Ok(Self { plan, rejecting, connection, insert, recorder })
+    }
+
+    /// What is recorded of a unit that is in; its rejected rows count from now on.
+    pub(super) fn known(&self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
+        let Self { plan, rejecting, connection, .. } = self;
+        let tally = plan.checkpoints.unit(connection, &plan.load_id, key, control)?;
+        if tally.is_some() {
+            let rejects = plan.checkpoints.rejects(connection, &plan.load_id, key, control)?;
+            rejecting.count_again(rejects.len() as u64);
+        }
+        Ok(tally)
+    }
+
+    /// Records a unit in the transaction that is open, and the table of its own that it stands in, where there is one.
+    pub(super) async fn record(&self, arrived: &Arrived, part: Option<u32>) -> Result<(), WireError> {
+        let Arrived { unit, tally } = arrived;
+        let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
+        let (first_row, rows) = (unit.key.first_row as i64, tally.rows as i64);
+        let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
+        let (id, part) = (&self.plan.load_id, part.map(i64::from));
+        let client = &self.connection.client;
+        client
+            .execute(&self.insert, &[id, &file, &row_group, &first_row, &rows, &sum, &counts, &part])
+            .await?;
+        Ok(())
+    }
+}
+
+/// A unit under way.
+pub(super) struct RejectingUnit<'a> {
+    sender: &'a RejectingSender,
+    copy: &'a Statement,
+    unit: &'a Unit,
+    /// Rows that were put aside, and the sums of those of them that the tally of the encoder has.
+    pub rejected: u64,
+    encoded: Tuples,
+    /// No rows of another run stand in the way: the table is the connection's own, or the server has refused a row,
+    /// and no record of the unit was there then.
+    refusing: bool,
+    /// All parcels of the unit were taken.
+    pub ended: bool,
+}
+
+impl<'a> RejectingUnit<'a> {
+    /// Rows of `unit` go through the statement `copy`, into a table of the connection's own or into that of all.
+    pub(super) fn new(
+        sender: &'a RejectingSender,
+        copy: &'a Statement,
+        unit: &'a Unit,
+        own_table: bool,
+    ) -> Self {
+        let encoded = Tuples::new(sender.plan.columns, false);
+        Self { sender, copy, unit, rejected: 0, encoded, refusing: own_table, ended: false }
+    }
+
+    /// Sends the unit's rows in the transaction that is open. What they came to, but for those that were put aside,
+    /// or none when the channel closed before the unit's end.
+    pub(super) async fn rows(&mut self, parcels: &mut Parcels) -> Result<Option<Tally>, WireError> {
+        let tally = loop {
+            let parcel = {
+                let _empty = wait(WaitKind::ChannelEmpty);
+                parcels.recv().await
+            };
+            match parcel {
+                Some(Parcel::Rows(block)) => self.block(&block).await?,
+                Some(Parcel::End(tally)) => {
+                    self.ended = true;
+                    break tally;
+                }
+                Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
+                Some(Parcel::Unit(_)) => {
+                    return Err(Error::new(Kind::Source, "a unit began before the last one ended").into());
+                }
+                None => return Ok(None),
+            }
+        };
+        let refused = std::mem::replace(&mut self.encoded, Tuples::new(0, false)).into_sums().whole;
+        let tally = tally.minus(&refused);
+        let Self { unit, rejected, .. } = self;
+        if tally.rows + *rejected != unit.rows {
+            let what =
+                format!("a unit of {} rows came to {} and {rejected} rejected ones", unit.rows, tally.rows);
+            return Err(Error::new(Kind::Mismatch, what).into());
+        }
+        Ok(Some(tally))
+    }
+
+    /// Sends a block, in ever smaller parts where the server refuses some of it.
+    async fn block(&mut self, block: &Block) -> Result<(), WireError> {
+        let Some(marks) = &block.marks else {
+            return Err(Error::new(Kind::Source, "a block came without the places of its rows").into());
+        };
+        let unit_first = self.unit.key.first_row;
+        let mut rejects: Vec<Reject> = Vec::new();
+        for (row, reason) in &marks.refused {
+            rejects.push(Reject { row: unit_first + u64::from(*row), reason: reason.clone() });
+            self.count(rejects.last())?;
+        }
+        let start = |row: usize| if row == 0 { 0 } else { marks.rows[row - 1].end as usize };
+        let mut left: Vec<Range<usize>> = std::iter::once(0..marks.rows.len()).collect();
+        while let Some(rows) = left.pop().filter(|rows| !rows.is_empty()) {
+            let bytes = block.bytes.slice(start(rows.start)..start(rows.end));
+            let Err(error) = self.copy(bytes.clone(), rows.len()).await? else { continue };
+            match (rows.len(), copy_line(&error)) {
+                (1, _) => {
+                    self.refuse_recorded().await?;
+                    let row = unit_first + u64::from(marks.rows[rows.start].row);
+                    let reason = from_server(&error, "").what();
+                    rejects.push(Reject { row, reason });
+                    self.count(rejects.last())?;
+                    self.encoded.feed(&bytes).map_err(|what| Error::new(Kind::Source, what))?;
+                }
+                (count, Some(line)) if (1..=count).contains(&line) => {
+                    let bad = rows.start + line - 1;
+                    let parts = [bad + 1..rows.end, bad..bad + 1, rows.start..bad];
+                    left.extend(parts.into_iter().filter(|part| !part.is_empty()));
+                }
+                (count, _) => {
+                    let middle = rows.start + count / 2;
+                    left.extend([middle..rows.end, rows.start..middle]);
+                }
+            }
+        }
+        rejects.sort_unstable_by_key(|reject| reject.row);
+        let Self { sender, unit, .. } = self;
+        let client = &sender.connection.client;
+        sender.recorder.record(client, &sender.plan.load_id, unit, &rejects).await?;
+        Ok(())
+    }
+
+    /// A predecessor that was killed may have committed the unit meanwhile: then it is the unit's own rows that stand
+    /// in the way of its rows, where these have a unique key.
+    async fn refuse_recorded(&mut self) -> Result<(), WireError> {
+        if self.refusing {
+            return Ok(());
+        }
+        let (plan, key) = (&self.sender.plan, self.unit.key);
+        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let select = plan.checkpoints.select_unit();
+        let client = &self.sender.connection.client;
+        let found = client.query(&select, &[&plan.load_id, &file, &row_group, &first_row]).await?;
+        if !found.is_empty() {
+            let what = "another run of the load has committed the unit";
+            return Err(Error::new(Kind::Server, what).at(plan.place(key, key.first_row)).into());
+        }
+        self.refusing = true;
+        Ok(())
+    }
+
+    fn count(&mut self, reject: Option<&Reject>) -> Result<()> {
+        let Some(reject) = reject else { return Ok(()) };
+        self.rejected += 1;
+        let place = || self.sender.plan.place(self.unit.key, reject.row);
+        self.sender.rejecting.add(1, place, &reject.reason)
+    }
+
+    /// Copies rows behind a savepoint. The inner error is what the server has against one of them; then none of them
+    /// is in.
+    async fn copy(&self, rows: Bytes, count: usize) -> Result<Result<(), tokio_postgres::Error>, WireError> {
+        let client = &self.sender.connection.client;
+        let sending = wait(WaitKind::Network);
+        sending.add_rows(count as u64);
+        sending.add_bytes(rows.len() as u64);
+        client.batch_execute("SAVEPOINT sawmill_rows").await?;
+        let copying = async {
+            let mut sink = Box::pin(client.copy_in::<_, Bytes>(self.copy).await?);
+            sink.feed(Bytes::from_static(HEADER)).await?;
+            sink.feed(rows).await?;
+            sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
+            sink.as_mut().finish().await
+        };
+        match copying.await {
+            Ok(copied) if copied == count as u64 => {
+                client.batch_execute("RELEASE SAVEPOINT sawmill_rows").await?;
+                Ok(Ok(()))
+            }
+            Ok(copied) => Err(Error::new(Kind::Mismatch, format!("{count} rows were copied as {copied}"))
+                .advise("a trigger or rule of the table may drop rows")
+                .into()),
+            Err(error) if is_about_rows(&error) => {
+                let back = "ROLLBACK TO SAVEPOINT sawmill_rows; RELEASE SAVEPOINT sawmill_rows";
+                client.batch_execute(back).await?;
+                Ok(Err(error))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
