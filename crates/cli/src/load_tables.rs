@@ -46,7 +46,9 @@ pub(crate) fn run(
             [table.clone(), thousands(report.rows), thousands(report.units), said.join(", "), sum]
         });
         let rows: Vec<[String; 5]> = [header].into_iter().chain(rows).collect();
-        phases::table(&rows) + &format!("loaded {}\n", phases::summary(&phase))
+        let notes = reports.iter().flat_map(|report| &report.result.notes);
+        let notes: String = notes.map(|note| format!("{note}\n")).collect();
+        phases::table(&rows) + &notes + &format!("loaded {}\n", phases::summary(&phase))
     })
 }
 

@@ -7,6 +7,7 @@
 //! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
 //! one batch.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -106,6 +107,26 @@ pub struct LoadReport {
     pub server_waits: Option<ServerWaits>,
     /// What else there is to say about how it went.
     pub notes: Vec<String>,
+}
+
+impl LoadReport {
+    /// Says that of `planned` rows these were put aside in a file, before the load.
+    ///
+    /// # Errors
+    /// All others are not there.
+    pub(crate) fn put_aside(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
+        self.rows_rejected = rows;
+        if self.rows + rows != planned {
+            let what = format!("{} rows are recorded as loaded, the source has {planned}", self.rows + rows);
+            return Err(Error::new(Kind::Mismatch, what).advise("forget this load and start it again"));
+        }
+        if rows > 0 {
+            self.notes.retain(|note| !note.contains("put aside"));
+            let file = file.display();
+            self.notes.push(format!("{rows} rows could not be loaded and were put aside in {file}"));
+        }
+        Ok(())
+    }
 }
 
 /// Loads all rows of the source into the target, exactly once.

@@ -9,6 +9,7 @@
 //! ([`partition_survey`]); workers may then take a source partition by partition ([`partitioned_rows`]).
 
 mod activity;
+pub(crate) mod bad_records;
 mod catalogue;
 mod catalogue_type;
 pub(crate) mod checkpoint;

@@ -1,6 +1,6 @@
 //! The rows of one flat table, as a source of their own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use arrow_select::take::take;
 
 use super::{FlatColumn, FlatTable};
 use crate::error::{Error, Kind, Result};
+use crate::postgres::bad_records::BadRecords;
 use crate::postgres::copy_binary::lists::{Items, Lists};
 use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 
@@ -25,6 +26,8 @@ pub(crate) struct FlatRows<'a> {
     table: &'a FlatTable,
     /// Number of the first row of each row group, by file and row group.
     first_rows: HashMap<(u32, u32), u64>,
+    /// Records of which no row is wanted.
+    without: Option<&'a BadRecords>,
 }
 
 impl<'a> FlatRows<'a> {
@@ -38,7 +41,12 @@ impl<'a> FlatRows<'a> {
             first_rows.entry((unit.key.file, unit.key.row_group)).or_insert(rows);
             rows += unit.rows;
         }
-        Self { source, table, first_rows }
+        Self { source, table, first_rows, without: None }
+    }
+
+    /// Without the rows of these records of the source.
+    pub(crate) fn leaving_out(self, records: &'a BadRecords) -> Self {
+        Self { without: Some(records).filter(|records| records.count() > 0), ..self }
     }
 }
 
@@ -56,7 +64,11 @@ impl Source for FlatRows<'_> {
     }
 
     fn knows_rows(&self) -> bool {
-        self.table.levels.is_empty()
+        self.table.levels.is_empty() && self.without.is_none()
+    }
+
+    fn counts_all_rows(&self) -> bool {
+        self.without.is_none() && self.source.counts_all_rows()
     }
 
     fn mapping(&self) -> String {
@@ -119,7 +131,10 @@ impl UnitReader for FlatReader<'_> {
             let rows = batch.num_rows() as u64;
             let first = self.rows.first_rows.get(&(self.unit.file, self.unit.row_group)).copied();
             let walk = Walk::new(self.rows.table, batch, first.unwrap_or(0), self.next_row);
-            self.walk = Some(walk.map_err(|error| self.placed(error))?);
+            let mut walk = walk.map_err(|error| self.placed(error))?;
+            let without = self.rows.without;
+            walk.without = without.and_then(|records| records.of_group(self.unit.file, self.unit.row_group));
+            self.walk = Some(walk);
             self.next_row += rows;
         }
     }
@@ -154,6 +169,8 @@ struct Walk<'a> {
     ordinals: Vec<i32>,
     /// Rows in their row group that the last batch came of.
     batch_rows: Vec<u64>,
+    /// Rows in their row group that are passed over.
+    without: Option<&'a BTreeMap<u64, String>>,
 }
 
 /// Lists of one level.
@@ -233,13 +250,16 @@ impl<'a> Walk<'a> {
             ordinals: vec![0; levels.len()],
             levels,
             batch_rows: Vec::new(),
+            without: None,
         })
     }
 
     /// The next item of the lists of the first `depth` levels, of the rows themselves where that is 0.
     fn step(&mut self, depth: usize) -> Result<Option<usize>> {
         let Some(level) = depth.checked_sub(1) else {
-            let row = self.rows.next();
+            let (without, first) = (self.without, self.first_in_group);
+            let wanted = |row: &usize| without.is_none_or(|rows| !rows.contains_key(&(first + *row as u64)));
+            let row = self.rows.find(wanted);
             self.row = row.unwrap_or(self.row);
             return Ok(row);
         };

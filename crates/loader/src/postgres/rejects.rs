@@ -158,6 +158,17 @@ impl Checkpoints {
         rows.iter().map(read).collect()
     }
 
+    /// Removes the records of a load's rejected rows.
+    pub(super) fn delete_rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let sql = format!("DELETE FROM {} WHERE load_id = $1", self.rejects_table());
+        connection.execute(control, &sql, &[&id])
+    }
+
     /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.
     fn insert_rejects(&self) -> String {
         format!(

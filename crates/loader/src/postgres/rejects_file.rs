@@ -19,6 +19,10 @@ use crate::source::{Source, Unit, UnitReader};
 /// Rows of a row group of the file, which bounds the memory of writing it.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
 
+/// The columns that say where a row was.
+const FILE: &str = "_sawmill_file";
+const ROW_GROUP: &str = "_sawmill_row_group";
+const ROW: &str = "_sawmill_row";
 /// The column that says why a row was refused.
 pub(super) const REASON: &str = "_sawmill_reason";
 
@@ -51,6 +55,35 @@ pub(super) fn check(path: &Path) -> Result<()> {
         .map_err(|error| unwritable(path, &error))
 }
 
+/// File, row group and row of all rows that a file of rejected rows holds.
+///
+/// # Errors
+/// A file that cannot be read, or that no load has written.
+pub(super) fn places_of(path: &Path) -> Result<Vec<RecordBatch>> {
+    let rejects = ParquetFiles::open(&[path])?;
+    let names = [FILE, ROW_GROUP, ROW].map(str::to_owned);
+    if let Some(missing) = names.iter().find(|name| rejects.schema().index_of(name).is_err()) {
+        return Err(no_rejects(path, missing));
+    }
+    let rejects = rejects.select(&names, &[])?;
+    let mut reader = rejects.reader(ROW_GROUP_ROWS);
+    let mut batches = Vec::new();
+    for unit in rejects.plan(u64::MAX).into_iter().flatten() {
+        reader.start(&unit)?;
+        while let Some(batch) = reader.next_batch()? {
+            batches.push(batch);
+        }
+    }
+    Ok(batches)
+}
+
+/// The error for a file that has not the columns of one of rejected rows.
+pub(super) fn no_rejects(path: &Path, column: &str) -> Error {
+    Error::new(Kind::Schema, format!("it has no column {column:?}: no load has put these rows aside"))
+        .at(path.display().to_string())
+        .advise("name the file that the load was given with --rejects")
+}
+
 /// What the file is called until it is whole.
 fn partial_of(path: &Path) -> PathBuf {
     let mut partial = path.as_os_str().to_owned();
@@ -64,9 +97,9 @@ impl<'a> RejectsFile<'a> {
         let mut fields: Vec<Field> =
             source.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         for (name, data_type) in [
-            ("_sawmill_file", DataType::Utf8),
-            ("_sawmill_row_group", DataType::Int32),
-            ("_sawmill_row", DataType::Int64),
+            (FILE, DataType::Utf8),
+            (ROW_GROUP, DataType::Int32),
+            (ROW, DataType::Int64),
             (REASON, DataType::Utf8),
         ] {
             fields.push(Field::new(name, data_type, false));

@@ -5,17 +5,22 @@
 //! gathers as in mode create. When all are complete, one transaction gives all of them their names, and before
 //! that their keys where those are wanted. So the same call after any failure loads what is missing, and nobody
 //! sees a part of the tables.
+//!
+//! Records of which some part cannot be loaded are left out of all tables, where they are put aside
+//! ([`bad_records`](super::bad_records)).
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::bad_records::BadRecords;
 use super::catalogue::{Found, current_schema, find};
 use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
 use super::made_types;
+use super::rejects::Recorder;
 use super::table_name::{TableName, fitted, quote};
-use super::{Enums, Mode, Nested, Postgres, Strategy, verify};
+use super::{Enums, Mode, Nested, Postgres, Strategy, columns, rejects_file, verify};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, flat_tables};
@@ -65,12 +70,6 @@ impl<'a> PostgresTables<'a> {
             return Err(Error::new(Kind::Config, "partitions of several tables at once")
                 .at(format!("table {}", postgres.table))
                 .advise("leave --partition-by out, or load nested values as jsonb"));
-        }
-        if postgres.rejects.is_some() {
-            // A row's parts are rows of several tables: none of them can be put aside alone.
-            return Err(Error::new(Kind::Config, "rows put aside with nested values as tables of their own")
-                .at(format!("table {}", postgres.table))
-                .advise("leave --rejects out, or load nested values as jsonb"));
         }
         if postgres.values.enums == Enums::Enum {
             return Err(Error::new(Kind::Config, "enumerations with nested values as tables of their own")
@@ -150,22 +149,50 @@ impl<'a> PostgresTables<'a> {
             },
         };
         let names = self.names_of(&rows);
-        let mapping = self.source.mapping() + "nested tables";
+        let mut mapping = self.source.mapping() + "nested tables";
+        if let Some(rejects) = &self.postgres.rejects {
+            // Which records are put aside depends on what their values may become.
+            mapping = mapping + " of whole records" + &self.postgres.values.mapping();
+            rejects_file::check(&rejects.path)?;
+        }
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
         // Held until all are in their places, so that nobody else finishes what this run is at.
         checkpoints.lock(&connection, &id, control)?;
         self.refuse_existing(&connection, &checkpoints, &id, &names, control)?;
+        let bad = self.bad_records(&names, options, control)?;
         let mut reports = Vec::with_capacity(names.len());
         for (table, name) in self.tables.iter().zip(&names) {
             next(name);
             let part_of = Some(part_id(&id, table));
-            let target = Postgres { table: name.clone(), part_of, ..self.postgres.clone() };
-            let result = load(&FlatRows::new(self.source, table), &target, options, control)?;
+            let target = Postgres { table: name.clone(), part_of, rejects: None, ..self.postgres.clone() };
+            let rows = FlatRows::new(self.source, table).leaving_out(&bad);
+            let result = load(&rows, &target, options, control)?;
             reports.push(OfTable { table: name.to_string(), result });
         }
-        self.place(&names, options, control)?;
+        if let (Some(rejects), Some(rows)) = (&self.postgres.rejects, reports.first_mut()) {
+            rows.result.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
+            bad.write(&rejects.path, self.source, options)?;
+            checkpoints.create_rejects(&connection, control)?;
+        }
+        self.place(&names, &bad, &checkpoints, &id, options, control)?;
         drop(connection);
         Ok(reports)
+    }
+
+    /// Records of which some part cannot be loaded, where those are put aside.
+    fn bad_records(
+        &self,
+        names: &[TableName],
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<BadRecords> {
+        let Some(rejects) = &self.postgres.rejects else { return Ok(BadRecords::default()) };
+        let mut tables = Vec::with_capacity(names.len());
+        for (table, name) in self.tables.iter().zip(names) {
+            let new = columns::natural(&table.schema, name, self.postgres.nested, &self.postgres.values)?;
+            tables.push((table, new.columns));
+        }
+        BadRecords::find(self.source, &tables, options, rejects.most, control)
     }
 
     /// In mode create a table that is there must be one that this load has finished.
@@ -197,11 +224,31 @@ impl<'a> PostgresTables<'a> {
         }
     }
 
-    /// Puts tables that are complete in their places, all in one transaction.
-    fn place(&self, names: &[TableName], options: &LoadOptions, control: &Control<'_>) -> Result<()> {
+    /// Puts tables that are complete in their places and records what was put aside, all in one transaction.
+    fn place(
+        &self,
+        names: &[TableName],
+        bad: &BadRecords,
+        checkpoints: &Checkpoints,
+        id: &str,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<()> {
         crate::load::again(options.retries, control, || {
             let connection = Connection::open(&self.postgres.server, control)?;
+            let recorder = match self.postgres.rejects {
+                None => None,
+                Some(_) => Some(Recorder::new(checkpoints, &connection, control)?),
+            };
             connection.batch(control, "BEGIN")?;
+            if let (Some(recorder), Some(rows)) = (recorder, self.tables.first()) {
+                let id = part_id(id, rows);
+                checkpoints.delete_rejects(&connection, &id, control)?;
+                for (unit, rejects) in bad.by_group(self.source) {
+                    let recording = recorder.record(&connection.client, &id, &unit, &rejects);
+                    connection.wait(control, recording)?;
+                }
+            }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
                 if find(&connection, &name.staging(), control)?.is_some() {
@@ -248,16 +295,25 @@ impl<'a> PostgresTables<'a> {
         })
     }
 
-    /// Compares each of the tables with the source; see [`verify`].
+    /// Compares each of the tables with the source; see [`verify`]. Where a file of rejected rows is named, the records
+    /// at the places that it names are left out of the source, and of all tables.
     ///
     /// # Errors
     /// As [`verify`] for each table.
     pub fn verify(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Verification>>> {
         let names = self.names();
+        let bad = match &self.postgres.rejects {
+            None => BadRecords::default(),
+            Some(rejects) => BadRecords::of_file(&rejects.path, self.source)?,
+        };
         let pairs = self.tables.iter().zip(names);
         let verified = pairs.map(|(table, name)| {
-            let target = Postgres { table: name.clone(), ..self.postgres.clone() };
-            let result = verify(&FlatRows::new(self.source, table), &target, options, control)?;
+            let target = Postgres { table: name.clone(), rejects: None, ..self.postgres.clone() };
+            let rows = FlatRows::new(self.source, table).leaving_out(&bad);
+            let mut result = verify(&rows, &target, options, control)?;
+            if table.path.is_empty() {
+                result.put_aside = bad.count();
+            }
             Ok(OfTable { table: name.to_string(), result })
         });
         verified.collect()

@@ -6,7 +6,7 @@ use super::catalogue::find;
 use super::connection::Connection;
 use super::locate::Locating;
 use super::read_back::ReadBack;
-use super::rejects_file::REASON;
+use super::rejects_file::{REASON, no_rejects};
 use super::source_sums::SourceSums;
 use super::{Postgres, columns};
 use crate::control::Control;
@@ -97,12 +97,7 @@ pub fn verify(
 fn rejected_rows(path: &Path, source: &dyn Source) -> Result<ParquetFiles> {
     let rejects = ParquetFiles::open(&[path])?;
     if rejects.schema().index_of(REASON).is_err() {
-        return Err(Error::new(
-            Kind::Schema,
-            format!("it has no column {REASON:?}: no load has put these rows aside"),
-        )
-        .at(path.display().to_string())
-        .advise("name the file that the load was given with --rejects"));
+        return Err(no_rejects(path, REASON));
     }
     let columns: Vec<String> = source.schema().fields().iter().map(|field| field.name().clone()).collect();
     rejects.select(&columns, &[])

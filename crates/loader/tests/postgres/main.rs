@@ -21,6 +21,7 @@ mod rejects;
 mod rejects_in_parts;
 mod staged;
 mod tables;
+mod tables_rejects;
 mod taxi;
 mod tls;
 mod types;

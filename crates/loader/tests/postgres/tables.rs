@@ -19,7 +19,8 @@ use crate::database::{Database, small, with_control};
 use crate::fixture::{file_of, write};
 use crate::nested::plain_array;
 
-fn load(
+/// Loads the tables of a source.
+pub fn load(
     source: &dyn Source,
     target: Postgres,
     keys: bool,
