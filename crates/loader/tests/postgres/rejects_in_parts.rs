@@ -197,7 +197,7 @@ fn a_key_over_partitions_puts_rows_aside_where_it_is_there_before_the_rows() {
     let error = run(&words.source, &target.clone().strategy(Strategy::Staged), &small()).unwrap_err();
     assert!(error.kind() == Kind::Config && error.advice().contains("--key-after"), "{error}");
     // Where the way is not asked for it is the one on which they can be put aside.
-    let report = run(&words.source, &target, &small()).unwrap();
+    let report = run(&words.source, &target, &LoadOptions { degree: 1, ..small() }).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (100, 2900));
     assert!(report.notes.iter().any(|note| note.starts_with("direct")), "{:?}", report.notes);
     assert!(put_aside(&words.file()).iter().all(|(.., reason)| reason.contains("duplicate key")));

@@ -102,7 +102,7 @@ fn tables_of_a_load_that_was_broken_off_are_without_the_same_records() {
     let phase = Profile::new().phase("load");
     let tables = PostgresTables::new(&source, target(), false).unwrap();
     let stopped = tables.load(&small(), &Control::new(&cancel, &phase), &mut |table| {
-        cancel.store(table.name().ends_with("item"), Relaxed);
+        cancel.store(table.to_string().ends_with("item"), Relaxed);
     });
     assert_eq!(stopped.unwrap_err().kind(), Kind::Cancelled);
     assert!(!database.has("t"));
