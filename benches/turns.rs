@@ -9,8 +9,11 @@ const JSON: &str = "SAWMILL_TURNS_JSON";
 
 /// Time for all ways together, and how often each is run at least and at most.
 const BUDGET: Duration = Duration::from_secs(6);
-const LEAST: usize = 7;
+const LEAST: usize = 15;
 const MOST: usize = 501;
+
+/// Ways that are run seldom are run in one of so many rounds.
+const SELDOM: usize = 5;
 
 struct Way<'w> {
     name: &'static str,
@@ -18,6 +21,8 @@ struct Way<'w> {
     against: Option<&'static str>,
     /// Runs once and says how long it took.
     run: Box<dyn FnMut() -> Duration + 'w>,
+    /// In how many rounds it is run once.
+    every: usize,
     times: Vec<f64>,
     /// How many times as fast as which way it is to be; none for the one that it is compared with.
     target: Option<(f64, Option<&'static str>)>,
@@ -51,7 +56,7 @@ impl<'w> Turns<'w> {
     }
 
     fn add(&mut self, name: &'static str, against: Option<&'static str>, run: impl FnMut() -> Duration + 'w) {
-        self.ways.push(Way { name, against, run: Box::new(run), times: Vec::new(), target: None });
+        self.ways.push(Way { name, against, run: Box::new(run), every: 1, times: Vec::new(), target: None });
     }
 
     /// A way that is compared with the peer.
@@ -68,6 +73,14 @@ impl<'w> Turns<'w> {
     pub fn peer(&mut self, name: &'static str, run: impl FnMut() + 'w) {
         self.peer = Some(name);
         self.way(name, run);
+    }
+
+    /// Runs the way added last in some rounds only: one that takes as long as all others together leaves
+    /// time for few rounds, and nothing of the others in the processor's caches.
+    pub fn seldom(&mut self) {
+        if let Some(way) = self.ways.last_mut() {
+            way.every = SELDOM;
+        }
     }
 
     /// How many times as fast as what it is compared with the way added last is to be.
@@ -105,7 +118,7 @@ impl<'w> Turns<'w> {
             if round > LEAST && started.elapsed() > BUDGET || testing && round > 1 {
                 break;
             }
-            for way in &mut self.ways {
+            for way in self.ways.iter_mut().filter(|way| round % way.every == 0 || testing) {
                 let time = (way.run)();
                 if round > 0 {
                     way.times.push(time.as_secs_f64());
@@ -122,7 +135,7 @@ impl<'w> Turns<'w> {
         println!(
             "\n{}; medians of {} rounds\n",
             self.title,
-            self.ways.first().map_or(0, |way| way.times.len())
+            self.ways.iter().map(|way| way.times.len()).max().unwrap_or(0)
         );
         let mut ways = Vec::new();
         println!("| way | ms | times as fast | as |\n|---|---|---|---|");

@@ -30,7 +30,9 @@ impl Tail {
     pub fn field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
         match (id, wire) {
             (5, LIST) => self.key_values = key_values(cursor)?,
-            (6, BINARY) => self.created_by = Some(range_of(cursor, |cursor| cursor.text().map(str::len))?),
+            (6, BINARY) => {
+                self.created_by = Some(range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?)
+            }
             (7, LIST) => self.column_orders = column_orders(cursor)?,
             (8, STRUCT) => {
                 self.encryption_algorithm = Some(cursor.at as u32);

@@ -196,9 +196,9 @@ impl Footer {
         Arc::clone(&self.decoded.schema)
     }
 
-    /// Who wrote the file, as it states.
-    pub fn created_by(&self) -> Option<&str> {
-        self.tail()?.created_by.as_ref().map(|range| self.text(range))
+    /// Who wrote the file, as it states. Bytes that are no UTF-8 come as replacement characters, `�`.
+    pub fn created_by(&self) -> Option<Cow<'_, str>> {
+        self.tail()?.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(range)))
     }
 
     /// The file's pairs of keys and values. Bytes that are no UTF-8 come as replacement characters, `�`.
@@ -353,11 +353,6 @@ impl Footer {
 
     fn range(&self, range: &Range<u32>) -> &[u8] {
         self.bytes.as_slice().get(range.start as usize..range.end as usize).unwrap_or_default()
-    }
-
-    fn text(&self, range: &Range<u32>) -> &str {
-        // The walk has found these bytes to be UTF-8.
-        std::str::from_utf8(self.range(range)).unwrap_or_default()
     }
 }
 

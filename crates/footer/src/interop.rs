@@ -75,7 +75,7 @@ impl Footer {
             true => self.num_rows(),
             false => self.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),
         };
-        let created_by = self.created_by().map(str::to_string);
+        let created_by = self.created_by().map(Cow::into_owned);
         let file =
             FileMetaData::new(self.version(), num_rows, created_by, pairs, Arc::clone(&schema), orders);
         let groups: Result<Vec<_>, _> =

@@ -30,9 +30,18 @@ const WORTH_THREADS: usize = 30_000;
 /// what some dozens of them cost.
 const WORTH_PART: usize = 10_000;
 
+/// Where a part starts.
+#[derive(Debug, Clone, Copy)]
+enum Start {
+    Known(usize),
+    /// Near this place, at most so many bytes away: the thread that walks the part looks for it. Of row groups of
+    /// 12 MB the look takes up to a millisecond, which all threads would wait for.
+    Near(usize, usize),
+}
+
 /// A part that waits for a thread.
 struct Waiting<'r, T> {
-    start: usize,
+    start: Start,
     indices: Range<usize>,
     /// The row of its first row group's first chunk, if it starts where it should.
     first_row: usize,
@@ -70,7 +79,8 @@ impl<K: Kernel> Walk<'_, K> {
             if self.opening.is_none() {
                 self.look(cursor.at, self.in_file - indices.start);
             }
-            if let Some(starts) = self.guess_parts(cursor.at, &indices, threads) {
+            if self.opening.is_some() {
+                let starts = self.guess_parts(cursor.at, &indices, threads);
                 done = self.parts(cursor, &indices, &starts, rows, fields, threads)?;
             }
         }
@@ -84,7 +94,7 @@ impl<K: Kernel> Walk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
-        starts: &[(usize, Range<usize>)],
+        starts: &[(Start, Range<usize>)],
         rows: &mut [MaybeUninit<T>],
         fields: &mut Vec<GroupFields>,
         threads: usize,
@@ -147,6 +157,15 @@ impl<K: Kernel> Walk<'_, K> {
     /// Walks a part from its start, as far as there are row groups.
     fn part<T: Row>(&mut self, waiting: Waiting<'_, T>) -> Part {
         let Waiting { start, indices, first_row, rows } = waiting;
+        let found = match start {
+            Start::Known(start) => Some(start),
+            Start::Near(place, reach) => {
+                self.opening.as_ref().and_then(|opening| opening.find(self.bytes, place, reach, 0))
+            }
+        };
+        let Some(start) = found else {
+            return Part { indices, fields: Vec::new(), end: 0, wide: Vec::new(), places: Vec::new() };
+        };
         let mut cursor = Cursor::new(self.bytes, start);
         let (mut fields, mut end) = (Vec::with_capacity(indices.len()), start);
         let mut next = indices.start;
@@ -239,25 +258,24 @@ impl<K: Kernel> Walk<'_, K> {
         start: usize,
         indices: &Range<usize>,
         threads: usize,
-    ) -> Option<Vec<(usize, Range<usize>)>> {
-        let opening = self.opening.as_ref()?;
+    ) -> Vec<(Start, Range<usize>)> {
         // Of many row groups the mean size is known better than from the first; of few, what follows
         // them in the footer may be as long as one of them.
         let size = match indices.len() {
             len if len > 64 => (self.bytes.len() - start) / len,
             _ => self.size,
         };
-        let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
+        let mut parts = Vec::new();
         let mut first = 0;
         for len in part_lens(indices.len(), threads, self.columns) {
             let at = match first {
-                0 => start,
-                first => opening.find(self.bytes, start + first * size, size / 2, start + 1)?,
+                0 => Start::Known(start),
+                first => Start::Near(start + first * size, size / 2),
             };
             parts.push((at, indices.start + first..indices.start + first + len));
             first += len;
         }
-        Some(parts)
+        parts
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::enums::{Encoding, PageType};
 use crate::error::{Fault, FaultKind};
+use crate::portable::{integer, word};
 use crate::thrift::{BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
 /// Bounds and counts of a column chunk (`Statistics`), in the format's own names.
@@ -190,20 +191,9 @@ fn pair<'a>(
 /// The i64 at a place and the place behind it.
 #[inline(always)]
 fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
-    let (mut raw, mut shift, mut at) = (0, 0, at);
-    loop {
-        let byte = *window.get(at)?;
-        at += 1;
-        raw |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(((raw >> 1) as i64 ^ -((raw & 1) as i64), at));
-        }
-        shift += 7;
-        // Of more bytes only the general way knows whether there may be so many.
-        if shift > 49 {
-            return None;
-        }
-    }
+    // Of more than eight bytes only the general way knows whether there may be so many.
+    let (value, len) = integer(word(window, at)?)?;
+    Some((value, at + len))
 }
 
 /// Decodes any statistics.

@@ -1,5 +1,6 @@
 //! The summary: a line a file, and their sum.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ fn summarised(
         uncompressed_bytes: uncompressed,
         footer_bytes: footer.footer_len(),
         decode_seconds,
-        created_by: footer.created_by().map(str::to_owned),
+        created_by: footer.created_by().map(Cow::into_owned),
         codecs: codecs.iter().map(ToString::to_string).collect(),
     };
     Ok((summary, footer))

@@ -43,12 +43,7 @@ fn three(odd: impl Fn(&mut ThriftWriter)) -> Footer {
         });
     });
     writer.stop();
-    let mut file = b"PAR1".to_vec();
-    file.resize(304, 0);
-    file.extend_from_slice(writer.bytes());
-    file.extend_from_slice(&(writer.bytes().len() as u32).to_le_bytes());
-    file.extend_from_slice(b"PAR1");
-    Footer::from_file_bytes(&file, &Options::new()).unwrap()
+    Footer::from_file_bytes(&handmade::file(304, writer.bytes()), &Options::new()).unwrap()
 }
 
 #[test]

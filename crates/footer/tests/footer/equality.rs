@@ -17,7 +17,7 @@ pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
     let file = theirs.file_metadata();
     assert_eq!(ours.version(), file.version());
     assert_eq!(ours.num_rows(), file.num_rows());
-    assert_eq!(ours.created_by(), file.created_by());
+    assert_eq!(ours.created_by().as_deref(), file.created_by());
     let pairs: Vec<_> = ours.key_value_metadata().collect();
     let their_pairs = file.key_value_metadata();
     assert_eq!(ours.has_key_value_metadata(), their_pairs.is_some());

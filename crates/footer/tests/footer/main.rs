@@ -2,6 +2,7 @@
 
 mod broken;
 mod checks;
+mod encrypted_columns;
 mod equality;
 mod files;
 mod foreign;
