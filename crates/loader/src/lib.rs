@@ -36,6 +36,7 @@ mod control;
 mod cratedb;
 mod error;
 mod filtered;
+mod flat_columns;
 mod flat_tables;
 mod generated_rows;
 mod limited;

@@ -1,4 +1,7 @@
 //! Reads units of Parquet files, and finds out which column is at fault when that fails.
+//!
+//! Where all rows are meant, columns of plain numbers are decoded by [`FlatColumns`], and whatever that does not read by
+//! the `parquet` crate, from the row on that it came to.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,6 +11,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use crate::error::{Error, Kind, Result};
 use crate::filtered::Filtered;
+use crate::flat_columns::{FlatColumns, NotRead};
 use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 
@@ -25,8 +29,13 @@ pub(crate) struct ParquetReader<'a> {
     left: u64,
 }
 
+enum Batches {
+    Flat(Box<FlatColumns>),
+    Parquet(ParquetRecordBatchReader),
+}
+
 struct OpenRowGroup {
-    batches: ParquetRecordBatchReader,
+    batches: Batches,
     /// The part of the row group that they are of, where rows are filtered.
     window: Option<usize>,
     /// The row that comes next.
@@ -66,15 +75,19 @@ impl<'a> ParquetReader<'a> {
         (Some(wanted), (!in_order).then_some(order))
     }
 
+    fn rows_of_batch(&self, file: &OpenedFile, key: UnitKey) -> usize {
+        let group = file.reader.metadata().row_groups().get(key.row_group as usize);
+        let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
+        self.batch_rows.min(rows_of_width(width))
+    }
+
     /// A reader of all rows of a row group, not yet built.
     pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<std::fs::File>> {
         let Some(file) = self.source.opened.get(key.file as usize) else {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.reopen()?, file.reader.clone());
-        let group = reader.metadata().row_groups().get(key.row_group as usize);
-        let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
-        let rows = self.batch_rows.min(rows_of_width(width));
+        let rows = self.rows_of_batch(file, key);
         let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
         match self.chosen(file).0 {
             None => Ok(reader),
@@ -87,13 +100,35 @@ impl<'a> ParquetReader<'a> {
 
     /// The rows of a row group from the one that `key` starts with; where rows are filtered, those of its
     /// window.
-    fn batches_from(&self, key: UnitKey) -> Result<(ParquetRecordBatchReader, Option<usize>)> {
+    fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
         match self.filter.and_then(|filter| filter.position(key)) {
-            None => Ok((self.build(self.builder(key)?, key.first_row)?, None)),
+            None => match catch_unwind(AssertUnwindSafe(|| self.flat(key))) {
+                Ok(Ok(flat)) => Ok((Batches::Flat(Box::new(flat)), None)),
+                Ok(Err(NotRead)) | Err(_) => Ok((Batches::Parquet(self.all(key)?), None)),
+            },
             Some(position) => {
-                Ok((self.passing(key, position.window, position.before)?, Some(position.window)))
+                let passing = self.passing(key, position.window, position.before)?;
+                Ok((Batches::Parquet(passing), Some(position.window)))
             }
         }
+    }
+
+    fn all(&self, key: UnitKey) -> Result<ParquetRecordBatchReader> {
+        self.build(self.builder(key)?, key.first_row)
+    }
+
+    fn flat(&self, key: UnitKey) -> std::result::Result<FlatColumns, NotRead> {
+        let file = self.source.opened.get(key.file as usize).ok_or(NotRead)?;
+        let opened = file.reopen().map_err(|_| NotRead)?;
+        let places =
+            self.chosen(file).0.unwrap_or_else(|| (0..file.reader.schema().fields().len()).collect());
+        let others = |places: Vec<usize>| {
+            let builder = self.builder(key).ok()?;
+            let mask = ProjectionMask::roots(builder.parquet_schema(), places);
+            builder.with_projection(mask).with_offset(key.first_row as usize).build().ok()
+        };
+        let (group, rows) = (key.row_group as usize, self.rows_of_batch(file, key));
+        FlatColumns::open(&opened, &file.reader, group, &places, key.first_row, rows, others)
     }
 
     /// The rows of a window that pass, but for some of the first.
@@ -125,7 +160,19 @@ impl<'a> ParquetReader<'a> {
             if let Some(rest) = open.rest.take() {
                 return Ok(Some(rest));
             }
-            let next = match catch_unwind(AssertUnwindSafe(|| open.batches.next().transpose())) {
+            let batches = match &mut open.batches {
+                Batches::Parquet(batches) => batches,
+                Batches::Flat(flat) => match flat.next() {
+                    Ok(next) => return Ok(next),
+                    Err(NotRead) => {
+                        let at = open.at;
+                        let batches = Batches::Parquet(self.all(at)?);
+                        self.open = Some(OpenRowGroup { batches, window: None, at, rest: None });
+                        continue;
+                    }
+                },
+            };
+            let next = match catch_unwind(AssertUnwindSafe(|| batches.next().transpose())) {
                 Ok(Ok(batch)) => batch,
                 Ok(Err(error)) => return Err(self.corrupt(&error.to_string())),
                 Err(_) => return Err(self.corrupt("its decoder gave up")),
@@ -134,7 +181,7 @@ impl<'a> ParquetReader<'a> {
             let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
             match (next, further) {
                 (None, Some(window)) => {
-                    let batches = self.passing(at, window, 0)?;
+                    let batches = Batches::Parquet(self.passing(at, window, 0)?);
                     self.open = Some(OpenRowGroup { batches, window: Some(window), at, rest: None });
                 }
                 (next, _) => return Ok(next),

@@ -1,0 +1,208 @@
+//! The columns of a row group that are decoded here: numbers and moments that stand for themselves, without lists
+//! or structs around them. All others are decoded by the `parquet` crate, and so are these where anything
+//! about them is unusual or wrong: nothing is reported from here.
+//!
+//! ```text
+//! column chunk ─▶ pages (the parquet crate) ─▶ FixedColumn ─▶ array ─┐
+//! other column chunks ─▶ arrays (the parquet crate) ─────────────────┴▶ batch
+//! ```
+
+mod fixed_column;
+mod hybrid;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::types::*;
+use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
+use parquet::basic::{Encoding, Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use fixed_column::FixedColumn;
+
+/// Something that is not read here; the `parquet` crate reads it or says what is wrong.
+#[derive(Debug)]
+pub(crate) struct NotRead;
+
+impl From<ParquetError> for NotRead {
+    fn from(_: ParquetError) -> Self {
+        Self
+    }
+}
+
+/// One of the columns.
+enum Column {
+    Four(FixedColumn<u32>),
+    Eight(FixedColumn<u64>),
+}
+
+/// All columns of a row group that are read, from a row on.
+pub(crate) struct FlatColumns {
+    /// Those that are read, in the order of the file.
+    schema: SchemaRef,
+    /// For each field its column; none for those that are among the others.
+    columns: Vec<Option<Column>>,
+    others: Option<ParquetRecordBatchReader>,
+    batch_rows: usize,
+    left: usize,
+}
+
+/// Whether a column chunk's values stand for themselves and its pages are encoded in one of the usual ways.
+fn is_read(chunk: &ColumnChunkMetaData, arrow: &DataType) -> bool {
+    let column = chunk.column_descr();
+    let width = match chunk.column_type() {
+        Type::INT32 | Type::FLOAT => 4,
+        Type::INT64 | Type::DOUBLE => 8,
+        _ => return false,
+    };
+    // Old writers name BIT_PACKED for repetition levels, of which there are none.
+    #[allow(deprecated)]
+    let usual = |encoding| {
+        use Encoding::{BIT_PACKED, PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
+        matches!(encoding, PLAIN | RLE | RLE_DICTIONARY | PLAIN_DICTIONARY | BIT_PACKED)
+    };
+    column.max_rep_level() == 0
+        && column.max_def_level() <= 1
+        && column.path().parts().len() == 1
+        && width_of(arrow) == Some(width)
+        && chunk.encodings().all(usual)
+}
+
+/// Bytes of a value of the types that are read here, which Parquet stores as Arrow does.
+fn width_of(arrow: &DataType) -> Option<usize> {
+    use DataType::{Date32, Float32, Float64, Int32, Int64, Time32, Time64, Timestamp, UInt32, UInt64};
+    match arrow {
+        Int32 | UInt32 | Float32 | Date32 | Time32(TimeUnit::Millisecond) => Some(4),
+        Int64 | UInt64 | Float64 | Time64(_) => Some(8),
+        Timestamp(unit, _) if *unit != TimeUnit::Second => Some(8),
+        _ => None,
+    }
+}
+
+impl FlatColumns {
+    /// The columns of a row group at `places` among the fields of the file, which are those of `schema`, from a row on.
+    /// `others` gives the rows of the others from there on, in their order; it is asked where there are any.
+    ///
+    /// # Errors
+    /// There is none that is read here, or it is not as it should be.
+    pub(crate) fn open(
+        file: &File,
+        metadata: &ArrowReaderMetadata,
+        row_group: usize,
+        places: &[usize],
+        from: u64,
+        batch_rows: usize,
+        others: impl FnOnce(Vec<usize>) -> Option<ParquetRecordBatchReader>,
+    ) -> Result<Self, NotRead> {
+        let parquet = metadata.metadata();
+        let group = parquet.row_groups().get(row_group).ok_or(NotRead)?;
+        let schema = metadata.schema().project(places).map_err(|_| NotRead)?;
+        let rows = usize::try_from(group.num_rows()).map_err(|_| NotRead)?;
+        let from = usize::try_from(from).ok().filter(|from| *from <= rows).ok_or(NotRead)?;
+        let roots = parquet.file_metadata().schema_descr();
+        let leaf_of =
+            |place: usize| (0..roots.num_columns()).find(|leaf| roots.get_column_root_idx(*leaf) == place);
+        let (mut columns, mut apart) = (Vec::with_capacity(places.len()), Vec::new());
+        for (place, field) in places.iter().zip(schema.fields()) {
+            let leaf = leaf_of(*place).ok_or(NotRead)?;
+            let chunk = group.columns().get(leaf).ok_or(NotRead)?;
+            if !is_read(chunk, field.data_type()) {
+                apart.push(*place);
+                columns.push(None);
+                continue;
+            }
+            let index = parquet.offset_index().and_then(|index| index.get(row_group)?.get(leaf));
+            let pages = index.map(|index| index.page_locations().clone()).filter(|pages| !pages.is_empty());
+            let reader = Arc::new(file.try_clone().map_err(|_| NotRead)?);
+            let pages = Box::new(SerializedPageReader::new(reader, chunk, rows, pages)?);
+            let optional = chunk.column_descr().max_def_level() > 0;
+            let mut column = match width_of(field.data_type()) {
+                Some(4) => Column::Four(FixedColumn::new(pages, optional)),
+                _ => Column::Eight(FixedColumn::new(pages, optional)),
+            };
+            match &mut column {
+                Column::Four(column) => column.skip(from)?,
+                Column::Eight(column) => column.skip(from)?,
+            }
+            columns.push(Some(column));
+        }
+        let others = match apart.as_slice() {
+            [] => None,
+            all if all.len() == places.len() => return Err(NotRead),
+            _ => Some(others(apart).ok_or(NotRead)?),
+        };
+        Ok(Self { schema: Arc::new(schema), columns, others, batch_rows, left: rows - from })
+    }
+
+    /// The next batch; none behind the last row.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, NotRead> {
+        let rows = self.left.min(self.batch_rows);
+        if rows == 0 {
+            return Ok(None);
+        }
+        self.left -= rows;
+        // Only the `parquet` crate's part may panic on bytes that no writer would produce.
+        catch_unwind(AssertUnwindSafe(|| self.batch(rows))).unwrap_or(Err(NotRead)).map(Some)
+    }
+
+    fn batch(&mut self, rows: usize) -> Result<RecordBatch, NotRead> {
+        let others = match &mut self.others {
+            None => None,
+            Some(others) => Some(others.next().ok_or(NotRead)?.map_err(|_| NotRead)?),
+        };
+        let mut others = others.iter().flat_map(RecordBatch::columns);
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for (column, field) in self.columns.iter_mut().zip(self.schema.fields()) {
+            let (values, nulls) = match column {
+                None => {
+                    arrays.push(Arc::clone(others.next().ok_or(NotRead)?));
+                    continue;
+                }
+                Some(Column::Four(column)) => column.read(rows)?,
+                Some(Column::Eight(column)) => column.read(rows)?,
+            };
+            arrays.push(array(field.data_type(), rows, values, nulls)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options).map_err(|_| NotRead)
+    }
+}
+
+fn array(
+    arrow: &DataType,
+    rows: usize,
+    values: Buffer,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, NotRead> {
+    macro_rules! of {
+        ($t:ty) => {{
+            let values = ScalarBuffer::new(values, 0, rows);
+            let array = PrimitiveArray::<$t>::try_new(values, nulls).map_err(|_| NotRead)?;
+            Arc::new(array.with_data_type(arrow.clone())) as ArrayRef
+        }};
+    }
+    Ok(match arrow {
+        DataType::Int32 => of!(Int32Type),
+        DataType::UInt32 => of!(UInt32Type),
+        DataType::Float32 => of!(Float32Type),
+        DataType::Date32 => of!(Date32Type),
+        DataType::Time32(TimeUnit::Millisecond) => of!(Time32MillisecondType),
+        DataType::Int64 => of!(Int64Type),
+        DataType::UInt64 => of!(UInt64Type),
+        DataType::Float64 => of!(Float64Type),
+        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType),
+        DataType::Time64(_) => of!(Time64NanosecondType),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(TimestampNanosecondType),
+        _ => return Err(NotRead),
+    })
+}

@@ -1,0 +1,247 @@
+//! One column chunk of values of four or eight bytes, read page by page.
+//!
+//! ```text
+//! page ─┬─ definition levels ─▶ bitmap ───────────────────────────┐
+//!       └─ values as they are, or indices ─▶ entries ─▶ values ─▶ spread out over the rows that have one
+//! ```
+//!
+//! Values that stand in one page as they are and without NULLs between them are not even copied.
+
+use arrow_buffer::bit_chunk_iterator::BitChunks;
+use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer};
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageReader};
+
+use super::NotRead;
+use super::hybrid::Hybrid;
+
+/// The bits of a value.
+pub(super) trait Word: ArrowNativeType {
+    /// Appends values that stand one after the other.
+    fn append(bytes: &[u8], to: &mut Vec<Self>);
+}
+
+macro_rules! word {
+    ($word:ty) => {
+        impl Word for $word {
+            fn append(bytes: &[u8], to: &mut Vec<Self>) {
+                to.extend(bytes.as_chunks().0.iter().map(|value| Self::from_le_bytes(*value)));
+            }
+        }
+    };
+}
+word!(u32);
+word!(u64);
+
+/// A column chunk, and how far it was read.
+pub(super) struct FixedColumn<W> {
+    pages: Box<dyn PageReader>,
+    /// Whether there are definition levels.
+    optional: bool,
+    dictionary: Vec<W>,
+    page: DataPage,
+    /// Values that are not NULL, before they are spread out.
+    dense: Vec<W>,
+}
+
+/// What is left of a page.
+struct DataPage {
+    rows: usize,
+    levels: Option<Hybrid>,
+    values: Values,
+}
+
+enum Values {
+    Plain(Bytes),
+    Indices(Hybrid),
+}
+
+impl<W: Word> FixedColumn<W> {
+    pub(super) fn new(pages: Box<dyn PageReader>, optional: bool) -> Self {
+        let page = DataPage { rows: 0, levels: None, values: Values::Plain(Bytes::new()) };
+        Self { pages, optional, dictionary: Vec::new(), page, dense: Vec::new() }
+    }
+
+    /// Leaves out rows.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<(), NotRead> {
+        let mut left = rows;
+        while left > 0 {
+            if self.page.rows == 0 {
+                let next = self.pages.peek_next_page()?.ok_or(NotRead)?;
+                match next.num_rows.or(next.num_levels) {
+                    Some(rows) if !next.is_dict && rows <= left => {
+                        self.pages.skip_next_page()?;
+                        left -= rows;
+                    }
+                    _ => self.next_page()?,
+                }
+                continue;
+            }
+            let rows = left.min(self.page.rows);
+            self.read(rows)?;
+            left -= rows;
+        }
+        Ok(())
+    }
+
+    /// The next rows: values, with anything in place of NULLs.
+    pub(super) fn read(&mut self, rows: usize) -> Result<(Buffer, Option<NullBuffer>), NotRead> {
+        let mut bitmap = BooleanBufferBuilder::new(if self.optional { rows } else { 0 });
+        let mut values: Vec<W> = Vec::new();
+        let mut read = 0;
+        while read < rows {
+            while self.page.rows == 0 {
+                self.next_page()?;
+            }
+            let taken = self.page.rows.min(rows - read);
+            let present = match &mut self.page.levels {
+                None => taken,
+                Some(levels) => {
+                    levels.bits(taken, &mut bitmap)?;
+                    BitChunks::new(bitmap.as_slice(), read, taken)
+                        .iter_padded()
+                        .map(|bits| bits.count_ones() as usize)
+                        .sum()
+                }
+            };
+            self.page.rows -= taken;
+            if present == rows
+                && let Some(there) = self.page.values.aligned::<W>(rows)
+            {
+                return Ok((there, None));
+            }
+            values.reserve_exact(rows - read);
+            if present == taken {
+                self.page.values.append(present, &self.dictionary, &mut values)?;
+            } else {
+                self.dense.clear();
+                self.page.values.append(present, &self.dictionary, &mut self.dense)?;
+                spread(&mut self.dense, &bitmap, read, taken, &mut values);
+            }
+            read += taken;
+        }
+        let nulls = (self.optional && rows > 0).then(|| NullBuffer::new(bitmap.finish()));
+        Ok((Buffer::from_vec(values), nulls.filter(|nulls| nulls.null_count() > 0)))
+    }
+
+    /// Takes up the next page, a dictionary or rows.
+    fn next_page(&mut self) -> Result<(), NotRead> {
+        match self.pages.get_next_page()?.ok_or(NotRead)? {
+            Page::DictionaryPage { buf, num_values, encoding, .. } => {
+                if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
+                    return Err(NotRead);
+                }
+                let entries = buf.get(..num_values as usize * size_of::<W>()).ok_or(NotRead)?;
+                self.dictionary.clear();
+                W::append(entries, &mut self.dictionary);
+                Ok(())
+            }
+            Page::DataPage { mut buf, num_values, encoding, def_level_encoding, .. } => {
+                let mut levels = None;
+                if self.optional {
+                    let length = buf.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+                    let length = length.filter(|length| *length <= buf.len() - 4).ok_or(NotRead)?;
+                    if def_level_encoding != Encoding::RLE {
+                        return Err(NotRead);
+                    }
+                    levels = Some(buf.slice(4..4 + length));
+                    buf = buf.slice(4 + length..);
+                }
+                self.set_page(num_values, levels, encoding, buf)
+            }
+            Page::DataPageV2 {
+                mut buf,
+                num_values,
+                encoding,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => {
+                let (before, length) = (rep_levels_byte_len as usize, def_levels_byte_len as usize);
+                if before + length > buf.len() {
+                    return Err(NotRead);
+                }
+                let levels = self.optional.then(|| buf.slice(before..before + length));
+                buf = buf.slice(before + length..);
+                self.set_page(num_values, levels, encoding, buf)
+            }
+        }
+    }
+
+    fn set_page(
+        &mut self,
+        rows: u32,
+        levels: Option<Bytes>,
+        encoding: Encoding,
+        values: Bytes,
+    ) -> Result<(), NotRead> {
+        let values = match encoding {
+            Encoding::PLAIN => Values::Plain(values),
+            // A page of NULLs alone may be without the width of the indices.
+            Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
+                let width = values.first().copied().unwrap_or(0);
+                Values::Indices(Hybrid::new(values.slice(values.len().min(1)..), width)?)
+            }
+            _ => return Err(NotRead),
+        };
+        let levels = levels.map(|levels| Hybrid::new(levels, 1)).transpose()?;
+        self.page = DataPage { rows: rows as usize, levels, values };
+        Ok(())
+    }
+}
+
+impl Values {
+    /// Takes the next values where they are, if they can be used there.
+    fn aligned<W: Word>(&mut self, count: usize) -> Option<Buffer> {
+        let Self::Plain(bytes) = self else { return None };
+        let length = count * size_of::<W>();
+        if bytes.len() < length || bytes.as_ptr().align_offset(align_of::<W>()) != 0 {
+            return None;
+        }
+        Some(Buffer::from(bytes.split_to(length)))
+    }
+
+    /// Takes the next values and appends them.
+    fn append<W: Word>(&mut self, count: usize, dictionary: &[W], to: &mut Vec<W>) -> Result<(), NotRead> {
+        match self {
+            Self::Plain(bytes) => {
+                let length = count * size_of::<W>();
+                if bytes.len() < length {
+                    return Err(NotRead);
+                }
+                W::append(&bytes.split_to(length), to);
+                Ok(())
+            }
+            Self::Indices(indices) => indices.entries(count, dictionary, to),
+        }
+    }
+}
+
+/// Appends the values to those of rows, at the rows that have one by the bits `from..from + rows`.
+fn spread<W: Word>(
+    dense: &mut Vec<W>,
+    bitmap: &BooleanBufferBuilder,
+    from: usize,
+    rows: usize,
+    to: &mut Vec<W>,
+) {
+    // What stands behind the last value's row is that of a NULL.
+    dense.push(W::default());
+    let mut next = 0;
+    let mut left = rows;
+    for bits in BitChunks::new(bitmap.as_slice(), from, rows).iter_padded() {
+        let rows = left.min(64);
+        if let (u64::MAX, Some(all)) = (bits, dense.get(next..next + rows)) {
+            to.extend_from_slice(all);
+            next += rows;
+        } else {
+            to.extend((0..rows).map(|row| {
+                let value = dense[next];
+                next += (bits >> row & 1) as usize;
+                value
+            }));
+        }
+        left -= rows;
+    }
+}
