@@ -94,7 +94,7 @@ impl FlatColumns {
     /// # Errors
     /// There is none that is read here, or it is not as it should be.
     pub(crate) fn open(
-        file: &File,
+        file: File,
         metadata: &ArrowReaderMetadata,
         row_group: usize,
         places: &[usize],
@@ -110,6 +110,7 @@ impl FlatColumns {
         let roots = parquet.file_metadata().schema_descr();
         let leaf_of =
             |place: usize| (0..roots.num_columns()).find(|leaf| roots.get_column_root_idx(*leaf) == place);
+        let file = Arc::new(file);
         let (mut columns, mut apart) = (Vec::with_capacity(places.len()), Vec::new());
         for (place, field) in places.iter().zip(schema.fields()) {
             let leaf = leaf_of(*place).ok_or(NotRead)?;
@@ -121,8 +122,7 @@ impl FlatColumns {
             }
             let index = parquet.offset_index().and_then(|index| index.get(row_group)?.get(leaf));
             let pages = index.map(|index| index.page_locations().clone()).filter(|pages| !pages.is_empty());
-            let reader = Arc::new(file.try_clone().map_err(|_| NotRead)?);
-            let pages = Box::new(SerializedPageReader::new(reader, chunk, rows, pages)?);
+            let pages = Box::new(SerializedPageReader::new(Arc::clone(&file), chunk, rows, pages)?);
             let optional = chunk.column_descr().max_def_level() > 0;
             let mut column = match width_of(field.data_type()) {
                 Some(4) => Column::Four(FixedColumn::new(pages, optional)),

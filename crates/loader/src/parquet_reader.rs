@@ -128,7 +128,7 @@ impl<'a> ParquetReader<'a> {
             builder.with_projection(mask).with_offset(key.first_row as usize).build().ok()
         };
         let (group, rows) = (key.row_group as usize, self.rows_of_batch(file, key));
-        FlatColumns::open(&opened, &file.reader, group, &places, key.first_row, rows, others)
+        FlatColumns::open(opened, &file.reader, group, &places, key.first_row, rows, others)
     }
 
     /// The rows of a window that pass, but for some of the first.

@@ -135,7 +135,8 @@ fn read_both(
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
         builder.with_projection(mask).with_offset(from).with_batch_size(batch_rows).build().ok()
     };
-    let ours = FlatColumns::open(&file, &metadata, 0, places, from as u64, batch_rows, theirs);
+    let ours =
+        FlatColumns::open(file.try_clone().unwrap(), &metadata, 0, places, from as u64, batch_rows, theirs);
     let ours = ours.and_then(|mut flat| {
         let mut batches = Vec::new();
         while let Some(batch) = flat.next()? {
