@@ -13,9 +13,7 @@ use parquet::basic::ConvertedType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
-use sawmill_loader::{
-    Kind, Mode, Nested, ParquetFiles, PostgresTables, RejectOptions, Source, Verification, verify,
-};
+use sawmill_loader::{Kind, Mode, Nested, ParquetFiles, PostgresTables, RejectOptions, Verification, verify};
 
 use crate::database::{Database, run, small, with_control};
 use crate::rejects::put_aside;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::*;
-use sawmill_loader::{Control, Kind, ParquetFiles, PostgresTables, RejectOptions, Source, Standing};
+use sawmill_loader::{Control, Kind, ParquetFiles, PostgresTables, RejectOptions, Standing};
 use sawmill_profile::Profile;
 
 use crate::database::{Database, small, with_control};
