@@ -89,7 +89,7 @@ impl Hybrid {
         } else {
             // Some writers cut the last run off where its values end.
             let length = (count * self.width).min(self.bytes.len() - self.at);
-            let left = if self.width == 0 { count * 8 } else { (length * 8 / self.width).min(count * 8) };
+            let left = (length * 8).checked_div(self.width).map_or(count * 8, |held| held.min(count * 8));
             self.run = Run::Packed { bit: self.at * 8, left };
             self.at += length;
             if left == 0 {
@@ -153,7 +153,7 @@ fn look_up<T: Copy + Default>(
 ) -> Result<(), NotRead> {
     let mut missing = count;
     // Where a byte begins with an index, so does the one behind the next eight.
-    while bit % 8 != 0 && missing > 0 {
+    while !bit.is_multiple_of(8) && missing > 0 {
         to.push(*dictionary.get(index(bytes, bit, width)).ok_or(NotRead)?);
         (bit, missing) = (bit + width, missing - 1);
     }
