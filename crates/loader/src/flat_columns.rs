@@ -63,8 +63,10 @@ fn is_read(chunk: &ColumnChunkMetaData, arrow: &DataType) -> bool {
         Type::INT64 | Type::DOUBLE => 8,
         _ => return false,
     };
-    // Old writers name BIT_PACKED for repetition levels, of which there are none.
-    #[allow(deprecated)]
+    #[allow(
+        deprecated,
+        reason = "old writers name BIT_PACKED for repetition levels, of which there are none"
+    )]
     let usual = |encoding| {
         use Encoding::{BIT_PACKED, PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
         matches!(encoding, PLAIN | RLE | RLE_DICTIONARY | PLAIN_DICTIONARY | BIT_PACKED)
