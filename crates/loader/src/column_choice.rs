@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::error::{Error, Kind, Result};
+use crate::known_columns::known_columns;
 
 /// Columns that were chosen of a schema.
 pub(crate) struct ColumnChoice {
@@ -30,15 +31,15 @@ impl ColumnChoice {
         if columns.is_empty() && renames.is_empty() {
             return Ok(None);
         }
-        let refused = |what: String| {
-            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            Error::new(Kind::Config, what).advise(format!("the columns are {}", names.join(", ")))
+        let refused = |what: String, name: &str| {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            Error::new(Kind::Config, what).advise(known_columns(name, names))
         };
         let places: Vec<usize> = match columns {
             [] => (0..schema.fields().len()).collect(),
             names => {
                 let find = |name: &String| {
-                    schema.index_of(name).map_err(|_| refused(format!("there is no column {name:?}")))
+                    schema.index_of(name).map_err(|_| refused(format!("there is no column {name:?}"), name))
                 };
                 names.iter().map(find).collect::<Result<_>>()?
             }
@@ -46,14 +47,14 @@ impl ColumnChoice {
         let mut fields: Vec<Field> = places.iter().map(|i| schema.field(*i).clone()).collect();
         for (from, to) in renames {
             let Some(at) = places.iter().position(|i| schema.field(*i).name() == from) else {
-                return Err(refused(format!("there is no column {from:?} to rename")));
+                return Err(refused(format!("there is no column {from:?} to rename"), from));
             };
             fields[at].set_name(to.clone());
         }
         let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(refused(format!("two columns are called {:?}", pair[0])));
+            return Err(refused(format!("two columns are called {:?}", pair[0]), pair[0]));
         }
         let mapping = format!("columns {columns:?} renames {renames:?}");
         Ok(Some(Self { places, schema: Arc::new(Schema::new(fields)), mapping }))

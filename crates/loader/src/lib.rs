@@ -39,6 +39,7 @@ mod filtered;
 mod flat_columns;
 mod flat_tables;
 mod generated_rows;
+mod known_columns;
 mod limited;
 mod load;
 mod parquet_files;

@@ -535,10 +535,7 @@ fn a_condition_that_does_not_fit_is_refused_with_the_columns_there_are() {
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("count");
     for (text, what) in [
-        (
-            "m = 1",
-            "there is no column \"m\" - the condition \"m\" = 1 - the columns of the files are n, row, twin, text",
-        ),
+        ("m = 1", "there is no column \"m\" - the condition \"m\" = 1 - the columns are n, row, twin, text"),
         ("n = 'x'", "column \"n\" is Int64: expected a number, found 'x'"),
         ("text = 5", "column \"text\" is Utf8View: expected text in single quotes, found 5"),
         ("n like 'x'", "only text can be like a pattern"),

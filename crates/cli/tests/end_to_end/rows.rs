@@ -98,7 +98,7 @@ fn a_condition_that_makes_no_sense_is_refused_before_anything_is_sent() {
     let file = orders(&bench, "1000");
     let refused = |condition: &str| bench.load(&file, "t", &["--where", condition]).fails(2);
     assert!(refused("id >").contains("expected a number"));
-    assert!(refused("nothing = 1").contains("the columns of the files are id, customer_id"));
+    assert!(refused("nothing = 1").contains("the columns are id, customer_id"));
     assert!(refused("id = 'x'").contains("column \"id\" is Int64: expected a number, found 'x'"));
     assert!(refused("items is null").contains("cannot be in a condition"));
     let generated = PathBuf::from("gen:orders?rows=10");

@@ -15,6 +15,7 @@ use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, valu
 use crate::condition::value_set::ValueSet;
 use crate::condition::{Condition, Literal, Node, Operator};
 use crate::error::{Error, Kind, Result};
+use crate::known_columns::known_columns;
 use crate::parquet_interval::is_interval;
 
 /// A condition that fits the columns of a file.
@@ -90,10 +91,10 @@ fn find_columns(node: &Node, schema: &Schema, places: &mut Vec<usize>) -> Result
     }
     let name = column_of(node).unwrap_or_default();
     let Ok(place) = schema.index_of(name) else {
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let names = schema.fields().iter().map(|field| field.name().as_str());
         return Err(Error::new(Kind::Config, format!("there is no column {name:?}"))
             .at(format!("the condition {node}"))
-            .advise(format!("the columns of the files are {}", names.join(", "))));
+            .advise(known_columns(name, names)));
     };
     let data_type = schema.field(place).data_type();
     let interval = is_interval(schema.field(place));

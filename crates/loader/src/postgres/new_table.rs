@@ -8,6 +8,7 @@ use super::copy_binary::Column;
 use super::table_name::{TableName, check_name, quote};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::known_columns::known_columns;
 
 /// What kind of table is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,10 +47,10 @@ impl TableKind {
                     true if names[..at].contains(name) => format!("column {name:?} is twice in {of}"),
                     true => continue,
                 };
-                let known: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+                let known = columns.iter().map(|column| column.name.as_str());
                 return Err(Error::new(Kind::Config, what)
                     .at(format!("table {table}"))
-                    .advise(format!("the columns are {}", known.join(", "))));
+                    .advise(known_columns(name, known)));
             }
         }
         Ok(())

@@ -19,6 +19,7 @@ use super::value_options::ValueOptions;
 use crate::all_cores::on_all_cores;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::known_columns::known_columns;
 use crate::source::{Source, Unit, UnitKey};
 
 /// Partitions that a table gets at most: each is a table, open in the server for as long as rows go to all of them.
@@ -84,13 +85,13 @@ impl Partitions {
     ) -> Result<Self> {
         let schema = source.schema();
         let Ok(column) = schema.index_of(&by.column) else {
-            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let names = schema.fields().iter().map(|field| field.name().as_str());
             return Err(Error::new(
                 Kind::Config,
                 format!("there is no column {:?} among those loaded", by.column),
             )
             .at(format!("--partition-by {by}"))
-            .advise(format!("the columns are {}", names.join(", "))));
+            .advise(known_columns(&by.column, names)));
         };
         if !source.knows_rows() {
             return Err(Error::new(Kind::Config, "rows that are made of others are not partitioned")
