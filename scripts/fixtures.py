@@ -86,6 +86,13 @@ def by_duckdb(directory):
     to("row_groups", ", row_group_size 100, codec zstd")
     to("v2", ", parquet_version v2")
     to("nested", "", "select id, [id, id + 1] as pair, {'a': name, 'b': flag} as s, uuid() as u, id::hugeint as h from source")
+    # As INTERVAL in 12 bytes, with all three parts.
+    interval = "to_months((id % 30)::int) + to_days((id % 40)::int) + to_milliseconds(id * 61001)"
+    to(
+        "intervals",
+        "",
+        f"select id, case when id % 7 <> 3 then {interval} end as pause, [{interval}, null] as waits from source order by id",
+    )
 
 
 def by_polars(directory):

@@ -1,6 +1,6 @@
 //! The rows of one flat table, as a source of their own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ impl<'a> FlatRows<'a> {
     }
 
     /// Without the rows of these records of the source.
-    pub(crate) fn leaving_out(self, records: &'a BadRecords) -> Self {
-        Self { without: Some(records).filter(|records| records.count() > 0), ..self }
+    pub(crate) fn leaving_out(self, records: Option<&'a BadRecords>) -> Self {
+        Self { without: records.filter(|records| records.count() > 0), ..self }
     }
 }
 
@@ -96,6 +96,7 @@ impl Source for FlatRows<'_> {
             inner,
             unit,
             next_row: 0,
+            without: Arc::default(),
             walk: None,
         })
     }
@@ -108,6 +109,8 @@ struct FlatReader<'a> {
     unit: UnitKey,
     /// Number of the row that the next batch of the source begins with, in its row group.
     next_row: u64,
+    /// Rows of the unit, numbered in their row group, that are passed over.
+    without: Arc<BTreeSet<u64>>,
     walk: Option<Walk<'a>>,
 }
 
@@ -117,6 +120,9 @@ impl UnitReader for FlatReader<'_> {
         self.unit = unit.key;
         self.next_row = unit.key.first_row;
         self.walk = None;
+        if let Some(records) = self.rows.without {
+            self.without = Arc::new(records.rows_of(unit)?);
+        }
         Ok(())
     }
 
@@ -132,8 +138,7 @@ impl UnitReader for FlatReader<'_> {
             let first = self.rows.first_rows.get(&(self.unit.file, self.unit.row_group)).copied();
             let walk = Walk::new(self.rows.table, batch, first.unwrap_or(0), self.next_row);
             let mut walk = walk.map_err(|error| self.placed(error))?;
-            let without = self.rows.without;
-            walk.without = without.and_then(|records| records.of_group(self.unit.file, self.unit.row_group));
+            walk.without = Arc::clone(&self.without);
             self.walk = Some(walk);
             self.next_row += rows;
         }
@@ -170,7 +175,7 @@ struct Walk<'a> {
     /// Rows in their row group that the last batch came of.
     batch_rows: Vec<u64>,
     /// Rows in their row group that are passed over.
-    without: Option<&'a BTreeMap<u64, String>>,
+    without: Arc<BTreeSet<u64>>,
 }
 
 /// Lists of one level.
@@ -250,15 +255,15 @@ impl<'a> Walk<'a> {
             ordinals: vec![0; levels.len()],
             levels,
             batch_rows: Vec::new(),
-            without: None,
+            without: Arc::default(),
         })
     }
 
     /// The next item of the lists of the first `depth` levels, of the rows themselves where that is 0.
     fn step(&mut self, depth: usize) -> Result<Option<usize>> {
         let Some(level) = depth.checked_sub(1) else {
-            let (without, first) = (self.without, self.first_in_group);
-            let wanted = |row: &usize| without.is_none_or(|rows| !rows.contains_key(&(first + *row as u64)));
+            let first = self.first_in_group;
+            let wanted = |row: &usize| !self.without.contains(&(first + *row as u64));
             let row = self.rows.find(wanted);
             self.row = row.unwrap_or(self.row);
             return Ok(row);

@@ -5,9 +5,13 @@
 //! table's rows are encoded once, without a server, and what is refused names its record. The tables are then loaded
 //! from a source without these records ([`FlatRows::leaving_out`]). What is found is the source's alone, so a load
 //! that was broken off finds the same again.
+//!
+//! They stand in a temporary file without a name, unit by unit; in memory is no more than where those of each unit are.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -15,8 +19,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
-use super::rejects::Reject;
-use super::rejects_file::{RejectsFile, places_of};
+use super::rejects::{Reject, RejectOptions};
+use super::rejects_file::{RejectsFile, each_places};
 use crate::all_cores::on_all_cores;
 use crate::buffers::Buffers;
 use crate::control::Control;
@@ -26,36 +30,135 @@ use crate::load::LoadOptions;
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 use crate::target::{BatchEncoder, Block, Refusal};
 
-/// Records that are put aside, with the reasons: by file and row group, and by their rows as units count them.
-#[derive(Debug, Default)]
+/// Records that are put aside, with the reasons.
+#[derive(Debug)]
 pub(crate) struct BadRecords {
-    groups: BTreeMap<(u32, u32), BTreeMap<u64, String>>,
+    file: File,
+    directory: PathBuf,
+    /// Bytes of the file.
+    written: u64,
+    /// Where those of each unit are.
+    units: BTreeMap<UnitKey, OfUnit>,
+    count: u64,
+}
+
+/// Where the records of one unit are.
+#[derive(Debug)]
+struct OfUnit {
+    unit: Unit,
+    /// Position and length in the file, one for each time that some were found.
+    stretches: Vec<(u64, usize)>,
 }
 
 impl BadRecords {
-    /// How many there are.
-    pub(crate) fn count(&self) -> u64 {
-        self.groups.values().map(|rows| rows.len() as u64).sum()
+    /// None yet; more are kept in a file in this directory.
+    ///
+    /// # Errors
+    /// A directory in which no file can be made.
+    pub(super) fn new(directory: &Path) -> Result<Self> {
+        let file = tempfile::tempfile_in(directory).map_err(|error| unkept(directory, &error))?;
+        Ok(Self { file, directory: directory.to_owned(), written: 0, units: BTreeMap::new(), count: 0 })
     }
 
-    /// Those of one row group.
-    pub(crate) fn of_group(&self, file: u32, row_group: u32) -> Option<&BTreeMap<u64, String>> {
-        self.groups.get(&(file, row_group))
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds records of a unit with their rows in the row group, but for those that are there already.
+    fn add(&mut self, unit: &Unit, records: impl IntoIterator<Item = (u64, String)>) -> Result<()> {
+        let mut there = BTreeSet::new();
+        if let Some(of_unit) = self.units.get(&unit.key) {
+            self.each(of_unit, |row, _| {
+                there.insert(row);
+            })?;
+        }
+        let mut bytes = Vec::new();
+        for (row, why) in records {
+            if there.insert(row) {
+                bytes.extend_from_slice(&row.to_le_bytes());
+                bytes.extend_from_slice(&(why.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(why.as_bytes());
+                self.count += 1;
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all_at(&bytes, self.written).map_err(|error| unkept(&self.directory, &error))?;
+        let of_unit =
+            self.units.entry(unit.key).or_insert_with(|| OfUnit { unit: *unit, stretches: Vec::new() });
+        of_unit.stretches.push((self.written, bytes.len()));
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Hands out the records of a unit as they were found.
+    fn each(&self, of_unit: &OfUnit, mut record: impl FnMut(u64, &str)) -> Result<()> {
+        for (at, bytes) in &of_unit.stretches {
+            let mut stretch = vec![0; *bytes];
+            self.file.read_exact_at(&mut stretch, *at).map_err(|error| unkept(&self.directory, &error))?;
+            let mut left = stretch.as_slice();
+            while let Some((row, rest)) = left.split_first_chunk()
+                && let Some((length, rest)) = rest.split_first_chunk()
+                && let Some((why, rest)) = rest.split_at_checked(u64::from_le_bytes(*length) as usize)
+            {
+                record(u64::from_le_bytes(*row), &String::from_utf8_lossy(why));
+                left = rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of the records that are in a unit, which may be another range of rows than they were found in.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    pub(crate) fn rows_of(&self, unit: &Unit) -> Result<BTreeSet<u64>> {
+        let wanted = unit.key.first_row..unit.key.first_row.saturating_add(unit.rows);
+        let at = |row| UnitKey { first_row: row, ..unit.key };
+        // The unit that begins there or before, and those that begin within.
+        let before = self.units.range(at(0)..=unit.key).next_back();
+        let within =
+            self.units.range(at(wanted.start.saturating_add(1))..at(wanted.end.max(wanted.start + 1)));
+        let mut rows = BTreeSet::new();
+        for (_, of_unit) in before.into_iter().chain(within) {
+            self.each(of_unit, |row, _| {
+                if wanted.contains(&row) {
+                    rows.insert(row);
+                }
+            })?;
+        }
+        Ok(rows)
+    }
+
+    /// Hands out the records of each unit that has some, by their rows.
+    ///
+    /// # Errors
+    /// What `unit` gives; the temporary file cannot be read.
+    pub(super) fn each_unit(&self, mut unit: impl FnMut(&Unit, &[Reject]) -> Result<()>) -> Result<()> {
+        for of_unit in self.units.values() {
+            let mut rejects = Vec::new();
+            self.each(of_unit, |row, why| rejects.push(Reject { row, reason: why.to_owned() }))?;
+            rejects.sort_unstable_by_key(|reject| reject.row);
+            unit(&of_unit.unit, &rejects)?;
+        }
+        Ok(())
     }
 
     /// Encodes the rows of all tables, given with the columns that they will have, and finds records of which some
     /// part is refused.
     ///
     /// # Errors
-    /// More such records than `most`; a source that cannot be read; a raised cancel flag.
+    /// More such records than there may be; a source that cannot be read; a raised cancel flag.
     pub(super) fn find(
         source: &dyn Source,
         tables: &[(&FlatTable, Arc<Vec<Column>>)],
         options: &LoadOptions,
-        most: Option<u64>,
+        rejects: &RejectOptions,
         control: &Control<'_>,
     ) -> Result<Self> {
-        let found = Mutex::new(Self::default());
+        let found = Mutex::new(Self::new(directory_of(&rejects.path))?);
         for (table, columns) in tables {
             let rows = FlatRows::new(source, table);
             let of_lists = table.path.join("_");
@@ -69,54 +172,29 @@ impl BadRecords {
                 if refused.is_empty() {
                     return Ok(());
                 }
+                let last = refused.last().map(|(row, why)| (*row, why.clone()));
+                let told = refused.into_iter().map(|(row, why)| match of_lists.is_empty() {
+                    true => (row, why),
+                    false => (row, format!("{of_lists}, {why}")),
+                });
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                let group = found.groups.entry((unit.key.file, unit.key.row_group)).or_default();
-                for (row, why) in refused {
-                    group.entry(row).or_insert_with(|| match of_lists.is_empty() {
-                        true => why,
-                        false => format!("{of_lists}, {why}"),
-                    });
+                found.add(unit, told)?;
+                match (rejects.most, last) {
+                    (Some(most), Some((row, why))) if found.count > most => {
+                        Err(too_many(found.count, source, unit.key, row, &why))
+                    }
+                    _ => Ok(()),
                 }
-                found.check(source, most)
             })?;
         }
         Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// An error when there are more than `most`, told by the last of them.
-    fn check(&self, source: &dyn Source, most: Option<u64>) -> Result<()> {
-        let count = self.count();
-        if most.is_none_or(|most| count <= most) {
-            return Ok(());
-        }
-        let Some(((file, group), rows)) = self.groups.last_key_value() else { return Ok(()) };
-        let Some((row, why)) = rows.last_key_value() else { return Ok(()) };
-        let key = UnitKey { file: *file, row_group: *group, first_row: 0 };
-        let name = source.files().get(*file as usize).map(|file| file.name.as_str()).unwrap_or_default();
-        let row = source.row_in_group(key, *row).unwrap_or(*row);
-        Err(Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
-            .at(format!("{name}, row group {group}, row {row}"))
-            .advise("correct them in the source, or raise --max-rejects"))
-    }
-
-    /// For each row group that has some, a unit of all its rows, and those that are put aside.
-    pub(super) fn by_group(&self, source: &dyn Source) -> Vec<(Unit, Vec<Reject>)> {
-        let groups = source.plan(u64::MAX).into_iter().flatten();
-        let rejects = |unit: Unit| {
-            let rows = self.of_group(unit.key.file, unit.key.row_group)?;
-            let reject = |(row, reason): (&u64, &String)| Reject { row: *row, reason: reason.clone() };
-            Some((unit, rows.iter().map(reject).collect()))
-        };
-        groups.filter_map(rejects).collect()
     }
 
     /// Writes the file of these records.
     pub(super) fn write(&self, path: &Path, source: &dyn Source, options: &LoadOptions) -> Result<()> {
         let mut file = RejectsFile::create(path, source)?;
         let mut reader = source.reader(options.batch_rows);
-        for (unit, rejects) in self.by_group(source) {
-            file.unit(&unit, &rejects, reader.as_mut())?;
-        }
+        self.each_unit(|unit, rejects| file.unit(unit, rejects, reader.as_mut()))?;
         file.finish()
     }
 
@@ -131,49 +209,114 @@ impl BadRecords {
                 .at(path.display().to_string())
                 .advise("give the file of rejected rows that the load of these files has written")
         };
-        let mut named: BTreeMap<(u32, u32), BTreeSet<u64>> = BTreeMap::new();
-        for batch in places_of(path)? {
-            add_places(&batch, source, &mut named).ok_or_else(strange)?;
-        }
-        let mut records = Self::default();
-        for unit in source.plan(u64::MAX).into_iter().flatten() {
-            let Some(rows) = named.remove(&(unit.key.file, unit.key.row_group)) else { continue };
-            let group = records.groups.entry((unit.key.file, unit.key.row_group)).or_default();
-            let counted: Vec<u64> = match source.counts_all_rows() {
-                true => rows.iter().copied().filter(|row| *row < unit.rows).collect(),
-                false => {
-                    let all: Vec<u64> = (0..unit.rows).collect();
-                    let all = source.rows_in_group(unit.key, &all)?;
-                    (0..unit.rows).zip(all).filter(|(_, row)| rows.contains(row)).map(|(at, _)| at).collect()
+        let mut places = Places::new(source, &std::env::temp_dir())?;
+        each_places(path, |batch| {
+            for place in places_in(&batch, source).ok_or_else(strange)? {
+                let (file, row_group, row) = place.ok_or_else(strange)?;
+                if !places.add(file, row_group, row)? {
+                    return Err(strange());
                 }
-            };
-            if counted.len() != rows.len() {
-                return Err(strange());
             }
-            group.extend(counted.into_iter().map(|row| (row, String::new())));
-        }
-        match named.is_empty() {
-            true => Ok(records),
-            false => Err(strange()),
-        }
+            Ok(())
+        })?;
+        places.into_records()?.ok_or_else(strange)
     }
 }
 
-/// Adds the rows that a batch of a file of rejected rows names; none where it names a file that is not the source's.
-fn add_places(
-    batch: &RecordBatch,
-    source: &dyn Source,
-    named: &mut BTreeMap<(u32, u32), BTreeSet<u64>>,
-) -> Option<()> {
+/// Takes records by the rows that they have in their files, those of a row group one after the other.
+pub(super) struct Places<'a> {
+    source: &'a dyn Source,
+    groups: BTreeMap<(u32, u32), Unit>,
+    records: BadRecords,
+    /// The row group at hand.
+    open: Option<(Unit, BTreeSet<u64>)>,
+    /// All of them are rows of the source so far.
+    known: bool,
+}
+
+impl<'a> Places<'a> {
+    /// Of a source's files; what comes is kept in a file in this directory.
+    pub(super) fn new(source: &'a dyn Source, directory: &Path) -> Result<Self> {
+        let groups = source.plan(u64::MAX).into_iter().flatten();
+        let groups = groups.map(|unit| ((unit.key.file, unit.key.row_group), unit)).collect();
+        Ok(Self { source, groups, records: BadRecords::new(directory)?, open: None, known: true })
+    }
+
+    /// Adds a row of a row group; false for one that the source has not.
+    pub(super) fn add(&mut self, file: u32, row_group: u32, row: u64) -> Result<bool> {
+        let Some(group) = self.groups.get(&(file, row_group)).copied() else { return Ok(false) };
+        match &mut self.open {
+            Some((unit, rows)) if unit.key == group.key => {
+                rows.insert(row);
+            }
+            _ => {
+                self.close()?;
+                self.open = Some((group, BTreeSet::from([row])));
+            }
+        }
+        Ok(self.known)
+    }
+
+    /// The records as the source counts its rows; none where it has not all of them.
+    pub(super) fn into_records(mut self) -> Result<Option<BadRecords>> {
+        self.close()?;
+        Ok(self.known.then_some(self.records))
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some((unit, rows)) = self.open.take() else { return Ok(()) };
+        let counted = counted(self.source, &unit, &rows)?;
+        self.known &= counted.len() == rows.len();
+        self.records.add(&unit, counted.into_iter().map(|row| (row, String::new())))
+    }
+}
+
+/// File, row group and row that each row of a batch of a file of rejected rows names, none for a file that is not the
+/// source's; nothing where the columns are others.
+fn places_in<'a>(
+    batch: &'a RecordBatch,
+    source: &'a dyn Source,
+) -> Option<impl Iterator<Item = Option<(u32, u32, u64)>> + 'a> {
     let files = batch.column(0).as_string_view_opt()?;
     let groups = batch.column(1).as_primitive_opt::<Int32Type>()?;
     let rows = batch.column(2).as_primitive_opt::<Int64Type>()?;
-    for row in 0..batch.num_rows() {
+    Some((0..batch.num_rows()).map(move |row| {
         let file = source.files().iter().position(|file| file.name == files.value(row))?;
-        let group = named.entry((file as u32, groups.value(row) as u32)).or_default();
-        group.insert(rows.value(row) as u64);
+        Some((file as u32, groups.value(row) as u32, rows.value(row) as u64))
+    }))
+}
+
+/// Rows of a row group, given by their numbers in it, as its unit counts them; fewer where some are none of its rows.
+fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec<u64>> {
+    if source.counts_all_rows() {
+        return Ok(rows.iter().copied().filter(|row| *row < unit.rows).collect());
     }
-    Some(())
+    let all: Vec<u64> = (0..unit.rows).collect();
+    let all = source.rows_in_group(unit.key, &all)?;
+    Ok((0..unit.rows).zip(all).filter(|(_, row)| rows.contains(row)).map(|(at, _)| at).collect())
+}
+
+fn too_many(count: u64, source: &dyn Source, unit: UnitKey, row: u64, why: &str) -> Error {
+    let group = UnitKey { first_row: 0, ..unit };
+    let name = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+    let row = source.row_in_group(group, row).unwrap_or(row);
+    Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
+        .at(format!("{name}, row group {}, row {row}", unit.row_group))
+        .advise("correct them in the source, or raise --max-rejects")
+}
+
+/// Where temporary files of a load stand that writes a file of rejected rows: beside it.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn unkept(directory: &Path, error: &std::io::Error) -> Error {
+    Error::new(
+        Kind::Config,
+        format!("records that are put aside cannot be kept in a temporary file: {error}"),
+    )
+    .at(directory.display().to_string())
+    .advise("make room there, and run the same command again")
 }
 
 /// The records of a unit that rows of the table were refused of, and why, as units count them.
@@ -207,4 +350,52 @@ fn refused_records(
         }
     }
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(row_group: u32, first_row: u64, rows: u64) -> Unit {
+        Unit { key: UnitKey { file: 0, row_group, first_row }, rows, bytes: 0 }
+    }
+
+    #[test]
+    fn records_are_found_in_any_range_of_rows_and_count_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut records = BadRecords::new(directory.path()).unwrap();
+        let told =
+            |rows: &[u64], why: &str| rows.iter().map(|row| (*row, why.to_owned())).collect::<Vec<_>>();
+        records.add(&unit(0, 0, 100), told(&[99, 7], "first")).unwrap();
+        records.add(&unit(1, 0, 100), told(&[7], "of another row group")).unwrap();
+        records.add(&unit(0, 100, 50), told(&[100, 149], "")).unwrap();
+        records.add(&unit(0, 0, 100), told(&[7, 8], "second")).unwrap();
+        assert_eq!(records.count(), 6);
+        for (first, rows, expected) in [
+            (0, u64::MAX, vec![7, 8, 99, 100, 149]),
+            (0, 100, vec![7, 8, 99]),
+            (8, 1, vec![8]),
+            (90, 20, vec![99, 100]),
+            (101, 48, vec![]),
+            (150, 10, vec![]),
+        ] {
+            let found = records.rows_of(&unit(0, first, rows)).unwrap();
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), expected, "{rows} from {first}");
+        }
+        let mut units = Vec::new();
+        records
+            .each_unit(|unit, rejects| {
+                let rejects = rejects.iter().map(|reject| (reject.row, reject.reason.clone()));
+                units.push((unit.key.row_group, unit.key.first_row, rejects.collect::<Vec<_>>()));
+                Ok(())
+            })
+            .unwrap();
+        let first = [(7, "first".to_owned()), (8, "second".to_owned()), (99, "first".to_owned())];
+        assert_eq!(units[0], (0, 0, first.to_vec()));
+        assert_eq!(
+            units.iter().map(|(group, row, _)| (*group, *row)).collect::<Vec<_>>(),
+            [(0, 0), (0, 100), (1, 0)]
+        );
+        assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none());
+    }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::bad_records::BadRecords;
 use super::columns;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
@@ -38,6 +39,8 @@ pub(crate) struct Locating<'a> {
     pub unit_rows: u64,
     /// Rows that were put aside, which are in their place when they are not in the table.
     pub put_aside: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
+    /// Rows of the source that are meant to be missing.
+    pub refused: Option<&'a BadRecords>,
 }
 
 /// One of the equal parts of all hashes.
@@ -184,16 +187,22 @@ impl Locating<'_> {
         let buffers = Buffers::new(self.options.batch_bytes);
         let mut encoder = RejectingEncoder::new(CopyEncoder::new(Arc::clone(columns), buffers));
         for unit in source.plan(self.unit_rows).into_iter().flatten() {
+            let refused = self.refused.map(|records| records.rows_of(&unit)).transpose()?.unwrap_or_default();
+            let mut found = |row: u64, hash: Option<u64>| {
+                if !refused.contains(&row) {
+                    found(unit.key, row, hash);
+                }
+            };
             let mut rows = |block: Block| {
                 let Some(marks) = &block.marks else { return Ok(()) };
                 let row = |row: u32| unit.key.first_row + u64::from(row);
                 for (refused, _) in &marks.refused {
-                    found(unit.key, row(*refused), None);
+                    found(row(*refused), None);
                 }
                 let mut start = 0;
                 for mark in &marks.rows {
                     let end = mark.end as usize;
-                    found(unit.key, row(mark.row), Some(xxh3_64(&block.bytes[start..end])));
+                    found(row(mark.row), Some(xxh3_64(&block.bytes[start..end])));
                     start = end;
                 }
                 Ok(())

@@ -24,6 +24,12 @@ use crate::source::UnitKey;
 /// What the constraint is called from which the bound follows; it is dropped when the table is attached.
 const CHECK: &str = "sawmill_partition";
 
+/// Whether a row is refused by that constraint: it was sent to another partition than its own, which is no fault of
+/// the row.
+pub(super) fn is_of_partition(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().and_then(|db| db.constraint()) == Some(CHECK)
+}
+
 impl Partitions {
     /// The names of the partitions of `table`, in their order: after their values where those are plain, by their
     /// numbers where one is not.

@@ -15,6 +15,7 @@ use tokio_postgres::Statement;
 use super::checkpoint::signed;
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
+use super::partition_tables::is_of_partition;
 use super::rejects::{Recorder, Reject, Rejecting};
 use super::server_error::{copy_line, from_server, is_about_rows};
 use super::tuples::Tuples;
@@ -224,7 +225,7 @@ impl<'a> RejectingUnit<'a> {
             Ok(copied) => Err(Error::new(Kind::Mismatch, format!("{count} rows were copied as {copied}"))
                 .advise("a trigger or rule of the table may drop rows")
                 .into()),
-            Err(error) if is_about_rows(&error) => {
+            Err(error) if is_about_rows(&error) && !is_of_partition(&error) => {
                 let back = "ROLLBACK TO SAVEPOINT sawmill_rows; RELEASE SAVEPOINT sawmill_rows";
                 client.batch_execute(back).await?;
                 Ok(Err(error))

@@ -55,11 +55,11 @@ pub(super) fn check(path: &Path) -> Result<()> {
         .map_err(|error| unwritable(path, &error))
 }
 
-/// File, row group and row of all rows that a file of rejected rows holds.
+/// Hands out file, row group and row of all rows that a file of rejected rows holds, batch by batch.
 ///
 /// # Errors
-/// A file that cannot be read, or that no load has written.
-pub(super) fn places_of(path: &Path) -> Result<Vec<RecordBatch>> {
+/// A file that cannot be read, or that no load has written; what `each` gives.
+pub(super) fn each_places(path: &Path, mut each: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
     let rejects = ParquetFiles::open(&[path])?;
     let names = [FILE, ROW_GROUP, ROW].map(str::to_owned);
     if let Some(missing) = names.iter().find(|name| rejects.schema().index_of(name).is_err()) {
@@ -67,14 +67,13 @@ pub(super) fn places_of(path: &Path) -> Result<Vec<RecordBatch>> {
     }
     let rejects = rejects.select(&names, &[])?;
     let mut reader = rejects.reader(ROW_GROUP_ROWS);
-    let mut batches = Vec::new();
     for unit in rejects.plan(u64::MAX).into_iter().flatten() {
         reader.start(&unit)?;
         while let Some(batch) = reader.next_batch()? {
-            batches.push(batch);
+            each(batch)?;
         }
     }
-    Ok(batches)
+    Ok(())
 }
 
 /// The error for a file that has not the columns of one of rejected rows.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::bad_records::{BadRecords, Places};
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, LoadRecord, load_id};
 use super::columns::NewTable;
@@ -387,6 +388,28 @@ impl PostgresSession<'_> {
         }
         Ok(())
     }
+
+    /// Rows that were put aside, as the source counts them.
+    fn refused(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<BadRecords>> {
+        if self.rejected() == 0 {
+            return Ok(None);
+        }
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let loaded = self.source().unwrap_or(self.source);
+        let mut keys: Vec<UnitKey> =
+            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
+        keys.sort_unstable();
+        let mut places = Places::new(self.source, &std::env::temp_dir())?;
+        for key in keys {
+            let rejects = checkpoints.rejects(connection, id, key, control)?;
+            let rows: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
+            for row in loaded.rows_in_group(key, &rows)? {
+                places.add(key.file, key.row_group, row)?;
+            }
+        }
+        places.into_records()
+    }
+
     /// Writes the file of rejected rows, before the load counts as complete: a run that is killed in between
     /// writes it again.
     fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
@@ -492,6 +515,7 @@ impl Session for PostgresSession<'_> {
         };
         if !verification.matches() && self.options.locate {
             let before = self.record.before.as_ref().map_or(0, |before| before.rows);
+            let refused = self.with_connection(control, |connection| self.refused(connection, control))?;
             let locating = Locating {
                 source: self.source,
                 server: &self.postgres.server,
@@ -500,6 +524,7 @@ impl Session for PostgresSession<'_> {
                 options: self.options,
                 unit_rows: self.record.unit_rows,
                 put_aside: None,
+                refused: refused.as_ref(),
             };
             let mut located = locating.run(verification.target.rows + before, control)?;
             located.rows_of_none = located.rows_of_none.saturating_sub(before);

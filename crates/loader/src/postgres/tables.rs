@@ -165,16 +165,16 @@ impl<'a> PostgresTables<'a> {
             next(name);
             let part_of = Some(part_id(&id, table));
             let target = Postgres { table: name.clone(), part_of, rejects: None, ..self.postgres.clone() };
-            let rows = FlatRows::new(self.source, table).leaving_out(&bad);
+            let rows = FlatRows::new(self.source, table).leaving_out(bad.as_ref());
             let result = load(&rows, &target, options, control)?;
             reports.push(OfTable { table: name.to_string(), result });
         }
-        if let (Some(rejects), Some(rows)) = (&self.postgres.rejects, reports.first_mut()) {
+        if let (Some(rejects), Some(bad), Some(rows)) = (&self.postgres.rejects, &bad, reports.first_mut()) {
             rows.result.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
             bad.write(&rejects.path, self.source, options)?;
             checkpoints.create_rejects(&connection, control)?;
         }
-        self.place(&names, &bad, &checkpoints, &id, options, control)?;
+        self.place(&names, bad.as_ref(), &checkpoints, &id, options, control)?;
         drop(connection);
         Ok(reports)
     }
@@ -185,14 +185,14 @@ impl<'a> PostgresTables<'a> {
         names: &[TableName],
         options: &LoadOptions,
         control: &Control<'_>,
-    ) -> Result<BadRecords> {
-        let Some(rejects) = &self.postgres.rejects else { return Ok(BadRecords::default()) };
+    ) -> Result<Option<BadRecords>> {
+        let Some(rejects) = &self.postgres.rejects else { return Ok(None) };
         let mut tables = Vec::with_capacity(names.len());
         for (table, name) in self.tables.iter().zip(names) {
             let new = columns::natural(&table.schema, name, self.postgres.nested, &self.postgres.values)?;
             tables.push((table, new.columns));
         }
-        BadRecords::find(self.source, &tables, options, rejects.most, control)
+        BadRecords::find(self.source, &tables, options, rejects, control).map(Some)
     }
 
     /// In mode create a table that is there must be one that this load has finished.
@@ -228,7 +228,7 @@ impl<'a> PostgresTables<'a> {
     fn place(
         &self,
         names: &[TableName],
-        bad: &BadRecords,
+        bad: Option<&BadRecords>,
         checkpoints: &Checkpoints,
         id: &str,
         options: &LoadOptions,
@@ -236,18 +236,17 @@ impl<'a> PostgresTables<'a> {
     ) -> Result<()> {
         crate::load::again(options.retries, control, || {
             let connection = Connection::open(&self.postgres.server, control)?;
-            let recorder = match self.postgres.rejects {
+            let recorder = match bad {
                 None => None,
-                Some(_) => Some(Recorder::new(checkpoints, &connection, control)?),
+                Some(bad) => Some((bad, Recorder::new(checkpoints, &connection, control)?)),
             };
             connection.batch(control, "BEGIN")?;
-            if let (Some(recorder), Some(rows)) = (recorder, self.tables.first()) {
+            if let (Some((bad, recorder)), Some(rows)) = (recorder, self.tables.first()) {
                 let id = part_id(id, rows);
                 checkpoints.delete_rejects(&connection, &id, control)?;
-                for (unit, rejects) in bad.by_group(self.source) {
-                    let recording = recorder.record(&connection.client, &id, &unit, &rejects);
-                    connection.wait(control, recording)?;
-                }
+                bad.each_unit(|unit, rejects| {
+                    connection.wait(control, recorder.record(&connection.client, &id, unit, rejects))
+                })?;
             }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
@@ -303,16 +302,16 @@ impl<'a> PostgresTables<'a> {
     pub fn verify(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Verification>>> {
         let names = self.names();
         let bad = match &self.postgres.rejects {
-            None => BadRecords::default(),
-            Some(rejects) => BadRecords::of_file(&rejects.path, self.source)?,
+            None => None,
+            Some(rejects) => Some(BadRecords::of_file(&rejects.path, self.source)?),
         };
         let pairs = self.tables.iter().zip(names);
         let verified = pairs.map(|(table, name)| {
             let target = Postgres { table: name.clone(), rejects: None, ..self.postgres.clone() };
-            let rows = FlatRows::new(self.source, table).leaving_out(&bad);
+            let rows = FlatRows::new(self.source, table).leaving_out(bad.as_ref());
             let mut result = verify(&rows, &target, options, control)?;
             if table.path.is_empty() {
-                result.put_aside = bad.count();
+                result.put_aside = bad.as_ref().map_or(0, BadRecords::count);
             }
             Ok(OfTable { table: name.to_string(), result })
         });

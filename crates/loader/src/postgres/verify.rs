@@ -84,7 +84,8 @@ pub fn verify(
         let (server, table, columns) = (&postgres.server, &table, &planned);
         let put_aside = rejects.as_ref().map(|(source, columns)| (*source, columns));
         let unit_rows = options.unit_rows;
-        let locating = Locating { source, server, table, columns, options, unit_rows, put_aside };
+        let locating =
+            Locating { source, server, table, columns, options, unit_rows, put_aside, refused: None };
         verification.located = Some(locating.run(rows, control)?);
     }
     if !verification.matches() {

@@ -8,7 +8,8 @@ use arrow_array::*;
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Fields};
 use sawmill_loader::{
-    Binary, CrateOptions, Dates, Kind, LoadOptions, LongText, Objects, Times, Timestamps, Transport,
+    Binary, CrateOptions, Dates, Kind, LoadOptions, LongText, Objects, ParquetFiles, Times, Timestamps,
+    Transport,
 };
 use serde_json::{Value, json};
 
@@ -223,4 +224,27 @@ fn nested_values_arrive_under_every_policy() {
     map.append(true).unwrap();
     let (_, values) = through(Arc::new(map.finish()), keyed(Transport::Http));
     assert_eq!(values, [json!([{"key": "a.b", "value": 1}])]);
+}
+
+#[test]
+fn intervals_of_duckdb_arrive_as_iso_8601() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/foreign/duckdb_intervals.parquet");
+    let source = ParquetFiles::open(&[path]).unwrap();
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        let options = LoadOptions { verify: true, ..small() };
+        let report = run(&source, &cluster.target(&table, keyed(transport)), &options).unwrap();
+        assert!(report.rows == 300 && report.verified.unwrap().matches());
+        let query = format!(
+            "SELECT \"pause\", \"waits\" FROM \"doc\".\"{table}\" WHERE \"id\" IN (0, 503, 913) ORDER BY \"id\""
+        );
+        let expected = [
+            vec![json!("P0M0DT0S"), json!(["P0M0DT0S", null])],
+            vec![json!("P23M23DT30683.503000000S"), json!(["P23M23DT30683.503000000S", null])],
+            vec![json!(null), json!(["P13M33DT55693.913000000S", null])],
+        ];
+        assert_eq!(cluster.sql(&query), expected);
+    }
 }

@@ -90,6 +90,32 @@ impl Database {
         killed
     }
 
+    /// Runs a load while the connections that copy into this database are killed five times, after a pause each.
+    pub fn killing_connections(
+        &self,
+        pause: Duration,
+        load: impl FnOnce() -> Result<LoadReport>,
+    ) -> Result<LoadReport> {
+        const KILL: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE application_name = 'sawmill' AND datname = current_database() AND query ILIKE 'copy%'";
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = self.client();
+                for _ in 0..5 {
+                    std::thread::sleep(pause);
+                    if done.load(Relaxed) {
+                        break;
+                    }
+                    client.query_one(KILL, &[]).unwrap();
+                }
+            });
+            let report = load();
+            done.store(true, Relaxed);
+            report
+        })
+    }
+
     /// All rows as the bytes that the server sends, sorted.
     pub fn rows(&self, query: &str) -> Vec<Vec<Option<Vec<u8>>>> {
         let mut rows: Vec<Vec<Option<Vec<u8>>>> = self

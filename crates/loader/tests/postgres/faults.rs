@@ -46,23 +46,8 @@ fn exactly_once(database: &Database, table: &str) {
 fn a_load_goes_on_when_its_connections_are_killed_again_and_again() {
     let database = Database::new();
     let people = many();
-    let done = AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut client = database.client();
-            let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-                        WHERE application_name = 'sawmill' AND datname = current_database() AND query ILIKE 'copy%'";
-            for _ in 0..5 {
-                std::thread::sleep(Duration::from_millis(60));
-                if done.load(Relaxed) {
-                    break;
-                }
-                client.query_one(kill, &[]).unwrap();
-            }
-        });
-        let report = run(&people.source, &database.target("people"), &options());
-        done.store(true, Relaxed);
-        report
+    let report = database.killing_connections(Duration::from_millis(60), || {
+        run(&people.source, &database.target("people"), &options())
     });
     let report = report.unwrap();
     println!("{} retries", report.retries);

@@ -165,3 +165,21 @@ fn more_months_than_the_server_keeps_are_told_with_their_row_or_put_aside_as_the
     let error = run(&again, &database.target("again"), &small()).unwrap_err();
     assert!(error.what().contains("2147483648 months 0 days 0 ms"), "{error}");
 }
+
+#[test]
+fn intervals_of_duckdb_arrive_part_by_part() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign/duckdb_intervals.parquet");
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let database = Database::new();
+    let target = database.target("t").nested(Nested::Native);
+    assert!(run(&source, &target, &small()).unwrap().verified.unwrap().matches());
+    // What `scripts/fixtures.py` has made them of; DuckDB counts whole days as such. As texts, since 30 days are equal
+    // to a month.
+    let days = "(id % 40 + id * 61001 / 86400000)::int";
+    let seconds = "id * 61001 % 86400000 / 1000.0";
+    let made = format!("make_interval(months => (id % 30)::int, days => {days}, secs => {seconds})");
+    let same = format!("waits[1]::text = {made}::text AND waits[2] IS NULL AND array_length(waits, 1) = 2");
+    assert_eq!(database.count(&format!("t WHERE {same}")), 300);
+    assert_eq!(database.count(&format!("t WHERE pause::text = {made}::text AND id % 7 <> 3")), 300 - 43);
+    assert_eq!(database.count("t WHERE pause IS NULL AND id % 7 = 3"), 43);
+}

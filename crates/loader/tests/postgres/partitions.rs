@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray,
@@ -540,25 +541,10 @@ fn a_loader_that_is_killed_is_finished_by_the_next_run() {
 fn connections_that_are_killed_again_and_again_lose_no_partition_and_double_none() {
     let database = Database::new();
     let events = files(false, EnabledStatistics::Chunk);
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut client = database.client();
-            let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-                        WHERE application_name = 'sawmill' AND datname = current_database() AND query ILIKE 'copy%'";
-            for _ in 0..5 {
-                std::thread::sleep(std::time::Duration::from_millis(40));
-                if done.load(std::sync::atomic::Ordering::Relaxed) {
-                    break;
-                }
-                client.query_one(kill, &[]).unwrap();
-            }
-        });
-        let target = database.target("events").strategy(Strategy::Staged);
-        let target = partitioned(target, "month(seen)", &events.source).unwrap();
-        let report = run(&events.source, &target, &LoadOptions { unit_rows: 50, ..options() });
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
-        report
+    let target = database.target("events").strategy(Strategy::Staged);
+    let target = partitioned(target, "month(seen)", &events.source).unwrap();
+    let report = database.killing_connections(Duration::from_millis(40), || {
+        run(&events.source, &target, &LoadOptions { unit_rows: 50, ..options() })
     });
     let report = report.unwrap();
     println!("{} retries", report.retries);

@@ -231,3 +231,38 @@ fn nested_values_are_put_aside_as_they_were() {
     let shown: String = database.client().query_one(shown, &[]).unwrap().get(0);
     assert_eq!(shown, "01010101-0101-0101-0101-010101010101");
 }
+
+#[test]
+fn a_load_that_goes_wrong_does_not_miss_the_rows_that_it_has_put_aside() {
+    let mut rows = words(2000);
+    for bad in [3, 4, 710] {
+        rows[bad].1 = "nul\0".into();
+    }
+    for bad in [50, 800, 1999] {
+        rows[bad].1 = "forbidden".into();
+    }
+    let case = Case::new(rows, "(id integer, word text CHECK (word <> 'forbidden'))");
+    let spoil = "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$
+                 BEGIN IF NEW.id = 801 THEN NEW.word := 'spoiled'; END IF; RETURN NEW; END $$;
+                 CREATE TRIGGER spoil BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION spoil()";
+    case.database.client().batch_execute(spoil).unwrap();
+    let rejects = RejectOptions { path: case.file(), most: None };
+    let target = case.database.target("t").mode(Mode::Append).rejects(Some(rejects));
+    let options = LoadOptions { locate: true, ..small() };
+    let error = run(&case.source, &target, &options).unwrap_err();
+    assert_eq!(error.kind(), Kind::Mismatch);
+    let what = error.what();
+    let located: Vec<&str> = what.split("; ").filter(|part| part.contains("not in the ")).collect();
+    assert_eq!(located.len(), 2, "{error}");
+    assert!(located[0].contains("row group 1, rows ") && located[0].ends_with("1 not in the table (101)"));
+    assert_eq!(located[1], "1 rows of the table are not in the files");
+    // Also where not all rows are wanted: those are named as they are counted then.
+    let some = with_control(|control| case.source.filtered("id <> 702".parse().unwrap(), control)).unwrap();
+    case.database.client().batch_execute("TRUNCATE t").unwrap();
+    let rejects = RejectOptions { path: case.directory.path().join("some"), most: None };
+    let target = case.database.target("t").mode(Mode::Append).rejects(Some(rejects));
+    let error = run(&some, &target, &options).unwrap_err();
+    let what = error.what();
+    let located: Vec<&str> = what.split("; ").filter(|part| part.contains("not in the ")).collect();
+    assert!(located.len() == 2 && located[0].ends_with("1 not in the table (100)"), "{error}");
+}

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::*;
 use sawmill_loader::{
@@ -284,24 +285,9 @@ fn connections_that_are_killed_again_and_again_lose_no_bad_row_and_double_none()
     let database = Database::new();
     let bad: Vec<i64> = (0..ROWS).filter(|id| id % 10 == 7).collect();
     let words = words(true, &bad, "\0");
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut client = database.client();
-            let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-                        WHERE application_name = 'sawmill' AND datname = current_database() AND query ILIKE 'copy%'";
-            for _ in 0..5 {
-                std::thread::sleep(std::time::Duration::from_millis(40));
-                if done.load(std::sync::atomic::Ordering::Relaxed) {
-                    break;
-                }
-                client.query_one(kill, &[]).unwrap();
-            }
-        });
-        let target = the_way(words.rejecting(database.target("t"), Some(300)), "staged", &words.source);
-        let report = run(&words.source, &target, &LoadOptions { unit_rows: 20, ..small() });
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
-        report
+    let target = the_way(words.rejecting(database.target("t"), Some(300)), "staged", &words.source);
+    let report = database.killing_connections(Duration::from_millis(40), || {
+        run(&words.source, &target, &LoadOptions { unit_rows: 20, ..small() })
     });
     let report = report.unwrap();
     println!("{} retries", report.retries);

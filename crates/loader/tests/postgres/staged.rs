@@ -1,5 +1,7 @@
 //! The staged strategy: tables of the workers' own that become one table.
 
+use std::time::Duration;
+
 use sawmill_loader::{
     Kind, LoadOptions, Mode, ParquetFiles, Postgres, Standing, Strategy, TableKind, forget,
 };
@@ -83,23 +85,8 @@ fn workers_fill_tables_of_their_own_which_become_the_children_of_one() {
 fn connections_that_are_killed_again_and_again_lose_no_part_and_double_none() {
     let database = Database::new();
     let people = many();
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut client = database.client();
-            let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-                        WHERE application_name = 'sawmill' AND datname = current_database() AND query ILIKE 'copy%'";
-            for _ in 0..5 {
-                std::thread::sleep(std::time::Duration::from_millis(40));
-                if done.load(std::sync::atomic::Ordering::Relaxed) {
-                    break;
-                }
-                client.query_one(kill, &[]).unwrap();
-            }
-        });
-        let report = run(&people.source, &staged(&database, "people"), &options());
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
-        report
+    let report = database.killing_connections(Duration::from_millis(40), || {
+        run(&people.source, &staged(&database, "people"), &options())
     });
     let report = report.unwrap();
     println!("{} retries", report.retries);
