@@ -13,7 +13,7 @@ use crate::shape::{
 const REACH: usize = WINDOW + 16;
 
 /// The top bit of every byte of a word.
-const TOP_BITS: u64 = 0x8080_8080_8080_8080;
+pub(crate) const TOP_BITS: u64 = 0x8080_8080_8080_8080;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portable;

@@ -57,6 +57,23 @@ pub(crate) struct Op {
     pub constant_mask: u64,
 }
 
+/// Constant bytes among the tokens, as kernels that find all tokens at once take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Constants {
+    /// The first one's bit among the segment's tokens.
+    pub token: u64,
+    pub bytes: u64,
+    pub mask: u64,
+}
+
+/// A varint that a lane decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    /// Its bit among the segment's tokens.
+    pub token: u64,
+    pub lane: u8,
+}
+
 /// Masked bytes, tokens, bytes to skip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(C, align(64))]
@@ -83,6 +100,9 @@ pub(crate) struct Segment {
     pub skips: bool,
     /// Where the segment's ops end among the shape's.
     pub ops_end: u32,
+    /// How many of the shape's constants and of its decoded varints are the segment's.
+    pub constants: u32,
+    pub decoded: u32,
     /// Where the statistics start, if they do in this segment.
     pub statistics: Mark,
 }
@@ -103,6 +123,9 @@ pub(crate) enum Mark {
 pub(crate) struct Shape {
     pub segments: Vec<Segment>,
     pub ops: Vec<Op>,
+    /// What the ops are made of, for kernels that find all tokens at once, segment by segment.
+    pub constants: Vec<Constants>,
+    pub decoded: Vec<Decoded>,
     /// The place of the chunks' traits.
     pub traits: u16,
     pub has_dictionary: bool,
@@ -125,14 +148,24 @@ impl Shape {
         builder.flush(false);
         let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
         let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
-        let Builder { segments, ops, .. } = builder;
-        let decoded = segments.iter().fold(0, |all, segment| all | segment.lanes);
+        let Builder { segments, ops, constants, decoded, .. } = builder;
+        let lanes = segments.iter().fold(0, |all, segment| all | segment.lanes);
         // Every lane has the eight bits of its bytes.
-        let lanes = (0..8).filter(|lane| decoded >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
+        let lanes = (0..8).filter(|lane| lanes >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
         let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
         let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
         let prefixes = Vec::new();
-        fits.then_some(Self { segments, ops, traits, has_dictionary, lanes, opening, prefixes })
+        fits.then_some(Self {
+            segments,
+            ops,
+            constants,
+            decoded,
+            traits,
+            has_dictionary,
+            lanes,
+            opening,
+            prefixes,
+        })
     }
 
     /// Whether a chunk that starts with these bytes may be of the shape.
@@ -184,6 +217,8 @@ enum Within {
 struct Builder {
     segments: Vec<Segment>,
     ops: Vec<Op>,
+    constants: Vec<Constants>,
+    decoded: Vec<Decoded>,
     /// The masked bytes of the open segment.
     fixed: Vec<(u8, u8)>,
     tokens: Vec<Token>,
@@ -205,6 +240,8 @@ impl Builder {
         Self {
             segments: Vec::new(),
             ops: Vec::new(),
+            constants: Vec::new(),
+            decoded: Vec::new(),
             fixed: Vec::new(),
             tokens: Vec::new(),
             token_bytes: 0,
@@ -236,6 +273,8 @@ impl Builder {
             tokens: tokens.len() as u32,
             skips,
             ops_end: 0,
+            constants: 0,
+            decoded: 0,
             statistics: Mark::Absent,
         };
         let marked = self.statistics.take();
@@ -254,20 +293,27 @@ impl Builder {
             (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
         }
         (segment.gathered, segment.gathered_mask) = (segment.fixed, segment.mask);
+        let (constants, decoded) = (self.constants.len(), self.decoded.len());
+        let mut constant_before = false;
         for (index, &token) in tokens.iter().enumerate() {
             match token {
                 Token::Constant(byte) => {
                     (segment.gathered[before + index], segment.gathered_mask[before + index]) = (byte, 0xff);
+                    self.constant(byte, 1 << index, constant_before);
                 }
                 Token::Varint(NO_LANE) => {}
                 Token::Varint(lane) => {
                     let bytes = usize::from(lane) * 8..usize::from(lane) * 8 + 8;
                     segment.lane_tokens[bytes].fill((before + index) as u8);
                     segment.lanes |= 0xff << (lane * 8);
+                    self.decoded.push(Decoded { token: 1 << index, lane });
                 }
             }
+            constant_before = matches!(token, Token::Constant(_));
             self.op(token, index == 0, marked == Some(index));
         }
+        segment.constants = (self.constants.len() - constants) as u32;
+        segment.decoded = (self.decoded.len() - decoded) as u32;
         segment.ops_end = self.ops.len() as u32;
         self.segments.push(segment);
     }
@@ -287,6 +333,18 @@ impl Builder {
                     op.constant_len += 1;
                 }
             }
+        }
+    }
+
+    /// A constant byte, behind another one perhaps.
+    fn constant(&mut self, byte: u8, token: u64, behind: bool) {
+        match self.constants.last_mut().filter(|last| behind && last.mask != u64::MAX) {
+            Some(last) => {
+                let at = last.mask.count_ones();
+                last.bytes |= u64::from(byte) << at;
+                last.mask |= 0xff << at;
+            }
+            None => self.constants.push(Constants { token, bytes: byte.into(), mask: 0xff }),
         }
     }
 
