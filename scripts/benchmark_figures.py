@@ -6,7 +6,7 @@ The measured parts stand between `<!-- measured: NAME -->` and `<!-- end of meas
 import re
 import statistics
 
-from benchmark_footers import footer_files, footer_table, scaling
+from benchmark_footers import footer_files, footer_table, scaling, without_avx512
 from benchmark_page import benchmarks_page
 from benchmark_text import commands, missing, memory, nanoseconds, rate, ratio, table, throughput, time
 
@@ -341,5 +341,6 @@ PARTS = {
     "generator-samples": generator_samples,
     "spans": spans,
     "footer-table": footer_table,
+    "footer-without": without_avx512,
     "footer-files": footer_files,
 }

@@ -36,16 +36,20 @@ LEFT, TOP, WIDTH, HEIGHT, LEGEND = 70, 40, 520, 360, 230
 FOOTER = re.compile(r"((float|text|mixed)_([\dx]+)), \d+ bytes")
 
 
-def tables_of(results):
-    found = results.get("turns")
+# The results of machines with AVX-512, and of those without.
+WITH, WITHOUT = "turns", "turns-avx2"
+
+
+def tables_of(results, of=WITH):
+    found = results.get(of)
     if not found or "failed" in found:
         return [], found["failed"] if found else "not measured"
     return [each for each in found["tables"] if "ways" in each], ""
 
 
-def footer_table(results):
+def footer_table(results, of=WITH):
     """One row a footer: time, and how many times as fast as what the way is compared with."""
-    tables, why = tables_of(results)
+    tables, why = tables_of(results, of)
     rows = []
     for each in tables:
         title = FOOTER.match(each["title"])
@@ -63,8 +67,15 @@ def footer_table(results):
         rows.append(cells)
     if not rows:
         return missing("turns", why)
-    lines = table(["footer"] + [heading for heading, _, _ in TABLE], rows)
+    where = results[of].get("machine")
+    lines = [f"On {where}:", ""] if where else []
+    lines += table(["footer"] + [heading for heading, _, _ in TABLE], rows)
     return "\n".join(lines + commands(["cargo bench -p sawmill-benches --features old-peers --bench footer_table"]))
+
+
+def without_avx512(results):
+    """The same where the processor has no AVX-512."""
+    return footer_table(results, WITHOUT)
 
 
 def footer_files(results):

@@ -6,6 +6,9 @@ without the samples over time, of criterion the medians, of benchmarks that take
 
 import json
 import os
+import pathlib
+import platform
+import re
 import subprocess
 
 
@@ -115,7 +118,26 @@ def here(root):
         "started": said("date", "-u", "+%Y-%m-%dT%H:%M:%SZ"),
         "commit": {"hash": commit, "changed": changed} if commit else None,
         "load": os.getloadavg()[0],
+        "machine": f"{processor()}, {os.cpu_count()} processors, {platform.platform()}, {said('rustc', '--version')}",
     }
+
+
+def processor():
+    """What the system calls the processor."""
+    found = re.search(r"^model name\s*:\s*(.*)$", cpuinfo(), re.MULTILINE)
+    return found[1] if found else platform.processor()
+
+
+def has_avx512():
+    """Whether the processor has what the fastest decoder of footers asks for."""
+    return "avx512_vbmi2" in cpuinfo()
+
+
+def cpuinfo():
+    try:
+        return pathlib.Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
 
 
 def machine(told):
