@@ -326,7 +326,7 @@ fn refused_records(
     unit: &Unit,
     control: &Control<'_>,
 ) -> Result<Vec<(u64, String)>> {
-    let mut records = Vec::new();
+    let mut records: Vec<(u64, String)> = Vec::new();
     reader.start(unit)?;
     while let Some(batch) = reader.next_batch()? {
         control.check()?;
@@ -346,7 +346,10 @@ fn refused_records(
             let record = reader.row_in_group(row as usize).ok_or_else(|| {
                 Error::new(Kind::Source, "a row of a list's table belongs to no row of the source")
             })?;
-            records.push((record, why));
+            // A record's items follow one another, and its first bad one is enough.
+            if records.last().is_none_or(|(last, _)| *last != record) {
+                records.push((record, why));
+            }
         }
     }
     Ok(records)
