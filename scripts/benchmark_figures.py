@@ -251,13 +251,14 @@ def load_tables(results):
 
 def load_kinds(results):
     """Loads into four kinds of tables beside peers."""
-    tables, peers, absent, used = {}, [], [], []
+    tables, peers, absent, used, machines = {}, [], [], [], set()
     for name in sorted(name for name in results if name.startswith("kinds-")):
         _, script, rows_of = name.split("-")
         found, why = entry(results, name)
         if not found:
             absent.append(f"{script.removeprefix('load_')}, {rows_of}: {why}.")
             continue
+        machines.add(found["machine"])
         for case in found["cases"]:
             kind = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
             ours, theirs = case["sides"]
@@ -274,7 +275,8 @@ def load_kinds(results):
         for (rows_of, kind, count), row in sorted(tables.items(), key=lambda table: (-table[0][2], table[0][:2]))
     ]
     head = ["rows of", "table", "time"] + [f"as fast as {peer}" for peer in peers]
-    return "\n".join(table(head, rows) + [f"\n{each}" for each in absent] + commands(used))
+    lines = [f"On {'; '.join(sorted(machines))}:", ""] + table(head, rows)
+    return "\n".join(lines + [f"\n{each}" for each in absent] + commands(used))
 
 
 def load_floor(results):
