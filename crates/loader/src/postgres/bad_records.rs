@@ -168,20 +168,16 @@ impl BadRecords {
                 (rows.reader(options.batch_rows), RejectingEncoder::new(encoder))
             };
             on_all_cores("records", &units, control, state, |(reader, encoder), unit, control| {
-                let refused = refused_records(reader.as_mut(), encoder, unit, control)?;
-                if refused.is_empty() {
-                    return Ok(());
+                let mut refused = refused_records(reader.as_mut(), encoder, unit, control)?;
+                if !of_lists.is_empty() {
+                    refused.iter_mut().for_each(|(_, why)| *why = format!("{of_lists}, {why}"));
                 }
-                let last = refused.last().map(|(row, why)| (*row, why.clone()));
-                let told = refused.into_iter().map(|(row, why)| match of_lists.is_empty() {
-                    true => (row, why),
-                    false => (row, format!("{of_lists}, {why}")),
-                });
+                let Some(last) = refused.last().cloned() else { return Ok(()) };
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.add(unit, told)?;
-                match (rejects.most, last) {
-                    (Some(most), Some((row, why))) if found.count > most => {
-                        Err(too_many(found.count, source, unit.key, row, &why))
+                found.add(unit, refused)?;
+                match rejects.most {
+                    Some(most) if found.count > most => {
+                        Err(too_many(found.count, source, unit.key, last.0, &last.1))
                     }
                     _ => Ok(()),
                 }

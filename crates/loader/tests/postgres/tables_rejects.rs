@@ -41,6 +41,7 @@ fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
     let target = |most| database.target("t").rejects(Some(RejectOptions { path: path.clone(), most }));
     let error = load(&source, target(Some(4)), false, &small()).unwrap_err();
     assert!(error.kind() == Kind::Value && error.what().contains("5 rows cannot be loaded"), "{error}");
+    assert!(error.what().contains("notes_item, column \"value\": the text"), "{error}");
     assert!(error.advice().contains("--max-rejects") && !database.has("t"));
     let reports = load(&source, target(Some(5)), true, &small()).unwrap();
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
