@@ -11,7 +11,7 @@
 use std::arch::x86_64::*;
 
 use crate::avx512_values::{decode, packed};
-use crate::kernel::{Kernel, Stopped, Task, Values};
+use crate::kernel::{Kernel, Stopped, Task, Values, windows};
 use crate::portable::prefetch;
 use crate::rows::Packed;
 use crate::shape::{Mark, Segment, Shape, WINDOW};
@@ -194,21 +194,6 @@ fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) 
     // SAFETY: the lanes are 64 writable bytes.
     unsafe { _mm512_storeu_si512(values.lanes.as_mut_ptr().cast(), decoded) };
     if at > bytes.len() { 0 } else { at }
-}
-
-/// The windows at all lanes' places, if the bytes hold them all.
-#[inline(always)]
-fn windows<const LANES: usize>(bytes: &[u8], at: [usize; LANES]) -> Option<[&[u8; WINDOW]; LANES]> {
-    let limit = bytes.len().checked_sub(WINDOW)?;
-    let mut windows = [&[0; WINDOW]; LANES];
-    for lane in 0..LANES {
-        if at[lane] > limit {
-            return None;
-        }
-        // SAFETY: `WINDOW` bytes from any place up to the limit lie within the bytes.
-        windows[lane] = unsafe { &*bytes.as_ptr().add(at[lane]).cast::<[u8; WINDOW]>() };
-    }
-    Some(windows)
 }
 
 /// Where a segment without tokens ends in each lane; none if a lane has another one.

@@ -8,7 +8,7 @@
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use crate::kernel::{Kernel, Stopped, Task, Values};
+use crate::kernel::{Kernel, Stopped, Task, Values, windows};
 use crate::portable::{self, TOP_BITS, prefetch, word};
 use crate::rows::Packed;
 use crate::shape::{Constants, Decoded, Mark, Segment, Shape, WINDOW};
@@ -252,21 +252,6 @@ fn apart<const VALUES: bool, const LANES: usize>(
         }
     }
     lanes
-}
-
-/// The windows at all lanes' places, if the bytes hold them all.
-#[inline(always)]
-fn windows<const LANES: usize>(bytes: &[u8], at: [usize; LANES]) -> Option<[&[u8; REACH]; LANES]> {
-    let limit = bytes.len().checked_sub(REACH)?;
-    let mut windows = [&[0; REACH]; LANES];
-    for lane in 0..LANES {
-        if at[lane] > limit {
-            return None;
-        }
-        // SAFETY: `REACH` bytes from any place up to the limit lie within the bytes.
-        windows[lane] = unsafe { &*bytes.as_ptr().add(at[lane]).cast::<[u8; REACH]>() };
-    }
-    Some(windows)
 }
 
 /// Where a segment ends in each lane; none if a lane has another one, or one that takes a closer look.

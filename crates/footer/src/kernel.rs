@@ -41,6 +41,24 @@ impl Values {
 /// single gain; distances from 1 to 3 KiB measured alike.
 pub(crate) const PREFETCH: usize = 1536;
 
+/// The `REACH` bytes at all lanes' places, if the bytes hold them all.
+#[inline(always)]
+pub(crate) fn windows<const REACH: usize, const LANES: usize>(
+    bytes: &[u8],
+    at: [usize; LANES],
+) -> Option<[&[u8; REACH]; LANES]> {
+    let limit = bytes.len().checked_sub(REACH)?;
+    let mut windows = [&[0; REACH]; LANES];
+    for lane in 0..LANES {
+        if at[lane] > limit {
+            return None;
+        }
+        // SAFETY: `REACH` bytes from any place up to the limit lie within the bytes.
+        windows[lane] = unsafe { &*bytes.as_ptr().add(at[lane]).cast::<[u8; REACH]>() };
+    }
+    Some(windows)
+}
+
 /// Something to be run by a kernel: a function over any of them, which each compiles for its own
 /// processor.
 pub(crate) trait Task {

@@ -1,10 +1,11 @@
 //! A load into a PostgreSQL table: found or made, written, checked, put in its place.
 
+mod put_aside;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bad_records::{BadRecords, Places};
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, LoadRecord, load_id};
 use super::columns::NewTable;
@@ -18,7 +19,7 @@ use super::read_back::ReadBack;
 use super::reject_part_writer::RejectingPartWriter;
 use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
-use super::rejects_file::{self, RejectsFile};
+use super::rejects_file;
 use super::source_sums::SourceSums;
 use super::table_name::{TableName, quote};
 use super::way::Way;
@@ -30,7 +31,7 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::{LoadOptions, again};
 use crate::server_waits::ServerWaits;
-use crate::source::{Source, Unit, UnitKey};
+use crate::source::{Source, UnitKey};
 use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
 use crate::verify::Verification;
 
@@ -387,49 +388,6 @@ impl PostgresSession<'_> {
             })?;
         }
         Ok(())
-    }
-
-    /// Rows that were put aside, as the source counts them.
-    fn refused(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<BadRecords>> {
-        if self.rejected() == 0 {
-            return Ok(None);
-        }
-        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let loaded = self.source().unwrap_or(self.source);
-        let mut keys: Vec<UnitKey> =
-            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
-        keys.sort_unstable();
-        let mut places = Places::new(self.source, &std::env::temp_dir())?;
-        for key in keys {
-            let rejects = checkpoints.rejects(connection, id, key, control)?;
-            let rows: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
-            for row in loaded.rows_in_group(key, &rows)? {
-                places.add(key.file, key.row_group, row)?;
-            }
-        }
-        places.into_records()
-    }
-
-    /// Writes the file of rejected rows, before the load counts as complete: a run that is killed in between
-    /// writes it again.
-    fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let Some(options) = &self.postgres.rejects else { return Ok(()) };
-        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let source = self.source().unwrap_or(self.source);
-        let plan = source.plan(self.record.unit_rows);
-        let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
-        let mut reader = source.reader(self.options.batch_rows);
-        let mut file = RejectsFile::create(&options.path, source)?;
-        let mut keys: Vec<UnitKey> =
-            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
-        keys.sort_unstable();
-        for key in keys {
-            let rejects = checkpoints.rejects(connection, id, key, control)?;
-            if let Some(unit) = units.get(&key) {
-                file.unit(unit, &rejects, reader.as_mut())?;
-            }
-        }
-        file.finish()
     }
 }
 
