@@ -386,6 +386,14 @@ fn window_byte(window: &[u8; REACH], at: usize) -> usize {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
     let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
+    // Behind the segment where it stopped the lane went along with another one, whose values it has since.
+    let own = parts(shape).take(segment).flat_map(|part| part.decoded);
+    let own = own.fold(0_u8, |own, varint| own | 1 << (varint.lane & 7));
+    for (lane, value) in values.lanes.iter_mut().enumerate() {
+        if own >> lane & 1 == 0 {
+            *value = 0;
+        }
+    }
     for part in parts(shape).skip(segment) {
         // SAFETY: the function has the features.
         at = unsafe { matched::<VALUES>(bytes, at, part, values) };
