@@ -5,8 +5,8 @@ use std::fmt;
 use crate::enums::{ConvertedType, PhysicalType, Repetition};
 use crate::logical::LogicalType;
 use crate::schema::{
-    CONVERTED_TYPE, FIELD_ID, LOGICAL_TYPE, NUM_CHILDREN, Node, PHYSICAL_TYPE, PRECISION, REPETITION, SCALE,
-    Schema, TYPE_LENGTH,
+    CONVERTED_TYPE, ElementTraits, FIELD_ID, LOGICAL_TYPE, NUM_CHILDREN, Node, PHYSICAL_TYPE, PRECISION,
+    REPETITION, SCALE, Schema, TYPE_LENGTH,
 };
 
 /// An element of a [`Schema`]: the root, a group or a leaf.
@@ -22,8 +22,13 @@ impl<'a> Element<'a> {
         &self.schema.nodes[self.index]
     }
 
+    pub(crate) fn traits(&self) -> &'a ElementTraits {
+        // Every node has its traits in there.
+        &self.schema.traits[self.node().traits as usize]
+    }
+
     fn has<T>(&self, bit: u16, value: T) -> Option<T> {
-        (self.node().present & bit != 0).then_some(value)
+        (self.traits().present & bit != 0).then_some(value)
     }
 
     /// The element's place in depth-first order.
@@ -94,7 +99,7 @@ impl<'a> Element<'a> {
 
     /// Whether the element is a leaf: a column, not a group.
     pub fn is_leaf(&self) -> bool {
-        self.index > 0 && self.node().num_children == 0 && self.node().present & PHYSICAL_TYPE != 0
+        self.index > 0 && self.traits().num_children == 0 && self.traits().present & PHYSICAL_TYPE != 0
     }
 
     /// The column of a leaf.
@@ -104,50 +109,50 @@ impl<'a> Element<'a> {
 
     /// The physical type; none for groups.
     pub fn physical_type(&self) -> Option<PhysicalType> {
-        self.has(PHYSICAL_TYPE, PhysicalType::from_number(self.node().physical_type))
+        self.has(PHYSICAL_TYPE, PhysicalType::from_number(self.traits().physical_type))
     }
 
     /// The length of `FIXED_LEN_BYTE_ARRAY` values in bytes (for other types it says nothing).
     pub fn type_length(&self) -> Option<i32> {
-        self.has(TYPE_LENGTH, self.node().type_length)
+        self.has(TYPE_LENGTH, self.traits().type_length)
     }
 
     /// How often the element occurs in its parent; the root may have none.
     pub fn repetition(&self) -> Option<Repetition> {
-        self.has(REPETITION, Repetition::from_number(self.node().repetition))
+        self.has(REPETITION, Repetition::from_number(self.traits().repetition))
     }
 
     /// The number of children as the file says it.
     pub fn num_children(&self) -> Option<u32> {
-        self.has(NUM_CHILDREN, self.node().num_children)
+        self.has(NUM_CHILDREN, self.traits().num_children)
     }
 
     /// The annotation that logical types superseded.
     pub fn converted_type(&self) -> Option<ConvertedType> {
-        self.has(CONVERTED_TYPE, ConvertedType::from_number(self.node().converted_type))
+        self.has(CONVERTED_TYPE, ConvertedType::from_number(self.traits().converted_type))
     }
 
     /// The scale of a `DECIMAL` converted type.
     pub fn scale(&self) -> Option<i32> {
-        self.has(SCALE, self.node().scale)
+        self.has(SCALE, self.traits().scale)
     }
 
     /// The precision of a `DECIMAL` converted type.
     pub fn precision(&self) -> Option<i32> {
-        self.has(PRECISION, self.node().precision)
+        self.has(PRECISION, self.traits().precision)
     }
 
     /// The id that the original schema gave the field.
     pub fn field_id(&self) -> Option<i32> {
-        self.has(FIELD_ID, self.node().field_id)
+        self.has(FIELD_ID, self.traits().field_id)
     }
 
     /// What the values mean.
     pub fn logical_type(&self) -> Option<&'a LogicalType> {
-        if self.node().present & LOGICAL_TYPE == 0 {
+        if self.traits().present & LOGICAL_TYPE == 0 {
             return None;
         }
-        self.schema.logical_types.get(self.node().logical_type as usize)
+        self.schema.logical_types.get(self.traits().logical_type as usize)
     }
 
     /// The highest definition level.

@@ -1,14 +1,15 @@
 //! Kinds of schema elements: the bytes that elements of one kind have in common, which is all but their
 //! names.
 //!
-//! An element that was walked is remembered as the bytes before its name, those behind it, and the node
+//! An element that was walked is remembered as the bytes before its name, those behind it, and the traits
 //! that came of them. Another element with the same bytes around its name is the same but for the name:
 //! what Thrift bytes mean depends on nothing but themselves. So the columns of wide files are decoded by
 //! two comparisons each.
 
 use std::ops::Range;
 
-use crate::schema::Node;
+use crate::names::Names;
+use crate::schema::{ElementTraits, Node};
 use crate::thrift::Cursor;
 
 /// Kinds that are remembered; wide schemas have few.
@@ -47,7 +48,9 @@ struct Kind {
     before: Pattern,
     /// From behind the name to the element's end.
     behind: Pattern,
-    node: Node,
+    /// What elements of the kind have in common, and where the schema has it.
+    traits: ElementTraits,
+    place: u32,
 }
 
 /// The kinds met so far, the last one first.
@@ -68,10 +71,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u128> {
 }
 
 impl Kinds {
-    /// The element at the cursor, if it is of a known kind; its name, which is UTF-8,
-    /// goes to `names`.
+    /// The element at the cursor, if it is of a known kind; its name, which is UTF-8, goes to `names`, and its node
+    /// to the end of `nodes`. Gives the element's traits.
     #[inline]
-    pub fn next(&mut self, cursor: &mut Cursor<'_>, names: &mut Vec<u8>) -> Option<Node> {
+    pub fn next(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        names: &mut Names,
+        nodes: &mut Vec<Node>,
+    ) -> Option<ElementTraits> {
         let bytes = cursor.bytes;
         let head = word(bytes, cursor.at)?;
         for (place, kind) in self.kinds.iter().enumerate() {
@@ -85,31 +93,44 @@ impl Kinds {
             if !kind.behind.fits(word(bytes, end)?) {
                 continue;
             }
-            let name = bytes.get(start..end)?;
-            if !name.is_ascii() && std::str::from_utf8(name).is_err() {
-                return None;
-            }
-            // Names are part of the footer, whose length has 32 bits.
-            let node = Node { name_start: names.len() as u32, name_len: len.into(), ..kind.node };
-            names.extend_from_slice(name);
+            let name_start = names.push(bytes, start..end)?;
             cursor.at = end + kind.behind.len;
+            let (traits, found) = (kind.place, kind.traits);
+            let name_len = len.into();
+            nodes.push(Node {
+                name_start,
+                name_len,
+                parent: 0,
+                end: 0,
+                leaf: 0,
+                max_def: 0,
+                max_rep: 0,
+                traits,
+            });
             if place > 0 {
                 self.kinds.swap(0, place);
             }
-            return Some(node);
+            return Some(found);
         }
         None
     }
 
-    /// Remembers the kind of an element that stands in `element` and its name, with its length, in
-    /// `name`.
-    pub fn learn(&mut self, bytes: &[u8], element: Range<usize>, name: Range<usize>, node: Node) {
+    /// Remembers the kind of an element that stands in `element`, with its name, its length before it, in `name`, and
+    /// its traits and their place.
+    pub fn learn(
+        &mut self,
+        bytes: &[u8],
+        element: Range<usize>,
+        name: Range<usize>,
+        name_len: u32,
+        (place, traits): (u32, ElementTraits),
+    ) {
         let part = |range: Range<usize>| Pattern::new(bytes.get(range)?);
-        let one_byte = name.end - name.start == node.name_len as usize + 1;
+        let one_byte = name.end - name.start == name_len as usize + 1;
         if let (true, Some(before), Some(behind)) =
             (one_byte, part(element.start..name.start), part(name.end..element.end))
         {
-            self.kinds.insert(0, Kind { before, behind, node });
+            self.kinds.insert(0, Kind { before, behind, traits, place });
             self.kinds.truncate(self.room);
         }
     }

@@ -66,6 +66,7 @@ mod logical;
 mod many;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod mapped;
+mod names;
 mod opener;
 mod options;
 mod page_index;
@@ -91,6 +92,7 @@ mod tail;
 mod thrift;
 mod thrift_writer;
 mod trace;
+mod tree;
 
 pub use buffer::FooterBytes;
 pub use check::Finding;
