@@ -6,8 +6,8 @@ use std::ops::Range;
 use crate::boundary::Opening;
 use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
-use crate::huge;
 use crate::kernel::{Kernel, PREFETCH};
+use crate::pages;
 use crate::portable::prefetch_range;
 use crate::row::Row;
 use crate::rows::Chunk;
@@ -108,7 +108,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     };
     // Zeroing them first took 8 % of the time of a footer of 10,000 columns.
     let mut rows = Box::<[T]>::new_uninit_slice(groups.len() * width);
-    huge::advise(&mut rows);
+    pages::advise(&mut rows);
     let mut fields = Vec::new();
     walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
     walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;

@@ -16,11 +16,11 @@ use crate::columns;
 use crate::error::{Error, Fault};
 use crate::footer::Footer;
 use crate::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
-use crate::huge;
 use crate::locations::{self, Location};
 use crate::options::PageIndexPolicy;
 use crate::page_index::{ColumnIndex, OffsetIndex, PageIndexes, explain};
 use crate::page_index_tables::Tables;
+use crate::pages;
 use crate::rows::ENCRYPTED;
 use crate::source::RangeReader;
 
@@ -64,8 +64,8 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
         let count = columns * footer.num_row_groups();
         let (offset, column) = (vec![[0; 4]; count], vec![[0; 8]; count]);
         let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
-        huge::advise(&mut found.offset);
-        huge::advise(&mut found.column);
+        pages::advise(&mut found.offset);
+        pages::advise(&mut found.column);
         let mut tables = Tables::default();
         if all {
             tables.reserve(count);

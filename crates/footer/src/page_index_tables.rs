@@ -3,9 +3,9 @@
 
 use crate::buffer::FooterBytes;
 use crate::error::{Fault, FaultKind};
-use crate::huge;
 use crate::page_index::PageLocation;
 use crate::page_index_entries::{ColumnEntry, FLAGS, OffsetEntry, Span};
+use crate::pages;
 use crate::thrift::{BINARY, Cursor, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
 /// See the module's description.
@@ -24,9 +24,9 @@ impl Tables {
         self.pages.reserve(chunks);
         self.bounds.reserve(2 * chunks);
         self.numbers.reserve(chunks);
-        huge::advise(self.pages.spare_capacity_mut());
-        huge::advise(self.bounds.spare_capacity_mut());
-        huge::advise(self.numbers.spare_capacity_mut());
+        pages::advise(self.pages.spare_capacity_mut());
+        pages::advise(self.bounds.spare_capacity_mut());
+        pages::advise(self.numbers.spare_capacity_mut());
     }
 
     /// Keeps the bytes that column indexes were decoded from since the last call.

@@ -10,9 +10,9 @@ use crate::columns::{self, ColumnSelector};
 use crate::element::Element;
 use crate::element_kinds::Kinds;
 use crate::error::{Error, Fault, FaultKind};
-use crate::huge;
 use crate::logical::{self, LogicalType};
 use crate::names::Names;
+use crate::pages;
 use crate::thrift::{BINARY, Cursor, I32, STOP, STRUCT, Step};
 use crate::tree::Tree;
 
@@ -107,7 +107,7 @@ impl Schema {
             leaves: Vec::new(),
         };
         schema.leaves.reserve_exact(schema.nodes.capacity());
-        huge::advise(schema.nodes.spare_capacity_mut());
+        pages::advise(schema.nodes.spare_capacity_mut());
         let mut names = Names::with_room(schema.nodes.capacity() * USUAL_NAME);
         let mut tree = Tree::of(count);
         for at in 0..count {

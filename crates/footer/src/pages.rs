@@ -1,0 +1,34 @@
+//! Memory pages under large tables: huge ones where the system gives them, and those of medium tables all at once.
+
+/// Tables smaller than this are left alone.
+const WORTH_ALL_AT_ONCE: usize = 1 << 17;
+
+/// Tables from here on get huge pages. Those come one after the other, as threads write to them.
+const WORTH_HUGE: usize = 1 << 20;
+
+/// Asks for the pages under `table`, which has not been written yet and is going to be. A table of 64 MB then takes
+/// some thirty page faults instead of 16,000, which measured a tenth of the time of a whole decode; one of 320 kB
+/// takes none instead of eighty, a sixth of the time of the first row group of 10,000 columns.
+pub(crate) fn advise<T>(table: &mut [T]) {
+    #[cfg(target_os = "linux")]
+    if size_of_val(table) >= WORTH_ALL_AT_ONCE {
+        unsafe extern "C" {
+            fn madvise(start: *mut u8, len: usize, advice: i32) -> i32;
+        }
+        const PAGE: usize = 4096;
+        const MADV_HUGEPAGE: i32 = 14;
+        const MADV_POPULATE_WRITE: i32 = 23;
+        let start = table.as_mut_ptr().cast::<u8>();
+        // From the page where the table starts to that where it ends: tables allocated one behind the
+        // other then share huge pages, of which the smaller ones alone would have room for none.
+        let before = start.addr() % PAGE;
+        let len = (before + size_of_val(table)).next_multiple_of(PAGE);
+        let advice = if size_of_val(table) < WORTH_HUGE { MADV_POPULATE_WRITE } else { MADV_HUGEPAGE };
+        // SAFETY: either advice changes nothing that a program can see but speed and memory in use, in no page of
+        // the range, whoever owns what else is in the first and the last; a kernel that does not know it, or has no
+        // memory left, answers with an error, which changes nothing.
+        unsafe { madvise(start.wrapping_sub(before), len, advice) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (table, WORTH_ALL_AT_ONCE, WORTH_HUGE);
+}
