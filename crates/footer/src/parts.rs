@@ -12,6 +12,7 @@
 //! end. So a part that starts a little early or late is of use all the same, and one that was not at a row
 //! group at all is not used.
 
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -32,25 +33,57 @@ const WORTH_THREADS: usize = 30_000;
 /// what some dozens of them cost.
 const WORTH_PART: usize = 10_000;
 
+/// Up to so many row groups the mean size tells one from the next.
+const FEW: usize = 64;
+
 /// How long a thread that has nothing left to walk stays awake for those that have.
 const SOON: Duration = Duration::from_micros(200);
 
-/// Where a part starts.
-#[derive(Debug, Clone, Copy)]
-enum Start {
-    Known(usize),
-    /// Near this place, at most so many bytes away: the thread that walks the part looks for it. Of row groups of
-    /// 12 MB the look takes up to a millisecond, which all threads would wait for.
-    Near(usize, usize),
-}
-
 /// A part that waits for a thread.
 struct Waiting<'r, T> {
-    start: Start,
     indices: Range<usize>,
     /// The row of its first row group's first chunk, if it starts where it should.
     first_row: usize,
     rows: &'r mut [MaybeUninit<T>],
+}
+
+/// What threads share.
+struct Shared<'r, T> {
+    waiting: std::vec::IntoIter<Waiting<'r, T>>,
+    /// Row groups and where they start, or seem to.
+    starts: BTreeMap<usize, usize>,
+    /// Whether row groups are so few that a start that is found is that of the row group that was looked for.
+    few: bool,
+    /// The bytes of a row group, as far as the starts do not tell.
+    size: usize,
+}
+
+impl<T> Shared<'_, T> {
+    fn found(&mut self, index: usize, start: usize) {
+        if self.few {
+            self.starts.insert(index, start);
+        }
+    }
+
+    /// Where a row group starts that stands between others at hand, or near which place. The look for the start of
+    /// row groups of 12 MB takes up to a millisecond: the better the guess, the less.
+    fn start_of(&self, index: usize) -> Start {
+        let before = self.starts.range(..=index).next_back();
+        match (before, self.starts.range(index..).next()) {
+            (Some((&known, &at)), _) if known == index => Start::At(at),
+            (Some((first, from)), Some((last, to))) if to > from => {
+                Start::Near(from + (index - first) * ((to - from) / (last - first)))
+            }
+            (Some((first, from)), _) => Start::Near(from + (index - first) * self.size),
+            (None, _) => Start::Near(0),
+        }
+    }
+}
+
+/// Where a part starts.
+enum Start {
+    At(usize),
+    Near(usize),
 }
 
 /// A part that was walked.
@@ -85,8 +118,7 @@ impl<K: Kernel> Walk<'_, K> {
                 self.look(cursor.at, self.in_file - indices.start);
             }
             if self.opening.is_some() {
-                let starts = self.guess_parts(cursor.at, &indices, threads);
-                done = self.parts(cursor, &indices, &starts, rows, fields, threads)?;
+                done = self.parts(cursor, &indices, rows, fields, threads)?;
             }
         }
         let row = done * self.width;
@@ -99,38 +131,46 @@ impl<K: Kernel> Walk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
-        starts: &[(Start, Range<usize>)],
         rows: &mut [MaybeUninit<T>],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<usize> {
         let width = self.width;
         let mut rest = &mut *rows;
-        let mut waiting = Vec::with_capacity(starts.len());
-        for (start, part) in starts {
-            let len = (part.len() * width).min(rest.len());
-            let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
+        let mut waiting = Vec::new();
+        let mut first = indices.start;
+        for len in part_lens(indices.len(), threads, self.columns) {
+            // Without room for its rows a part would be walked as if none were wanted.
+            let Some((own, others)) = std::mem::take(&mut rest).split_at_mut_checked(len * width) else {
+                break;
+            };
             rest = others;
-            let first_row = (part.start - indices.start) * width;
-            waiting.push(Waiting { start: *start, indices: part.clone(), first_row, rows: own });
+            let first_row = (first - indices.start) * width;
+            waiting.push(Waiting { indices: first..first + len, first_row, rows: own });
+            first += len;
         }
-        let waiting = Mutex::new(waiting.into_iter());
+        // Of many row groups the mean size is known better than from the first; of few, what follows
+        // them in the footer may be as long as one of them.
+        let few = indices.len() <= FEW;
+        let size = if few { self.size } else { (self.bytes.len() - cursor.at) / indices.len() };
+        let starts = BTreeMap::from([(indices.start, cursor.at)]);
+        let shared = Mutex::new(Shared { waiting: waiting.into_iter(), starts, few, size });
         let walked_elsewhere = Mutex::new(Vec::new());
         let mut walked = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads)
                 .filter_map(|thread| {
                     let mut walk = self.clone();
                     walk.engine.wide.clear();
-                    let (waiting, elsewhere) = (&waiting, &walked_elsewhere);
+                    let (shared, elsewhere) = (&shared, &walked_elsewhere);
                     let run = move || {
-                        let parts = walk.take_turns(waiting, thread % 2 == 1);
+                        let parts = walk.take_turns(shared, thread % 2 == 1);
                         elsewhere.lock().unwrap_or_else(PoisonError::into_inner).push((parts, walk.engine));
                     };
                     // A thread that cannot be started walks nothing.
                     std::thread::Builder::new().spawn_scoped(scope, run).ok()
                 })
                 .collect();
-            let own = self.take_turns(&waiting, false);
+            let own = self.take_turns(&shared, false);
             // Threads end at about the same time: to sleep until then, and until the other one is gone, costs 50
             // to 80 us, 3 % of the time of 10,000 columns.
             let ready =
@@ -160,36 +200,37 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// Walks one waiting part after the other, in turns with other threads, the first one or the last one first.
-    fn take_turns<T: Row>(
-        &mut self,
-        waiting: &Mutex<std::vec::IntoIter<Waiting<'_, T>>>,
-        last: bool,
-    ) -> Vec<Part> {
+    fn take_turns<T: Row>(&mut self, shared: &Mutex<Shared<'_, T>>, last: bool) -> Vec<Part> {
         let before = std::mem::take(&mut self.engine.wide);
         let mut parts = Vec::new();
+        let shared = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = if last { waiting.next_back() } else { waiting.next() };
-            drop(waiting);
+            let mut at_hand = shared();
+            let next = if last { at_hand.waiting.next_back() } else { at_hand.waiting.next() };
             let Some(next) = next else { break };
-            parts.push(self.part(next));
+            let (start, reach) = (at_hand.start_of(next.indices.start), at_hand.size / 2);
+            drop(at_hand);
+            let found = match start {
+                Start::At(start) => Some(start),
+                Start::Near(place) => {
+                    self.opening.as_ref().and_then(|opening| opening.find(self.bytes, place, reach, 0))
+                }
+            };
+            let Some(start) = found else { continue };
+            shared().found(next.indices.start, start);
+            let part = self.part(next, start);
+            if part.fields.len() == part.indices.len() {
+                shared().found(part.indices.end, part.end);
+            }
+            parts.push(part);
         }
         self.engine.wide = before;
         parts
     }
 
     /// Walks a part from its start, as far as there are row groups.
-    fn part<T: Row>(&mut self, waiting: Waiting<'_, T>) -> Part {
-        let Waiting { start, indices, first_row, rows } = waiting;
-        let found = match start {
-            Start::Known(start) => Some(start),
-            Start::Near(place, reach) => {
-                self.opening.as_ref().and_then(|opening| opening.find(self.bytes, place, reach, 0))
-            }
-        };
-        let Some(start) = found else {
-            return Part { indices, fields: Vec::new(), end: 0, wide: Vec::new(), places: Vec::new() };
-        };
+    fn part<T: Row>(&mut self, waiting: Waiting<'_, T>, start: usize) -> Part {
+        let Waiting { indices, first_row, rows } = waiting;
         let mut cursor = Cursor::new(self.bytes, start);
         let (mut fields, mut end) = (Vec::with_capacity(indices.len()), start);
         let mut next = indices.start;
@@ -275,42 +316,14 @@ impl<K: Kernel> Walk<'_, K> {
         }
         Ok(useful)
     }
-
-    /// Where parts of the row groups may start, of which the first starts at `start`.
-    fn guess_parts(
-        &self,
-        start: usize,
-        indices: &Range<usize>,
-        threads: usize,
-    ) -> Vec<(Start, Range<usize>)> {
-        // Of many row groups the mean size is known better than from the first; of few, what follows
-        // them in the footer may be as long as one of them.
-        let size = match indices.len() {
-            len if len > 64 => (self.bytes.len() - start) / len,
-            _ => self.size,
-        };
-        let mut parts = Vec::new();
-        let mut first = 0;
-        for len in part_lens(indices.len(), threads, self.columns) {
-            let at = match first {
-                0 => Start::Known(start),
-                first => Start::Near(start + first * size, size / 2),
-            };
-            parts.push((at, indices.start + first..indices.start + first + len));
-            first += len;
-        }
-        parts
-    }
 }
 
-/// The numbers of row groups of the parts of `row_groups` ones of `columns` columns: as many as are worth a
-/// part and fill all lanes; what is left is shared out evenly, so that the threads end at the same time.
+/// The numbers of row groups of the parts of `row_groups` ones of `columns` columns: parts that are worth it, as many
+/// for each thread, and all about the same, so that the threads end at the same time. Two parts of three row groups
+/// are better than one of four and one of two, which leaves half of the lanes empty.
 fn part_lens(row_groups: usize, threads: usize, columns: usize) -> Vec<usize> {
     let worth = WORTH_PART.div_ceil(columns.max(1)).next_multiple_of(LANES);
-    // Not so many that none would be left to be shared out.
-    let large = (row_groups / worth).saturating_sub(threads - 1);
-    let left = row_groups - large * worth;
-    let last = (0..threads).map(|part| left * (part + 1) / threads - left * part / threads);
-    let before = std::iter::repeat_n(worth, large.div_ceil(2));
-    before.chain(last).chain(std::iter::repeat_n(worth, large / 2)).filter(|&len| len > 0).collect()
+    let parts = row_groups.div_ceil(worth).next_multiple_of(threads);
+    let len = |part| row_groups * (part + 1) / parts - row_groups * part / parts;
+    (0..parts).map(len).filter(|&len| len > 0).collect()
 }
