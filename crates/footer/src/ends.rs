@@ -1,7 +1,8 @@
-//! The ends of many files, some dozens at a time: opened, read and closed by a ring of requests.
+//! The ends of many files, some dozens at a time: opened and read by a ring of requests.
 //!
 //! ```text
-//! paths ──▶ open all ──▶ read where the ends should be ──▶ close all ──▶ file's length and last bytes
+//! paths ──▶ open all ──▶ read where the ends should be ──▶ file's length and last bytes
+//!            └── where those before were open, which closes them
 //!                        └── as the file before, or as the system says
 //! ```
 //!
@@ -109,7 +110,6 @@ impl Ends {
         let (mut opened, mut found, mut alike) = (0, 0, 0);
         for (place, slot) in ring.slots().iter().enumerate() {
             let Some(Request::Read(offset)) = requests[place] else { continue };
-            requests[place] = Some(Request::Close);
             opened += 1;
             let read = usize::try_from(slot.result).unwrap_or(0);
             let len = offset + read as u64;
@@ -125,7 +125,6 @@ impl Ends {
             alike += usize::from(len + SHORTER >= self.before && len < self.before + BEYOND as u64);
             self.before = len;
         }
-        ring.run(&requests)?;
         let of_use = !self.asks || found * 2 >= opened && opened > 0;
         self.asks = if self.asks { alike * 4 < opened * 3 } else { found * 4 < opened * 3 };
         Ok(of_use)

@@ -11,6 +11,7 @@ use crate::footer::Footer;
 #[cfg(all(unix, target_pointer_width = "64"))]
 use crate::mapped::Mapped;
 use crate::options::Options;
+use crate::pages;
 use crate::tail;
 
 /// Something of a known length whose bytes can be read in any order: a file, an object in a store.
@@ -197,6 +198,7 @@ fn read_metadata<R: RangeReader + ?Sized>(
         return Ok(suffix);
     }
     let mut bytes = vec![0; len];
+    pages::advise(&mut bytes);
     let (missing, there) = bytes.split_at_mut(len - suffix.len());
     there.copy_from_slice(&suffix);
     let start = file_len - tail::TAIL_LEN - len as u64;
