@@ -16,6 +16,7 @@ use crate::options::{Options, Verify};
 use crate::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::scan;
 use crate::schema::Schema;
+use crate::spare::Table;
 use crate::thrift::{Cursor, I32, I64, LIST, STOP, Step};
 use crate::trace;
 
@@ -271,6 +272,7 @@ fn row_groups(
     let engine = carried.engine(wanted.columns);
     let groups = options.method.choose(Decode(cursor, &wanted, engine))?;
     let Groups { fields, rows: packed, engine, wide, in_file, finished } = groups;
+    let packed = Table::new(packed, columns.as_ref().map_or(wanted.columns, Vec::len));
     let (mut row_groups, mut rows) = (fields, Rows { packed, traits: carried.keep(engine), wide });
     if options.looks_inside() {
         keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;

@@ -1,13 +1,12 @@
 //! The list of row groups: in lockstep where starts can be guessed, one after the other where not.
 
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 
 use crate::boundary::Opening;
 use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
 use crate::kernel::{Kernel, PREFETCH};
-use crate::pages;
 use crate::portable::prefetch_range;
 use crate::row::Row;
 use crate::rows::Chunk;
@@ -106,9 +105,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         opening: None,
         size: 0,
     };
-    // Zeroing them first took 8 % of the time of a footer of 10,000 columns.
-    let mut rows = Box::<[T]>::new_uninit_slice(groups.len() * width);
-    pages::advise(&mut rows);
+    let mut rows = T::table(groups.len(), width);
     let mut fields = Vec::new();
     walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
     walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;
@@ -116,10 +113,12 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     if finished {
         walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
+    let mut rows = ManuallyDrop::new(rows);
     // SAFETY: each row of `rows` is written: `run` and `shared` end with an error or when all row groups of
     // `groups` are done, which have `width` rows each; a row group is done when `Engine::chunks` has gone through
     // its columns, and that writes the row of a decoded column before it goes on to the next.
-    let rows = unsafe { rows.assume_init() }.into_vec();
+    // Nobody else owns the vector, and a row has the same layout written or not.
+    let rows = unsafe { Vec::from_raw_parts(rows.as_mut_ptr().cast(), rows.len(), rows.capacity()) };
     let mut engine = walk.engine;
     let mut wide = std::mem::take(&mut engine.wide);
     wide.sort_unstable_by_key(|(row, _)| *row);

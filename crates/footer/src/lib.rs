@@ -86,6 +86,7 @@ mod scan;
 mod schema;
 mod shape;
 mod source;
+mod spare;
 mod statistics;
 mod synthetic;
 mod tail;

@@ -1,11 +1,14 @@
 //! What a walk keeps of a column chunk: a packed row, or only where it stands.
 
+use std::mem::MaybeUninit;
+
 use crate::details;
 use crate::engine::Engine;
 use crate::kernel::{Kernel, Values};
 use crate::rows::{self, Chunk, Packed, statistics_place};
 use crate::scan;
 use crate::shape::Shape;
+use crate::spare;
 use crate::thrift::{Cursor, STRUCT, Step};
 
 /// Where a chunk stands, in eight bytes: the place of its struct in the footer (32 bits), the struct's
@@ -32,6 +35,11 @@ pub(crate) trait Row: Copy + Send {
 
     /// Gives a row the new places of traits.
     fn relocate(&mut self, places: &[u16]);
+
+    /// Room for the rows of so many row groups.
+    fn table(row_groups: usize, width: usize) -> Vec<MaybeUninit<Self>> {
+        spare::new_table(row_groups * width)
+    }
 }
 
 impl Row for Packed {
@@ -49,6 +57,10 @@ impl Row for Packed {
 
     fn relocate(&mut self, places: &[u16]) {
         rows::relocate(self, places);
+    }
+
+    fn table(row_groups: usize, width: usize) -> Vec<MaybeUninit<Self>> {
+        spare::table(row_groups * width, width)
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use crate::enums::EncodingSet;
+use crate::spare::Table;
 
 /// The numbers of a column chunk, as the walk found them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -148,7 +149,7 @@ impl TraitTable {
 /// The rows of all decoded column chunks, row group by row group.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
-    pub packed: Vec<Packed>,
+    pub packed: Table,
     pub traits: TraitTable,
     /// Chunks that do not fit into a packed row, by row, in ascending order.
     pub wide: Vec<(u32, Chunk)>,
