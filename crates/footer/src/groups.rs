@@ -7,7 +7,7 @@ use crate::boundary::Opening;
 use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
 use crate::kernel::{Kernel, PREFETCH};
-use crate::portable::prefetch_range;
+use crate::portable::{prefetch_range, prefetch_rows};
 use crate::row::Row;
 use crate::rows::Chunk;
 use crate::scan::{RowGroupFields, RowGroupWalk};
@@ -24,6 +24,11 @@ const WORTH_SHAPES: usize = 16;
 
 /// Bytes before the place where a row group should start in which it is looked for first.
 const NEAR: usize = 128;
+
+/// Bytes of the rows behind those of some row groups that are brought near while these are walked: rows of narrow row
+/// groups are written here and there, and the processor does not see by itself where next. A twelfth of the time of 50
+/// columns x 4,000 row groups.
+const NEAR_ROWS: usize = 8 * 1024;
 
 /// What is wanted of the row groups.
 pub(crate) struct Wanted<'a> {
@@ -269,6 +274,9 @@ impl<K: Kernel> Walk<'_, K> {
             chunks[lane] = at.at;
         }
         let width = if rows.is_empty() { 0 } else { self.width };
+        if let Some(next) = rows.get(N * width..(N * width + NEAR_ROWS / size_of::<T>()).min(2 * N * width)) {
+            prefetch_rows(next);
+        }
         let mut parts = rows.chunks_mut(width.max(1));
         let mut lanes: [Lane<'_, T>; N] = std::array::from_fn(|lane| Lane {
             at: chunks[lane],
