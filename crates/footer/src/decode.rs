@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::carried::Carried;
 use crate::details::{self, Want};
-use crate::ending::Tail;
+use crate::ending::{Behind, Tail};
 use crate::engine::Engine;
 use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
@@ -33,9 +33,8 @@ pub(crate) struct Decoded {
     /// The columns whose statistics are wanted, in ascending order; none for all.
     pub with_statistics: Option<Vec<u32>>,
     pub row_groups_in_file: usize,
-    /// What follows the row groups; unset as long as the walk has stopped before, and none if it was
-    /// found to be malformed.
-    pub tail: OnceLock<Option<Tail>>,
+    /// What follows the row groups.
+    pub tail: Behind,
     /// Where the list of row groups stands.
     groups_at: usize,
 }
@@ -114,7 +113,12 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
                         let found = row_groups(cursor, schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
                             let schema = Arc::clone(schema);
-                            return Ok(found.decoded(version, num_rows, schema, OnceLock::new()));
+                            return Ok(found.decoded(
+                                version,
+                                num_rows,
+                                schema,
+                                Behind::Later(OnceLock::new()),
+                            ));
                         }
                         decoded = Some(found);
                     }
@@ -139,7 +143,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
     };
-    Ok(found.decoded(version, num_rows, schema, OnceLock::from(Some(tail))))
+    Ok(found.decoded(version, num_rows, schema, Behind::Walked(tail)))
 }
 
 /// Walks from the list of row groups to the end, for what follows it.
@@ -220,13 +224,7 @@ struct Found {
 }
 
 impl Found {
-    fn decoded(
-        self,
-        version: i32,
-        num_rows: i64,
-        schema: Arc<Schema>,
-        tail: OnceLock<Option<Tail>>,
-    ) -> Decoded {
+    fn decoded(self, version: i32, num_rows: i64, schema: Arc<Schema>, tail: Behind) -> Decoded {
         let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
         Decoded {
             version,

@@ -3,6 +3,7 @@
 //! The walk hands over field by field; texts are kept as ranges of the footer.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::enums::ColumnOrder;
 use crate::error::{Fault, FaultKind};
@@ -11,8 +12,7 @@ use crate::thrift::{BINARY, Cursor, LIST, STOP, STRUCT, Step};
 /// Keys and values as ranges of the footer.
 type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
 
-/// What follows the row groups. Text is kept as ranges of the footer; the writer's name was found to be
-/// UTF-8.
+/// What follows the row groups. Text, which need not be UTF-8, is kept as ranges of the footer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
     pub key_values: Option<KeyValueRanges>,
@@ -23,6 +23,24 @@ pub(crate) struct Tail {
     pub footer_signing_key_metadata: Option<Range<u32>>,
     /// Where the footer's struct ends.
     pub end: usize,
+}
+
+/// What follows the row groups, walked to at once or when it is asked for.
+#[derive(Debug, Clone)]
+pub(crate) enum Behind {
+    Walked(Tail),
+    /// None if it was found to be malformed.
+    Later(OnceLock<Option<Tail>>),
+}
+
+impl Behind {
+    /// What the walk has found, or finds now.
+    pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<&Tail> {
+        match self {
+            Self::Walked(tail) => Some(tail),
+            Self::Later(tail) => tail.get_or_init(walk).as_ref(),
+        }
+    }
 }
 
 impl Tail {
@@ -95,13 +113,21 @@ fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
         cursor.skip(LIST)?;
         return Ok(None);
     }
-    // Room for as many as there can be is the bytes left: made as they come beyond what is usual.
-    let mut orders = Vec::with_capacity(count.min(1024));
-    for _ in 0..count {
+    // Mostly all are the same, in as few bytes as can be: looked at one by one they took 2 % of the time of a whole
+    // footer, while a second thread had nothing to do.
+    let rest = cursor.bytes.get(cursor.at..).unwrap_or_default();
+    let usual =
+        rest.chunks_exact(TYPE_ORDER.len()).take(count).take_while(|order| **order == TYPE_ORDER).count();
+    let mut orders = vec![ColumnOrder::TypeOrder; usual];
+    cursor.at += usual * TYPE_ORDER.len();
+    for _ in usual..count {
         orders.push(column_order(cursor)?);
     }
     Ok(Some(orders))
 }
+
+/// The union that says that a column has the order of its type: field 1, an empty struct.
+const TYPE_ORDER: [u8; 3] = [1 << 4 | STRUCT, STOP, STOP];
 
 fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
     let (mut order, mut last) = (ColumnOrder::Unknown(0), 0);
@@ -117,5 +143,32 @@ fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
             3 => ColumnOrder::Int96TimestampOrder,
             id => ColumnOrder::Unknown(id),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::column_orders;
+    use crate::enums::ColumnOrder;
+    use crate::thrift::Cursor;
+
+    #[test]
+    fn column_orders_are_the_same_in_the_usual_bytes_and_in_others() {
+        use ColumnOrder::{Ieee754TotalOrder, TypeOrder, Unknown};
+        // The usual three bytes twice; a struct with a field of its own; an order that is not known; the usual ones
+        // again; another one that is known.
+        let bytes =
+            [0x6c, 0x1c, 0, 0, 0x1c, 0, 0, 0x1c, 0x15, 2, 0, 0, 0x9c, 0, 0, 0x1c, 0, 0, 0x2c, 0, 0, 0x77];
+        let mut cursor = Cursor::new(&bytes, 0);
+        let orders = column_orders(&mut cursor).ok().flatten().unwrap();
+        let expected = [TypeOrder, TypeOrder, TypeOrder, Unknown(9), TypeOrder, Ieee754TotalOrder];
+        assert_eq!(orders, expected);
+        assert_eq!(cursor.at, bytes.len() - 1);
+        for end in 0..bytes.len() - 1 {
+            let cut = bytes.get(..end).unwrap();
+            assert!(column_orders(&mut Cursor::new(cut, 0)).is_err(), "cut at {end}");
+        }
+        let mut none = Cursor::new(&[0x0c], 0);
+        assert_eq!(column_orders(&mut none).ok().flatten(), Some(Vec::new()));
     }
 }

@@ -155,7 +155,7 @@ impl Footer {
     /// What follows the row groups, walked to if it has not been.
     fn tail(&self) -> Option<&Tail> {
         let walk = || decode::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
-        self.decoded.tail.get_or_init(walk).as_ref()
+        self.decoded.tail.get(walk)
     }
 
     /// Walks through to the end of the footer, if decoding has stopped behind the last wanted row group
