@@ -206,7 +206,8 @@ impl<K: Kernel> Walk<'_, K> {
         }
         let group = group.finish(cursor)?;
         self.size = cursor.at - start;
-        if self.opening.is_none() {
+        // Of no use where there is nothing to look for.
+        if self.opening.is_none() && self.in_file > 1 {
             self.opening = Opening::new(self.bytes, start, first_chunk);
         }
         Ok((first_chunk as u32, group))
