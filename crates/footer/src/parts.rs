@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Parts are several for each thread, so that a thread whose core is busy with something else takes fewer of
-//! them. A guess is near the start of some row group, but which one it is remains to be seen: in the end the
+//! them. Every other thread takes the last one first: two that write to neighbouring parts would both clear the huge
+//! page between them. A guess is near the start of some row group, but which one it is remains to be seen: in the end the
 //! parts are taken over one after the other, each from the row group on that starts where those before it
 //! end. So a part that starts a little early or late is of use all the same, and one that was not at a row
 //! group at all is not used.
