@@ -95,18 +95,8 @@ impl Kinds {
             }
             let name_start = names.push(bytes, start..end)?;
             cursor.at = end + kind.behind.len;
-            let (traits, found) = (kind.place, kind.traits);
-            let name_len = len.into();
-            nodes.push(Node {
-                name_start,
-                name_len,
-                parent: 0,
-                end: 0,
-                leaf: 0,
-                max_def: 0,
-                max_rep: 0,
-                traits,
-            });
+            let found = kind.traits;
+            nodes.push(Node::new(name_start, len.into(), kind.place));
             if place > 0 {
                 self.kinds.swap(0, place);
             }

@@ -182,7 +182,6 @@ impl<K: Kernel> Walk<'_, K> {
             }
             own
         });
-        // A thread that panicked has walked nothing.
         let others = walked_elsewhere.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (parts, engine) in others {
             // Without room for its traits a thread's parts are of no use.

@@ -45,6 +45,14 @@ pub(crate) struct Node {
     pub(crate) traits: u32,
 }
 
+impl Node {
+    /// An element that has no place in the tree yet.
+    #[inline]
+    pub(crate) fn new(name_start: u32, name_len: u32, traits: u32) -> Self {
+        Self { name_start, name_len, parent: 0, end: 0, leaf: 0, max_def: 0, max_rep: 0, traits }
+    }
+}
+
 /// What many elements have in common.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ElementTraits {
@@ -228,8 +236,7 @@ impl Schema {
         }
         // Elements are part of the footer, whose length has 32 bits.
         let traits = place as u32;
-        let node = Node { name_start, name_len, parent: 0, end: 0, leaf: 0, max_def: 0, max_rep: 0, traits };
-        Ok((node, name_at))
+        Ok((Node::new(name_start, name_len, traits), name_at))
     }
 
     /// The number of elements, the root among them.

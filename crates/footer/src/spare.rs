@@ -2,8 +2,9 @@
 //!
 //! Memory that was never touched is slow to write: the system gives it page by page, and clears each. That took a
 //! fifth of the time of a footer of 10,000 columns or more. So one table of wide row groups is kept; a large one is
-//! marked as free to the system, which takes its pages back when it is short of memory. Rows of narrow row groups are written here and
-//! there, and what the system has just cleared is at least near: they took longer in a table that was kept.
+//! marked as free to the system, which takes its pages back when it is short of memory. Rows of narrow row groups are
+//! written here and there, and what the system has just cleared is at least near: they took longer in a table that
+//! was kept.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
