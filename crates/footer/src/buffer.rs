@@ -30,6 +30,12 @@ impl FooterBytes {
         Self { owner: Owner::Any(Arc::new(owner)), range }
     }
 
+    /// The part of a vector at `range`; none where it reaches beyond the end.
+    pub(crate) fn part_of(bytes: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
+        bytes.get(range.clone())?;
+        Some(Self { owner: Owner::Vec(Arc::clone(bytes)), range })
+    }
+
     /// The part of the bytes at `range`, without a copy; none where it reaches beyond the end.
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.range.len() {

@@ -2,11 +2,11 @@
 //! made of.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::carried::Carried;
 use crate::details::{self, Want};
-use crate::ending::{Behind, Tail};
+use crate::ending::{Behind, Shared, Tail};
 use crate::engine::Engine;
 use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
@@ -95,9 +95,14 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let mut groups_at = None;
     let mut decoded = None;
     let mut tail = Tail::default();
+    // Where what follows the row groups starts, as long as nothing before it is of the tail, and nothing in it is not.
+    let (mut ending, mut all_behind) = (None, true);
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
+        if field.id <= 4 && field.wire != STOP {
+            ending = None;
+        }
         match (field.id, field.wire) {
             (_, STOP) => break,
             (1, I32) => version = Some(cursor.i32()?),
@@ -106,21 +111,24 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
             (3, I64) => num_rows = Some(cursor.size()?),
             (4, LIST) => {
                 groups_at = Some(cursor.at);
-                match &schema {
-                    Some(schema) => {
+                match schema.take() {
+                    Some(known_schema) => {
                         // With all else known, there may be no need to go through to the end.
                         let known = version.zip(num_rows);
-                        let found = row_groups(cursor, schema, options, known.is_some(), carried)?;
+                        let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
-                            let schema = Arc::clone(schema);
-                            return Ok(found.decoded(
-                                version,
-                                num_rows,
-                                schema,
-                                Behind::Later(OnceLock::new()),
-                            ));
+                            let tail = Behind::Later(Box::default());
+                            return Ok(found.decoded(version, num_rows, known_schema, tail));
+                        }
+                        if let (Some((version, num_rows)), true) = (known, all_behind) {
+                            if let Some(tail) = carried.tail(cursor) {
+                                let tail = Behind::Walked(tail);
+                                return Ok(found.decoded(version, num_rows, known_schema, tail));
+                            }
+                            ending = Some(cursor.at);
                         }
                         decoded = Some(found);
+                        schema = Some(known_schema);
                     }
                     // The schema stands further on: come back for the row groups.
                     None => cursor.skip(LIST)?,
@@ -130,10 +138,14 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
             (2, found) => return Err(wire(cursor, found, "a list of schema elements").into()),
             (3, found) => return Err(wire(cursor, found, "an i64").into()),
             (4, found) => return Err(wire(cursor, found, "a list of row groups").into()),
-            (id, wire) => tail.field(cursor, id, wire)?,
+            (id, wire) => {
+                all_behind &= groups_at.is_some();
+                tail.field(cursor, id, wire)?;
+            }
         }
     }
     tail.end = cursor.at;
+    tail.start = ending.unwrap_or_default();
     let missing = |field| Fault::new(0, FaultKind::Missing { field });
     let version = version.ok_or(missing("version"))?;
     let schema = schema.ok_or(missing("schema"))?;
@@ -143,6 +155,10 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
     };
+    let tail = Shared { start: tail.start, tail: Arc::new(tail) };
+    if ending.is_some() {
+        carried.keep_tail(bytes, &tail);
+    }
     Ok(found.decoded(version, num_rows, schema, Behind::Walked(tail)))
 }
 

@@ -1,9 +1,10 @@
 //! What follows the row groups in a footer: keys and values, the writer's name, column orders, encryption.
 //!
-//! The walk hands over field by field; texts are kept as ranges of the footer.
+//! The walk hands over field by field; texts are kept as ranges of the footer. Files of one table mostly end in the
+//! same bytes, at other places: what was found in one is then shared by the next ([`crate::carried`]).
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::enums::ColumnOrder;
 use crate::error::{Fault, FaultKind};
@@ -23,23 +24,53 @@ pub(crate) struct Tail {
     pub footer_signing_key_metadata: Option<Range<u32>>,
     /// Where the footer's struct ends.
     pub end: usize,
+    /// Where it starts in the footer that it was walked in: all places count from there.
+    pub start: usize,
+}
+
+/// A tail, and where the same bytes start in the footer at hand.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub tail: Arc<Tail>,
+    pub start: usize,
 }
 
 /// What follows the row groups, walked to at once or when it is asked for.
 #[derive(Debug, Clone)]
 pub(crate) enum Behind {
-    Walked(Tail),
-    /// None if it was found to be malformed.
-    Later(OnceLock<Option<Tail>>),
+    Walked(Shared),
+    /// None if it was found to be malformed. Boxed, as footers are moved more often than this is made.
+    Later(Box<OnceLock<Option<Tail>>>),
 }
 
 impl Behind {
     /// What the walk has found, or finds now.
-    pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<&Tail> {
+    pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<Found<'_>> {
         match self {
-            Self::Walked(tail) => Some(tail),
-            Self::Later(tail) => tail.get_or_init(walk).as_ref(),
+            Self::Walked(Shared { tail, start }) => Some(Found { tail, start: *start }),
+            Self::Later(tail) => {
+                tail.get_or_init(walk).as_ref().map(|tail| Found { tail, start: tail.start })
+            }
         }
+    }
+}
+
+/// A tail and where it starts in the footer at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub tail: &'a Tail,
+    start: usize,
+}
+
+impl Found<'_> {
+    /// Where in the footer at hand a place of the tail is.
+    pub fn place(&self, place: usize) -> usize {
+        place - self.tail.start + self.start
+    }
+
+    /// As [`Self::place`] of a range.
+    pub fn range(&self, range: &Range<u32>) -> Range<usize> {
+        self.place(range.start as usize)..self.place(range.end as usize)
     }
 }
 

@@ -76,10 +76,12 @@ impl Engine {
         }
     }
 
-    /// Forgets what is known of the columns of one footer before another one, of `columns` columns.
+    /// Goes on to another footer, of `columns` columns. As many as before are probably the same.
     pub fn start_anew(&mut self, columns: usize) {
-        self.seen.clear();
-        self.seen.resize(columns, Seen { last: UNKNOWN, other: UNKNOWN });
+        if self.seen.len() != columns {
+            self.seen.clear();
+            self.seen.resize(columns, Seen { last: UNKNOWN, other: UNKNOWN });
+        }
         self.wide.clear();
     }
 

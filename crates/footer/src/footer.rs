@@ -10,7 +10,7 @@ use crate::carried::Carried;
 use crate::chunk::ColumnChunk;
 use crate::decode::{self, Decoded};
 use crate::encryption::EncryptionAlgorithm;
-use crate::ending::Tail;
+use crate::ending::Found;
 use crate::enums::ColumnOrder;
 use crate::error::{Error, Fault};
 use crate::kernel::Method;
@@ -53,7 +53,7 @@ use crate::trace;
 pub struct Footer {
     pub(crate) bytes: FooterBytes,
     pub(crate) decoded: Decoded,
-    name: Option<Arc<str>>,
+    name: Option<Arc<String>>,
     file_len: Option<u64>,
     method: Method,
     page_indexes: Option<Arc<PageIndexes>>,
@@ -98,6 +98,7 @@ impl Footer {
         name: Option<&str>,
         file_len: Option<u64>,
     ) -> Result<Self, Error> {
+        let name = name.map(|name| Arc::new(name.to_string()));
         Self::decode_after(bytes, options, name, file_len, &mut Carried::default())
     }
 
@@ -105,39 +106,35 @@ impl Footer {
     pub(crate) fn decode_after(
         bytes: FooterBytes,
         options: &Options,
-        name: Option<&str>,
+        name: Option<Arc<String>>,
         file_len: Option<u64>,
         carried: &mut Carried,
     ) -> Result<Self, Error> {
-        let decoded = decode::file_meta_data(bytes.as_slice(), options, carried);
-        let footer = Self {
-            name: name.map(Arc::from),
-            file_len,
-            decoded: match decoded {
-                Ok(decoded) => decoded,
-                Err(error) => {
-                    let start = footer_start(file_len, bytes.len());
-                    let error = error.in_footer_at(start);
-                    return Err(match name {
-                        Some(name) => error.in_file(name),
-                        None => error,
-                    });
-                }
-            },
-            method: options.method,
-            page_indexes: None,
-            bytes,
-        };
-        if options.verify == Verify::Consistency {
-            let mut first = None;
-            footer.check(|finding| {
-                first.get_or_insert(finding);
-            });
-            if let Some(finding) = first {
-                return Err(footer.name_error(finding.into()));
+        let footer = match decode::file_meta_data(bytes.as_slice(), options, carried) {
+            Ok(decoded) => {
+                Self { decoded, name, file_len, method: options.method, page_indexes: None, bytes }
             }
+            Err(error) => {
+                let error = error.in_footer_at(footer_start(file_len, bytes.len()));
+                return Err(match name {
+                    Some(name) => error.in_file(name.as_str()),
+                    None => error,
+                });
+            }
+        };
+        if options.verify == Verify::Consistency { footer.consistent() } else { Ok(footer) }
+    }
+
+    /// The footer, if nothing in it contradicts anything else.
+    fn consistent(self) -> Result<Self, Error> {
+        let mut first = None;
+        self.check(|finding| {
+            first.get_or_insert(finding);
+        });
+        match first {
+            Some(finding) => Err(self.name_error(finding.into())),
+            None => Ok(self),
         }
-        Ok(footer)
     }
 
     /// Reads the page indexes that the options want from the file of the footer.
@@ -153,7 +150,7 @@ impl Footer {
     }
 
     /// What follows the row groups, walked to if it has not been.
-    fn tail(&self) -> Option<&Tail> {
+    fn tail(&self) -> Option<Found<'_>> {
         let walk = || decode::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
         self.decoded.tail.get(walk)
     }
@@ -198,24 +195,27 @@ impl Footer {
 
     /// Who wrote the file, as it states. Bytes that are no UTF-8 come as replacement characters, `�`.
     pub fn created_by(&self) -> Option<Cow<'_, str>> {
-        self.tail()?.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(range)))
+        let found = self.tail()?;
+        found.tail.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(found.range(range))))
     }
 
     /// The file's pairs of keys and values. Bytes that are no UTF-8 come as replacement characters, `�`.
     pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (Cow<'_, str>, Option<Cow<'_, str>>)> {
-        let pairs = self.tail().and_then(|tail| tail.key_values.as_deref()).unwrap_or_default();
-        let text = |range| String::from_utf8_lossy(self.range(range));
+        let found = self.tail();
+        let pairs = found.and_then(|found| found.tail.key_values.as_deref()).unwrap_or_default();
+        let bytes = move |range| found.map_or(&[][..], |found| self.range(found.range(range)));
+        let text = move |range| String::from_utf8_lossy(bytes(range));
         pairs.iter().map(move |(key, value)| (text(key), value.as_ref().map(text)))
     }
 
     /// Whether the file has a list of keys and values, if only an empty one.
     pub fn has_key_value_metadata(&self) -> bool {
-        self.tail().is_some_and(|tail| tail.key_values.is_some())
+        self.tail().is_some_and(|found| found.tail.key_values.is_some())
     }
 
     /// The order of each column's bounds; none where the file does not say.
     pub fn column_orders(&self) -> Option<&[ColumnOrder]> {
-        self.tail()?.column_orders.as_deref()
+        self.tail()?.tail.column_orders.as_deref()
     }
 
     /// How the file is encrypted, if it is and its footer is not.
@@ -224,8 +224,9 @@ impl Footer {
     ///
     /// The struct is malformed.
     pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
-        let Some(at) = self.tail().and_then(|tail| tail.encryption_algorithm) else { return Ok(None) };
-        let mut cursor = crate::thrift::Cursor::new(self.bytes.as_slice(), at as usize);
+        let place = |found: Found<'_>| Some(found.place(found.tail.encryption_algorithm? as usize));
+        let Some(at) = self.tail().and_then(place) else { return Ok(None) };
+        let mut cursor = crate::thrift::Cursor::new(self.bytes.as_slice(), at);
         crate::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
             self.explain(
                 fault,
@@ -236,8 +237,8 @@ impl Footer {
 
     /// What a key service needs to find the key that a plaintext footer was signed with.
     pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
-        let range = self.tail()?.footer_signing_key_metadata.as_ref()?;
-        Some(self.range(range))
+        let found = self.tail()?;
+        Some(self.range(found.range(found.tail.footer_signing_key_metadata.as_ref()?)))
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -262,12 +263,13 @@ impl Footer {
 
     /// The bytes behind the metadata: in a signed plaintext footer the nonce and the signature.
     pub fn trailing_bytes(&self) -> &[u8] {
-        self.tail().and_then(|tail| self.bytes.as_slice().get(tail.end..)).unwrap_or_default()
+        let rest = |found: Found<'_>| self.bytes.as_slice().get(found.place(found.tail.end)..);
+        self.tail().and_then(rest).unwrap_or_default()
     }
 
     /// The file's name, if the footer was read from one.
     pub fn file_name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.name.as_deref().map(String::as_str)
     }
 
     /// The file's length, if it is known.
@@ -346,13 +348,13 @@ impl Footer {
 
     pub(crate) fn name_error(&self, error: Error) -> Error {
         match &self.name {
-            Some(name) => error.in_file(name.as_ref()),
+            Some(name) => error.in_file(name.as_str()),
             None => error,
         }
     }
 
-    fn range(&self, range: &Range<u32>) -> &[u8] {
-        self.bytes.as_slice().get(range.start as usize..range.end as usize).unwrap_or_default()
+    fn range(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.as_slice().get(range).unwrap_or_default()
     }
 }
 

@@ -163,26 +163,28 @@ impl<K: Kernel> Walk<'_, K> {
         let mut row = 0;
         while index < indices.end {
             let rows = rows.get_mut(row..).unwrap_or_default();
-            let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
             let left = indices.end - index;
-            let place = (cursor.at, self.in_file - index, first_row + row);
-            let mut count = match left.min(LANES) {
-                4.. => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
-                3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
-                2 => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
-                _ => 0,
-            };
-            if count == 0 {
-                done[0] = Some(self.single(cursor, first_row + row, rows)?);
-                count = 1;
-            }
-            for (lane, done) in done.into_iter().take(count).enumerate() {
-                if let (Some((first_chunk, group)), Some(fields)) = (done, &mut fields) {
-                    fields.push(GroupFields { index: (index + lane) as u32, first_chunk, fields: group });
+            let before = index;
+            if left > 1 {
+                let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
+                let place = (cursor.at, self.in_file - index, first_row + row);
+                let count = match left.min(LANES) {
+                    4.. => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
+                    3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
+                    _ => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
+                };
+                for (first_chunk, group) in done.into_iter().take(count).flatten() {
+                    if let Some(fields) = &mut fields {
+                        fields.push(GroupFields { index: index as u32, first_chunk, fields: group });
+                    }
+                    index += 1;
                 }
             }
-            index += count;
-            row += count * self.width;
+            if index == before {
+                self.single(cursor, index, first_row + row, rows, fields.as_deref_mut())?;
+                index += 1;
+            }
+            row += (index - before) * self.width;
         }
         Ok(())
     }
@@ -191,9 +193,11 @@ impl<K: Kernel> Walk<'_, K> {
     fn single<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
+        index: usize,
         first_row: usize,
         rows: &mut [MaybeUninit<T>],
-    ) -> Step<(u32, RowGroupFields)> {
+        fields: Option<&mut Vec<GroupFields>>,
+    ) -> Step<()> {
         let start = cursor.at;
         let mut group = RowGroupWalk::new(cursor);
         let mut first_chunk = start;
@@ -204,13 +208,18 @@ impl<K: Kernel> Walk<'_, K> {
             self.engine.chunks(self.kernel, self.bytes, self.columns, self.slots, &mut lanes)?;
             cursor.at = lanes[0].at;
         }
-        let group = group.finish(cursor)?;
+        group.finish(cursor)?;
         self.size = cursor.at - start;
         // Of no use where there is nothing to look for.
         if self.opening.is_none() && self.in_file > 1 {
             self.opening = Opening::new(self.bytes, start, first_chunk);
         }
-        Ok((first_chunk as u32, group))
+        if let Some(fields) = fields {
+            let fields_of =
+                GroupFields { index: index as u32, first_chunk: first_chunk as u32, fields: group.fields };
+            fields.push(fields_of);
+        }
+        Ok(())
     }
 
     /// Where the next row groups may start, of which the first starts at `start` and `left` are left in
@@ -289,13 +298,15 @@ impl<K: Kernel> Walk<'_, K> {
         let mut count = 0;
         // A fault may come of a wrong guess: the row group is then walked alone, which tells.
         if walked.is_ok() {
-            for (lane, walk) in walks.into_iter().enumerate() {
+            for (lane, mut walk) in walks.into_iter().enumerate() {
                 if starts[lane] != cursor.at {
                     break;
                 }
                 let mut at = Cursor::new(self.bytes, ends[lane]);
-                let Ok(fields) = walk.finish(&mut at) else { break };
-                done[lane] = Some((chunks[lane] as u32, fields));
+                if walk.finish(&mut at).is_err() {
+                    break;
+                }
+                done[lane] = Some((chunks[lane] as u32, walk.fields));
                 self.size = at.at - starts[lane];
                 cursor.at = at.at;
                 count += 1;

@@ -36,6 +36,8 @@ pub(crate) struct Opener<'o> {
     most: usize,
     /// The bytes of the footer before, to be written over if nobody has kept it.
     buffer: Arc<Vec<u8>>,
+    /// The name of the file before, likewise.
+    name: Arc<String>,
     /// Where the file before was opened.
     directory: Directory,
     /// The ends of the files at hand.
@@ -56,6 +58,7 @@ impl<'o> Opener<'o> {
             most: tail,
             tail,
             buffer: Arc::default(),
+            name: Arc::default(),
             directory: Directory::default(),
             ends: Ends::new(if alone { 1 } else { files }),
             expects: false,
@@ -86,11 +89,11 @@ impl<'o> Opener<'o> {
                 }
             },
         };
-        let name = path.to_string_lossy();
-        let footer = Footer::decode_after(metadata, self.options, Some(&name), Some(len), &mut self.carried)?;
+        let name = Some(self.name_of(path));
+        let footer = Footer::decode_after(metadata, self.options, name, Some(len), &mut self.carried);
         match file {
-            Some(file) => footer.with_page_indexes(&file, self.options),
-            None => Ok(footer),
+            Some(file) => footer?.with_page_indexes(&file, self.options),
+            None => footer,
         }
     }
 
@@ -117,10 +120,23 @@ impl<'o> Opener<'o> {
         Ok(self.share(range).map(|metadata| (file, (file_len, metadata))))
     }
 
+    /// The file's name, in place of the one before if nobody has kept that.
+    fn name_of(&mut self, path: &Path) -> Arc<String> {
+        let name = path.to_string_lossy();
+        match Arc::get_mut(&mut self.name) {
+            Some(before) => {
+                before.clear();
+                before.push_str(&name);
+            }
+            None => self.name = Arc::new(name.into_owned()),
+        }
+        Arc::clone(&self.name)
+    }
+
     /// The part of the buffer that is a footer.
     fn share(&mut self, footer: Range<usize>) -> Option<FooterBytes> {
         match self.buffer.len() <= 2 * footer.len() + LEAST_TAIL {
-            true => FooterBytes::from(Arc::clone(&self.buffer)).slice(footer),
+            true => FooterBytes::part_of(&self.buffer, footer),
             // A footer that is kept shall not keep much more than itself, nor shall the next one.
             false => std::mem::take(&mut self.buffer).get(footer).map(FooterBytes::from),
         }
@@ -137,7 +153,7 @@ impl<'o> Opener<'o> {
 /// A buffer of at least `len` bytes; another one if somebody has kept the footer before, and with it its
 /// bytes.
 fn room(buffer: &mut Arc<Vec<u8>>, len: usize) -> Option<&mut Vec<u8>> {
-    if Arc::get_mut(buffer).is_none() {
+    if Arc::strong_count(buffer) > 1 {
         *buffer = Arc::default();
     }
     let buffer = Arc::get_mut(buffer)?;

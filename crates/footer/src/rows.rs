@@ -7,6 +7,7 @@
 //! them needs more goes to a side table whole.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::enums::EncodingSet;
 use crate::spare::Table;
@@ -150,7 +151,8 @@ impl TraitTable {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub packed: Table,
-    pub traits: TraitTable,
+    /// Shared with other footers that have the same ones.
+    pub traits: Arc<TraitTable>,
     /// Chunks that do not fit into a packed row, by row, in ascending order.
     pub wide: Vec<(u32, Chunk)>,
 }

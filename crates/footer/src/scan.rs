@@ -176,7 +176,7 @@ pub struct SortingColumn {
 /// The walk over one `RowGroup`, which stops at its list of column chunks for somebody else to walk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowGroupWalk {
-    fields: RowGroupFields,
+    pub fields: RowGroupFields,
     has_columns: bool,
     has_size: bool,
     has_rows: bool,
@@ -235,20 +235,19 @@ impl RowGroupWalk {
     }
 
     /// Walks on from behind the last column chunk to the end of the struct.
-    pub fn finish(mut self, cursor: &mut Cursor<'_>) -> Step<RowGroupFields> {
+    pub fn finish(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
         if self.has_columns {
             // Ends at the struct's end: a second list is a fault.
             self.until_columns(cursor, 0)?;
         }
-        let Self { fields, has_columns, has_size, has_rows, .. } = self;
-        for (there, field) in
-            [(has_columns, "columns"), (has_size, "total_byte_size"), (has_rows, "num_rows")]
-        {
+        let required =
+            [(self.has_columns, "columns"), (self.has_size, "total_byte_size"), (self.has_rows, "num_rows")];
+        for (there, field) in required {
             if !there {
-                return Err(Fault::new(fields.at as usize, FaultKind::Missing { field }));
+                return Err(Fault::new(self.fields.at as usize, FaultKind::Missing { field }));
             }
         }
-        Ok(fields)
+        Ok(())
     }
 }
 

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter, ThriftWriter};
+
+use crate::handmade::{STRUCT, chunk, schema};
 
 /// A file that is only a footer.
 fn file(metadata: &[u8]) -> Vec<u8> {
@@ -24,6 +26,16 @@ fn said(footer: &Result<Footer, sawmill_footer::Error>) -> String {
     };
     let mut text =
         format!("{footer:?} {:?} {:?} {:?}", footer.schema(), footer.created_by(), footer.file_len());
+    text += &format!(
+        "{} {:?} {} {:?} {:?} {:?} {:?}",
+        footer.num_rows(),
+        footer.key_value_metadata().collect::<Vec<_>>(),
+        footer.has_key_value_metadata(),
+        footer.column_orders(),
+        footer.encryption_algorithm(),
+        footer.footer_signing_key_metadata(),
+        footer.trailing_bytes(),
+    );
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         text += &format!("{chunk:?} {} {:?}", chunk.footer_offset(), chunk.details());
     }
@@ -78,6 +90,90 @@ fn files_opened_one_after_the_other_are_as_if_opened_alone() {
         for (place, footer) in kept.into_inner().unwrap() {
             assert_eq!(said(&footer), alone[place]);
         }
+        assert_eq!(together.into_inner().unwrap(), alone);
+    }
+}
+
+/// The fields of a footer behind its schema, with so many row groups, in one order or another.
+fn with_ending(writer: &mut ThriftWriter, row_groups: u64, kind: usize) {
+    let created_by = |writer: &mut ThriftWriter| writer.binary(6, b"somebody");
+    if kind == 3 {
+        created_by(writer);
+    }
+    writer.i64(3, 10 * row_groups as i64);
+    writer.list(4, STRUCT, row_groups);
+    for _ in 0..row_groups {
+        writer.begin_element();
+        writer.list(1, STRUCT, 1);
+        chunk(writer, |_| {});
+        writer.i64(2, 200);
+        writer.i64(3, 10);
+        writer.stop();
+    }
+    if kind != 4 {
+        writer.list(5, STRUCT, 1);
+        writer.begin_element();
+        writer.binary(1, if kind == 1 { b"kez" } else { b"key" });
+        writer.binary(2, &[b'v'; 40][..if kind == 2 { 39 } else { 40 }]);
+        writer.stop();
+    }
+    if kind != 3 {
+        created_by(writer);
+    }
+    writer.list(7, STRUCT, 1);
+    writer.raw(if kind == 5 { &[0x2c, 0, 0] } else { &[0x1c, 0, 0] });
+    match kind {
+        6 => {
+            writer.begin(8);
+            writer.begin(1);
+            writer.binary(2, b"unique");
+            writer.stop();
+            writer.stop();
+            writer.binary(9, b"signing");
+        }
+        // The number of rows once more, and another one.
+        7 => writer.i64(3, 5),
+        _ => {}
+    }
+    writer.stop();
+    match kind {
+        8 => writer.raw(b"trailing bytes"),
+        9 => writer.raw(b"others"),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_follows_the_row_groups_is_each_files_own_where_files_end_alike() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    // Each kind after each other one, and after itself; more row groups, and the ending stands elsewhere.
+    for place in 0..400_u64 {
+        let kind = if place % 4 < 2 { place / 4 % 10 } else { place / 40 } as usize;
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        schema(&mut writer, 1);
+        with_ending(&mut writer, place % 3, kind);
+        let mut bytes = writer.into_bytes();
+        if place % 23 == 0 {
+            bytes.pop();
+        }
+        let path = directory.path().join(format!("{place}.parquet"));
+        std::fs::write(&path, file(&bytes)).unwrap();
+        paths.push(path);
+    }
+    for options in [Options::new(), Options::new().threads(2), Options::new().row_groups(0..1)] {
+        let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open_with(path, &options))).collect();
+        assert!(
+            alone.iter().any(|said| said.contains("unique") || said.contains("[117, 110")),
+            "{}",
+            alone[24]
+        );
+        let together = Mutex::new(vec![String::new(); paths.len()]);
+        Footer::open_many(&paths, &options, |place, footer| {
+            together.lock().unwrap()[place] = said(&footer);
+            ControlFlow::Continue(())
+        });
         assert_eq!(together.into_inner().unwrap(), alone);
     }
 }
