@@ -13,8 +13,17 @@ use crate::rows::Chunk;
 use crate::scan::{RowGroupFields, RowGroupWalk};
 use crate::thrift::{Cursor, STRUCT, Step};
 
-/// Row groups walked in lockstep. Two hide much of the latency, four a little more.
+/// Row groups walked in lockstep, mostly. Two hide much of the latency, four a little more.
 pub(crate) const LANES: usize = 4;
+
+/// Row groups walked in lockstep at most: five where chunks are alike take a tenth less time each than four, and where
+/// they are not, a twentieth more. So they are for numbers that fours would leave half of the lanes empty of.
+pub(crate) const MOST_LANES: usize = 5;
+
+/// How many of the row groups that are left are walked in lockstep next.
+pub(crate) fn lanes_for(left: usize) -> usize {
+    if left == MOST_LANES || left == 2 * MOST_LANES { MOST_LANES } else { left.min(LANES) }
+}
 
 /// The smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
@@ -166,10 +175,11 @@ impl<K: Kernel> Walk<'_, K> {
             let left = indices.end - index;
             let before = index;
             if left > 1 {
-                let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
+                let mut done: [Option<(u32, RowGroupFields)>; MOST_LANES] = Default::default();
                 let place = (cursor.at, self.in_file - index, first_row + row);
-                let count = match left.min(LANES) {
-                    4.. => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
+                let count = match lanes_for(left) {
+                    5.. => self.lockstep::<T, 5>(cursor, place, rows, &mut done),
+                    4 => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
                     3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
                     _ => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
                 };
@@ -266,7 +276,7 @@ impl<K: Kernel> Walk<'_, K> {
         cursor: &mut Cursor<'_>,
         (start, left, first_row): (usize, usize, usize),
         rows: &mut [MaybeUninit<T>],
-        done: &mut [Option<(u32, RowGroupFields)>; LANES],
+        done: &mut [Option<(u32, RowGroupFields)>; MOST_LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };
         if N > 1 {

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::pages;
+
 /// Names of up to so many bytes are copied at once, with what follows them.
 const BLOCK: usize = 32;
 
@@ -21,7 +23,7 @@ const NOT_ASCII: [u8; 2 * BLOCK] = {
 };
 
 pub(crate) struct Names {
-    /// Room for names that come is behind `end`.
+    /// Behind `end` is what stood in the footer behind the last name.
     bytes: Vec<u8>,
     end: usize,
 }
@@ -29,7 +31,9 @@ pub(crate) struct Names {
 impl Names {
     /// None yet, with room for so many bytes.
     pub fn with_room(room: usize) -> Self {
-        Self { bytes: vec![0; room], end: 0 }
+        let mut bytes = Vec::with_capacity(room);
+        pages::advise(bytes.spare_capacity_mut());
+        Self { bytes, end: 0 }
     }
 
     /// Takes the name that stands in this range of bytes, and says where it stands here; none if it is no UTF-8,
@@ -38,9 +42,9 @@ impl Names {
     pub fn push(&mut self, bytes: &[u8], name: Range<usize>) -> Option<u32> {
         let (start, len) = (self.end, name.len());
         let block = bytes.get(name.start..).and_then(<[u8]>::first_chunk);
-        let room = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut);
-        match (block, room) {
-            (Some(block), Some(room)) if is_ascii(block, len) => *room = *block,
+        self.bytes.truncate(start);
+        match block {
+            Some(block) if is_ascii(block, len) => self.bytes.extend_from_slice(block),
             _ => self.push_any(bytes.get(name)?)?,
         }
         self.end = start + len;
@@ -52,11 +56,7 @@ impl Names {
     #[inline(never)]
     fn push_any(&mut self, name: &[u8]) -> Option<()> {
         std::str::from_utf8(name).ok()?;
-        let end = self.end + name.len();
-        if self.bytes.len() < end + BLOCK {
-            self.bytes.resize(2 * (end + BLOCK), 0);
-        }
-        self.bytes.get_mut(self.end..end)?.copy_from_slice(name);
+        self.bytes.extend_from_slice(name);
         Some(())
     }
 

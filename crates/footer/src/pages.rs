@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 /// Tables smaller than this are left alone.
-const WORTH_ALL_AT_ONCE: usize = 1 << 17;
+const WORTH_ALL_AT_ONCE: usize = 1 << 15;
 
 /// Tables from here on get huge pages. Those come one after the other, as threads write to them.
 const WORTH_HUGE: usize = 1 << 20;

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::groups::{GroupFields, LANES, Walk};
+use crate::groups::{GroupFields, LANES, MOST_LANES, Walk, lanes_for};
 use crate::kernel::Kernel;
 use crate::row::Row;
 use crate::rows::Chunk;
@@ -235,7 +235,7 @@ impl<K: Kernel> Walk<'_, K> {
         let (mut fields, mut end) = (Vec::with_capacity(indices.len()), start);
         let mut next = indices.start;
         while next < indices.end {
-            let few = next..indices.end.min(next + LANES);
+            let few = next..next + lanes_for(indices.end - next);
             let row = (next - indices.start) * self.width;
             let rows = rows.get_mut(row..).unwrap_or_default();
             let known = fields.len();
@@ -322,7 +322,9 @@ impl<K: Kernel> Walk<'_, K> {
 /// for each thread, and all about the same, so that the threads end at the same time. Two parts of three row groups
 /// are better than one of four and one of two, which leaves half of the lanes empty.
 fn part_lens(row_groups: usize, threads: usize, columns: usize) -> Vec<usize> {
-    let worth = WORTH_PART.div_ceil(columns.max(1)).next_multiple_of(LANES);
+    let all_full = |lanes| row_groups.is_multiple_of(threads * lanes);
+    let lanes = if all_full(MOST_LANES) && !all_full(LANES) { MOST_LANES } else { LANES };
+    let worth = WORTH_PART.div_ceil(columns.max(1)).next_multiple_of(lanes);
     let parts = row_groups.div_ceil(worth).next_multiple_of(threads);
     let len = |part| row_groups * (part + 1) / parts - row_groups * part / parts;
     (0..parts).map(len).filter(|&len| len > 0).collect()

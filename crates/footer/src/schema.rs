@@ -116,6 +116,7 @@ impl Schema {
         };
         schema.leaves.reserve_exact(schema.nodes.capacity());
         pages::advise(schema.nodes.spare_capacity_mut());
+        pages::advise(schema.leaves.spare_capacity_mut());
         let mut names = Names::with_room(schema.nodes.capacity() * USUAL_NAME);
         let mut tree = Tree::of(count);
         for at in 0..count {
