@@ -30,6 +30,9 @@ const BEYOND: usize = 1024;
 /// with a margin of as many.
 const SHORTER: u64 = 64;
 
+/// The result of a slot that the system does not let do what was asked.
+const NOT_PERMITTED: i32 = -1;
+
 /// See the module's description.
 pub(crate) struct Ends {
     ring: Option<Ring>,
@@ -40,13 +43,22 @@ pub(crate) struct Ends {
     before: u64,
     /// Files differ in length: each is asked for its own.
     asks: bool,
+    /// The system has let files be read unnoted.
+    unnoted: bool,
 }
 
 impl Ends {
     /// For so many files.
     pub fn new(files: usize) -> Self {
         let ring = if files >= WORTH { Ring::new().ok() } else { None };
-        Self { ring, directory: Directory::default(), found: [None; SLOTS], before: 0, asks: true }
+        Self {
+            ring,
+            directory: Directory::default(),
+            found: [None; SLOTS],
+            before: 0,
+            asks: true,
+            unnoted: true,
+        }
     }
 
     /// How many files are read at a time, of whose ends `tail` bytes are wanted.
@@ -95,13 +107,14 @@ impl Ends {
             slot.bytes.resize(tail + BEYOND, 0);
             requests[place] = match (lengths[place], within) {
                 (None, _) => None,
-                (Some(_), Some(directory)) => Some(Request::Open(directory)),
-                (Some(_), None) => {
-                    Directory::put_path(path, &mut slot.name).then_some(Request::Open(WORKING_DIRECTORY))
-                }
+                (Some(_), Some(directory)) => Some(Request::Open { directory, unnoted: self.unnoted }),
+                (Some(_), None) => Directory::put_path(path, &mut slot.name)
+                    .then_some(Request::Open { directory: WORKING_DIRECTORY, unnoted: self.unnoted }),
             };
         }
         ring.run(&requests)?;
+        // Of files of other owners; these are opened one by one, and those that come are noted.
+        self.unnoted &= !ring.slots().iter().any(|slot| slot.result == NOT_PERMITTED);
         for (place, slot) in ring.slots().iter().enumerate() {
             let offset = lengths[place].map(|len: u64| len.saturating_sub(tail as u64));
             requests[place] = offset.filter(|_| slot.result >= 0).map(Request::Read);

@@ -8,6 +8,7 @@
 //!   └── whatever is unusual about it ──▶ Footer::open_with, which says what
 //! ```
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::ops::Range;
@@ -122,7 +123,8 @@ impl<'o> Opener<'o> {
 
     /// The file's name, in place of the one before if nobody has kept that.
     fn name_of(&mut self, path: &Path) -> Arc<String> {
-        let name = path.to_string_lossy();
+        // Most names are, and to see that takes less than to look for what is not.
+        let name = path.to_str().map_or_else(|| path.to_string_lossy(), Cow::Borrowed);
         match Arc::get_mut(&mut self.name) {
             Some(before) => {
                 before.clear();
