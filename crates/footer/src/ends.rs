@@ -113,8 +113,16 @@ impl Ends {
             };
         }
         ring.run(&requests)?;
-        // Of files of other owners; these are opened one by one, and those that come are noted.
-        self.unnoted &= !ring.slots().iter().any(|slot| slot.result == NOT_PERMITTED);
+        if self.unnoted && ring.slots().iter().any(|slot| slot.result == NOT_PERMITTED) {
+            // Files of other owners.
+            self.unnoted = false;
+            for request in requests.iter_mut().flatten() {
+                if let Request::Open { unnoted, .. } = request {
+                    *unnoted = false;
+                }
+            }
+            ring.run(&requests)?;
+        }
         for (place, slot) in ring.slots().iter().enumerate() {
             let offset = lengths[place].map(|len: u64| len.saturating_sub(tail as u64));
             requests[place] = offset.filter(|_| slot.result >= 0).map(Request::Read);
