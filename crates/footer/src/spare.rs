@@ -16,7 +16,18 @@ use crate::rows::Packed;
 /// Bytes of a table that is worth keeping, at least and at most.
 const WORTH: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 
-static SPARE: Mutex<Option<Vec<MaybeUninit<Packed>>>> = Mutex::new(None);
+/// Memory that is kept.
+struct Spare {
+    rows: Vec<MaybeUninit<Packed>>,
+    /// How many smaller tables were dropped since it was of use.
+    passed_over: usize,
+}
+
+static SPARE: Mutex<Option<Spare>> = Mutex::new(None);
+
+/// A table is kept while so many smaller ones come and go: one row group of a footer would else cost the memory of
+/// all of them, a fifth of the time of 100,000 columns.
+const PATIENCE: usize = 8;
 
 /// Bytes from which on a table is the system's to take. Pages of smaller ones are mostly small, and to write to each
 /// for the first time again takes as long as the table spares.
@@ -63,7 +74,7 @@ impl Drop for Table {
     }
 }
 
-/// Keeps the memory of a table for the next footer, in the place of what was kept before.
+/// Keeps the memory of a table for the next footer, in the place of what was kept before, unless that is larger.
 fn keep(rows: Vec<Packed>) {
     let mut rows = ManuallyDrop::new(rows);
     // SAFETY: pointer, length and capacity are those of a vector that nobody owns any more, and a row that may not be
@@ -73,9 +84,17 @@ fn keep(rows: Vec<Packed>) {
         pages::give_back(&mut rows);
     }
     // Whoever would have to wait for another thread rather does without.
-    let before = SPARE.try_lock().ok().and_then(|mut spare| spare.replace(rows));
+    let Ok(mut spare) = SPARE.try_lock() else { return };
+    let superfluous = match &mut *spare {
+        Some(kept) if kept.rows.capacity() > rows.capacity() && kept.passed_over < PATIENCE => {
+            kept.passed_over += 1;
+            Some(rows)
+        }
+        _ => spare.replace(Spare { rows, passed_over: 0 }).map(|before| before.rows),
+    };
+    drop(spare);
     // Not while the lock is held: the system takes its time.
-    drop(before);
+    drop(superfluous);
 }
 
 /// Room for so many rows of row groups of `width` decoded columns: what was kept, if it is about as large.
@@ -84,10 +103,10 @@ pub(crate) fn table(len: usize, width: usize) -> Vec<MaybeUninit<Packed>> {
         return new_table(len);
     }
     // A footer shall not keep much more than it needs.
-    let fits = |spare: &mut Vec<MaybeUninit<Packed>>| (len..=len + len / 8).contains(&spare.capacity());
+    let fits = |spare: &mut Spare| (len..=len + len / 8).contains(&spare.rows.capacity());
     let spare = SPARE.try_lock().ok().and_then(|mut spare| spare.take_if(fits));
     match spare {
-        Some(mut rows) => {
+        Some(Spare { mut rows, .. }) => {
             // SAFETY: the capacity was asked for above, and such rows need not be written.
             unsafe { rows.set_len(len) };
             rows
@@ -108,14 +127,14 @@ pub(crate) fn new_table<T>(len: usize) -> Vec<MaybeUninit<T>> {
 mod tests {
     use std::sync::{Mutex, PoisonError};
 
-    use super::{SPARE, Table, WIDE, WORTH, table};
+    use super::{PATIENCE, SPARE, Table, WIDE, WORTH, table};
     use crate::{Footer, Options, SyntheticColumns, SyntheticFooter};
 
     /// What is kept is the process's: one test at a time looks at it.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn kept() -> Option<usize> {
-        SPARE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Vec::capacity)
+        SPARE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|spare| spare.rows.capacity())
     }
 
     #[test]
@@ -154,6 +173,24 @@ mod tests {
         assert_eq!(kept(), None);
         drop_table(rows - 1, WIDE);
         drop_table(rows, WIDE - 1);
+        assert_eq!(kept(), None);
+    }
+
+    #[test]
+    fn a_larger_table_is_kept_while_some_smaller_ones_come_and_go_but_not_for_ever() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = WORTH.start() / 32;
+        let drop_table = |rows: usize| drop(Table::new(vec![[0; 4]; rows], WIDE));
+        drop_table(2 * rows);
+        for _ in 0..PATIENCE {
+            drop_table(rows);
+            assert_eq!(kept(), Some(2 * rows));
+        }
+        drop_table(rows);
+        assert_eq!(kept(), Some(rows));
+        drop_table(3 * rows);
+        assert_eq!(kept(), Some(3 * rows));
+        assert_eq!(table(3 * rows, WIDE).capacity(), 3 * rows);
         assert_eq!(kept(), None);
     }
 }
