@@ -30,7 +30,7 @@ impl FooterBytes {
         Self { owner: Owner::Any(Arc::new(owner)), range }
     }
 
-    /// The part of a vector at `range`; none where it reaches beyond the end.
+    /// As all of a vector, sliced, which would count its owners three times: a hundredth of the time of a small file.
     pub(crate) fn part_of(bytes: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
         bytes.get(range.clone())?;
         Some(Self { owner: Owner::Vec(Arc::clone(bytes)), range })

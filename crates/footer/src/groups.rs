@@ -225,9 +225,8 @@ impl<K: Kernel> Walk<'_, K> {
             self.opening = Opening::new(self.bytes, start, first_chunk);
         }
         if let Some(fields) = fields {
-            let fields_of =
-                GroupFields { index: index as u32, first_chunk: first_chunk as u32, fields: group.fields };
-            fields.push(fields_of);
+            let (index, first_chunk) = (index as u32, first_chunk as u32);
+            fields.push(GroupFields { index, first_chunk, fields: group.fields });
         }
         Ok(())
     }

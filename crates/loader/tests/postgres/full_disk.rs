@@ -65,7 +65,7 @@ fn a_tablespace_that_is_full_is_named_and_with_more_room_the_load_goes_on() {
         assert_eq!(error.kind(), Kind::Server);
         // The server says the one where not a byte of a page goes in, and the other where some do.
         let full = ["No space left on device", "wrote only"].iter().any(|words| error.what().contains(words));
-        assert!(full, "{error}");
+        assert!(full && error.what().contains("[53100]"), "{error}");
         assert!(error.advice().contains("tablespace") && error.advice().contains("same command"), "{error}");
         disk.grow(room + 58);
         let report = run(&source, &at, &options).unwrap();
