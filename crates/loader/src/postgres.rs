@@ -63,6 +63,7 @@ mod upsert;
 mod value_options;
 mod verify;
 mod way;
+mod write_ahead;
 mod writer;
 
 use std::sync::Arc;

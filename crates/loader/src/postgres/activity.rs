@@ -5,11 +5,14 @@
 //! <https://www.postgresql.org/docs/current/monitoring-stats.html#WAIT-EVENT-TABLE>.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+
+use tokio_postgres::Statement;
 
 use super::connection::Connection;
 use super::server::Server;
+use super::write_ahead::{self, WriteAhead};
 use crate::control::Control;
 use crate::server_waits::ServerWaits;
 
@@ -19,35 +22,35 @@ const EVERY: Duration = Duration::from_millis(100);
 /// Loads that are over sooner are not looked at.
 const FIRST: Duration = Duration::from_millis(300);
 
-/// Looks until `done` is set and the thread unparked. None where the server cannot be asked, or nothing was
-/// seen: the load does not depend on it. `copy` is what COPY statements of the load start with.
-pub(crate) fn watch(
+const LOOK: &str = "SELECT pid, wait_event_type, wait_event, left(query, length($1)) = $1, \
+                    coalesce(state LIKE 'idle%', false) FROM pg_catalog.pg_stat_activity \
+                    WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid() \
+                    AND backend_type = 'client backend'";
+
+/// Looks until `done` is set and the thread unparked, and wakes the writer of the server's log in between. None where
+/// the server cannot be asked, or nothing was seen: the load does not depend on it. `copy` is what COPY statements of
+/// the load start with.
+pub(super) fn watch(
     server: &Server,
     copy: &str,
+    mut write_ahead: Option<WriteAhead<'_>>,
     done: &AtomicBool,
     control: &Control<'_>,
 ) -> Option<ServerWaits> {
-    let control = control.with_stop(done);
-    park(FIRST, &control);
-    if control.cancelled() {
-        return None;
-    }
-    let connection = Connection::open(server, &control).ok()?;
-    let sql = "SELECT pid, wait_event_type, wait_event, left(query, length($1)) = $1, coalesce(state LIKE 'idle%', false) \
-               FROM pg_catalog.pg_stat_activity \
-               WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid() \
-               AND backend_type = 'client backend'";
-    let mut seen = Seen::default();
-    while !done.load(Relaxed) && !control.cancelled() {
-        let Ok(rows) = connection.query(&control, sql, &[&copy]) else { break };
-        for row in &rows {
-            let cells = (row.try_get(0), row.try_get(1), row.try_get(2), row.try_get(3), row.try_get(4));
-            let (Ok(pid), Ok(class), Ok(event), Ok(copies), Ok(idle)) = cells else { continue };
-            seen.add(pid, class, event, copies, idle);
+    let watching = control.with_stop(done);
+    let mut looks = Some(Looks::default());
+    let mut look_at = Instant::now() + FIRST;
+    while !watching.cancelled() && (looks.is_some() || write_ahead.is_some()) {
+        if Instant::now() >= look_at {
+            looks = looks.and_then(|looks| looks.look(server, copy, &watching));
+            look_at = Instant::now() + EVERY;
         }
-        park(EVERY, &control);
+        // What is under way on a connection that others go on with is waited for.
+        write_ahead = write_ahead.and_then(|log| log.wake(control));
+        let pause = write_ahead.as_ref().map_or(EVERY, |_| write_ahead::EVERY);
+        park(pause.min(look_at.saturating_duration_since(Instant::now())), &watching);
     }
-    seen.waits()
+    looks.and_then(|looks| looks.seen.waits())
 }
 
 /// Sleeps until the thread is unparked, or the load is cancelled.
@@ -59,6 +62,35 @@ fn park(time: Duration, control: &Control<'_>) {
             return;
         }
         std::thread::park_timeout(left.min(EVERY));
+    }
+}
+
+/// The connection that looks, once there is one, and what it has seen.
+#[derive(Default)]
+struct Looks {
+    open: Option<(Connection, Statement)>,
+    seen: Seen,
+}
+
+impl Looks {
+    fn look(mut self, server: &Server, copy: &str, control: &Control<'_>) -> Option<Self> {
+        let (connection, statement) = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let connection = Connection::open(server, control).ok()?;
+                let statement = connection.wait(control, connection.client.prepare(LOOK)).ok()?;
+                (connection, statement)
+            }
+        };
+        // The last look of a load that is over ends early; those before it count.
+        let asked = connection.wait(control, connection.client.query(&statement, &[&copy]));
+        for row in asked.iter().flatten() {
+            let cells = (row.try_get(0), row.try_get(1), row.try_get(2), row.try_get(3), row.try_get(4));
+            let (Ok(pid), Ok(class), Ok(event), Ok(copies), Ok(idle)) = cells else { continue };
+            self.seen.add(pid, class, event, copies, idle);
+        }
+        self.open = Some((connection, statement));
+        Some(self)
     }
 }
 

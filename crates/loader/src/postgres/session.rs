@@ -23,6 +23,7 @@ use super::rejects_file;
 use super::source_sums::SourceSums;
 use super::table_name::{TableName, quote};
 use super::way::Way;
+use super::write_ahead::WriteAhead;
 use super::writer::{CopyWriter, WriterPlan};
 use super::{Mode, Postgres, activity, columns, made_types, new_table, partition_tables, parts, upsert};
 use crate::buffers::Buffers;
@@ -436,7 +437,9 @@ impl Session for PostgresSession<'_> {
     fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
         // Without the last quote, for what gathers out of sight and for private tables: their names go on.
         let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
-        activity::watch(&self.postgres.server, &copy, done, control)
+        let logged = !self.plan.checkpoints.of_unlogged_table();
+        let write_ahead = logged.then(|| WriteAhead::on(&self.control_connection));
+        activity::watch(&self.postgres.server, &copy, write_ahead, done, control)
     }
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
