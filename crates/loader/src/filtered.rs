@@ -30,7 +30,7 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::{OpenedFile, ParquetFiles, fingerprint, refused_footer};
 use crate::parquet_reader::ParquetReader;
-use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader, units_of};
+use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
 
 /// Rows of a row group that are filtered at once. What is known of single rows takes 16 bytes for each at
 /// worst, in each thread that reads.
@@ -380,6 +380,7 @@ impl Source for Filtered<'_> {
                 runs.extend((!units.is_empty()).then_some(units));
             }
         }
+        taper(&mut runs, unit_rows);
         runs
     }
 

@@ -12,7 +12,7 @@ use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION, marked};
-use crate::source::{Source, SourceFile, Unit, UnitReader, units_of};
+use crate::source::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// The first rows of a dataset.
 pub struct GeneratedRows {
@@ -95,7 +95,9 @@ impl Source for GeneratedRows {
             let share = (u128::from(bytes) * u128::from(here) / u128::from(rows)) as u64;
             units_of(0, row_group as u32, here, share, unit_rows)
         };
-        row_groups.map(units).collect()
+        let mut runs: Vec<Vec<Unit>> = row_groups.map(units).collect();
+        taper(&mut runs, unit_rows);
+        runs
     }
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {

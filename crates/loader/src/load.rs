@@ -163,6 +163,14 @@ pub fn load(
             }
         });
     }
+    let recorded = session.done().len() as u64;
+    if units_resumed != recorded {
+        return Err(Error::new(
+            Kind::Changed,
+            format!("an earlier run has loaded {} units that this one would cut otherwise", recorded - units_resumed),
+        )
+        .advise("it was another version of sawmill: finish the load with that one, or forget it and load again"));
+    }
     let progress =
         Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
     let rows_before = progress.total().rows;

@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::parquet_interval::as_bytes;
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
-use crate::source::{Source, SourceFile, Unit, UnitReader, units_of};
+use crate::source::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// Parquet files of the file system, all with the same columns.
 pub struct ParquetFiles {
@@ -162,6 +162,7 @@ impl Source for ParquetFiles {
                 runs.push(units_of(file, row_group, rows, bytes, unit_rows));
             }
         }
+        taper(&mut runs, unit_rows);
         runs
     }
 

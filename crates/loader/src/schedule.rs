@@ -46,7 +46,7 @@ impl Schedule {
             None => {
                 let most_left = largest(&runs, true)?;
                 let other = &mut runs[most_left].units;
-                let later_half = other.split_off(other.len() / 2);
+                let later_half = other.split_off(middle(other));
                 runs.push(Run { units: later_half, taken: true });
                 runs.len() - 1
             }
@@ -55,6 +55,13 @@ impl Schedule {
         runs[own].taken = true;
         runs[own].units.pop_front()
     }
+}
+
+/// The last unit before which at most half of the rows are.
+fn middle(units: &VecDeque<Unit>) -> usize {
+    let rows: u64 = units.iter().map(|unit| unit.rows).sum();
+    let before = units.iter().scan(0, |before, unit| Some(std::mem::replace(before, *before + unit.rows)));
+    before.take_while(|before| before * 2 <= rows).count().saturating_sub(1)
 }
 
 /// The run with the most rows left among those that are taken or not.

@@ -3,6 +3,8 @@
 //! A unit is a range of rows of one row group. It keeps its identity from the plan to the record
 //! in the target that says it has arrived, so it is also the grain of resuming.
 
+use std::cmp::Reverse;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use serde::Serialize;
@@ -34,16 +36,44 @@ pub struct Unit {
 
 /// A row group of `rows` rows and `bytes` stored bytes, cut into units of at most `unit_rows` rows.
 pub(crate) fn units_of(file: u32, row_group: u32, rows: u64, bytes: u64, unit_rows: u64) -> Vec<Unit> {
-    let mut units = Vec::new();
-    let mut first_row = 0;
-    while first_row < rows {
-        let take = unit_rows.max(1).min(rows - first_row);
-        let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
-        let key = UnitKey { file, row_group, first_row };
-        units.push(Unit { key, rows: take, bytes: share });
-        first_row += take;
+    let key = UnitKey { file, row_group, first_row: 0 };
+    units_of_rows(Unit { key, rows, bytes }, unit_rows).collect()
+}
+
+/// Cuts the units that workers come to last, two units' worth of rows, into quarters, but not below 16 Ki rows: a worker
+/// that finds nothing left waits for the others no longer than such a piece takes.
+pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
+    const FINEST: u64 = 16 * 1024;
+    let piece_rows = (unit_rows / 4).max(FINEST);
+    let mut left = unit_rows.saturating_mul(2);
+    // Those with the most rows are taken first (see `Schedule`).
+    let rows_of = |run: &Vec<Unit>| run.iter().map(|unit| unit.rows).sum::<u64>();
+    let mut order: Vec<(u64, Reverse<usize>)> =
+        runs.iter().enumerate().map(|(i, run)| (rows_of(run), Reverse(i))).collect();
+    order.sort_unstable();
+    for run in order.into_iter().map(|(_, Reverse(i))| i) {
+        let Some(run) = runs.get_mut(run).filter(|_| left > 0) else { return };
+        let mut whole = run.len();
+        while left > 0 && whole > 0 {
+            whole -= 1;
+            left = left.saturating_sub(run[whole].rows);
+        }
+        for unit in run.split_off(whole) {
+            run.extend(units_of_rows(unit, piece_rows));
+        }
     }
-    units
+}
+
+/// A unit cut into units of at most `unit_rows` rows.
+fn units_of_rows(unit: Unit, unit_rows: u64) -> impl Iterator<Item = Unit> {
+    let Unit { key, rows, bytes } = unit;
+    let unit_rows = unit_rows.max(1);
+    (0..rows.div_ceil(unit_rows)).map(move |piece| {
+        let before = piece * unit_rows;
+        let take = unit_rows.min(rows - before);
+        let share = (u128::from(bytes) * u128::from(take) / u128::from(rows)) as u64;
+        Unit { key: UnitKey { first_row: key.first_row + before, ..key }, rows: take, bytes: share }
+    })
 }
 
 /// One file of a source, as its identity goes into checkpoints.
@@ -84,7 +114,7 @@ pub trait Source: Sync {
         String::new()
     }
 
-    /// All rows, cut into units of at most `unit_rows` rows. Units of one inner list follow one
+    /// All rows, cut into units of at most `unit_rows` rows, the last of them into smaller ones. Units of one inner list follow one
     /// another in the same row group, so that a reader goes from one to the next without seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
 
