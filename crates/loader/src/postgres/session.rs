@@ -474,9 +474,12 @@ impl Session for PostgresSession<'_> {
             differing: Vec::new(),
             located: None,
         };
-        if !verification.matches() && self.options.locate {
-            let before = self.record.before.as_ref().map_or(0, |before| before.rows);
-            let refused = self.with_connection(control, |connection| self.refused(connection, control))?;
+        if verification.matches() {
+            return Ok(verification);
+        }
+        let refused = self.with_connection(control, |connection| self.refused(connection, control))?;
+        let before = self.record.before.as_ref().map_or(0, |before| before.rows);
+        if self.options.locate {
             let locating = Locating {
                 source: self.source,
                 server: &self.postgres.server,
@@ -492,17 +495,15 @@ impl Session for PostgresSession<'_> {
             verification.located = Some(located);
         }
         // Of a table that holds other rows, too, nobody knows which they are.
-        if !verification.matches()
-            && self.rejected() == 0
-            && self.record.before.as_ref().is_none_or(|before| before.rows == 0)
-        {
+        if before == 0 {
             let (source, _) = SourceSums {
                 source: self.source,
                 columns: &self.columns,
                 options: self.options,
                 unit_rows: self.record.unit_rows,
                 each_column: true,
-                leave_out: false,
+                leave_out: refused.is_some(),
+                refused: refused.as_ref(),
             }
             .run(control)?;
             let read = ReadBack { each_column: true, ..read };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use super::bad_records::BadRecords;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
 use super::read_back::{Sums, join_all};
 use super::tuples::Tuples;
@@ -26,6 +27,8 @@ pub(crate) struct SourceSums<'a> {
     pub each_column: bool,
     /// Rows that cannot be encoded are left out and counted; otherwise the first of them is an error.
     pub leave_out: bool,
+    /// Where rows are left out, others that are left out as well, and not counted.
+    pub refused: Option<&'a BadRecords>,
 }
 
 impl SourceSums<'_> {
@@ -47,10 +50,25 @@ impl SourceSums<'_> {
             let mut tuples = Tuples::new(columns.len(), self.each_column);
             let mut place = None;
             while let Some(unit) = schedule.next(&mut place) {
+                let others = self.refused.map(|records| records.rows_of(&unit)).transpose()?;
                 let mut feed = |block: Block| {
                     let refused = block.marks.as_ref().map_or(0, |marks| marks.refused.len());
                     left_out.fetch_add(refused as u64, Relaxed);
-                    tuples.feed(&block.bytes).map_err(|what| Error::new(Kind::Source, what))
+                    let fed = match (&block.marks, &others) {
+                        (Some(marks), Some(others)) if !others.is_empty() => {
+                            let mut start = 0;
+                            marks.rows.iter().try_for_each(|mark| {
+                                let row = &block.bytes[start..mark.end as usize];
+                                start = mark.end as usize;
+                                match others.contains(&(unit.key.first_row + u64::from(mark.row))) {
+                                    true => Ok(()),
+                                    false => tuples.feed(row),
+                                }
+                            })
+                        }
+                        _ => tuples.feed(&block.bytes),
+                    };
+                    fed.map_err(|what| Error::new(Kind::Source, what))
                 };
                 let mut row = unit.key.first_row;
                 reader.start(&unit)?;

@@ -254,6 +254,8 @@ fn a_load_that_goes_wrong_does_not_miss_the_rows_that_it_has_put_aside() {
     assert_eq!(located.len(), 2, "{error}");
     assert!(located[0].contains("row group 1, rows ") && located[0].ends_with("1 not in the table (101)"));
     assert_eq!(located[1], "1 rows of the table are not in the files");
+    let differing: Vec<&str> = what.split("; ").filter(|part| part.contains("differ")).collect();
+    assert_eq!(differing, ["values differ in word"], "{error}");
     // Also where not all rows are wanted: those are named as they are counted then.
     let some = with_control(|control| case.source.filtered("id <> 702".parse().unwrap(), control)).unwrap();
     case.database.client().batch_execute("TRUNCATE t").unwrap();
