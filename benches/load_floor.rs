@@ -2,10 +2,10 @@
 //! else.
 //!
 //! `cargo bench -p sawmill-benches --bench load_floor [-- DATASET...] [ROWS] [ROUNDS]`. Datasets are taxi, orders
-//! and lineitem, the specs in `fixtures/`. All ways take turns at two connections, into new tables of the same
+//! and lineitem, the specs in `fixtures/`, of 2.96, 1.5 and 6 million rows. All ways take turns at two connections, into new tables of the same
 //! server, logged and unlogged, with a primary key and without. Told are medians of wall time, of the ratio to the
-//! floor in the same round, and of the client's CPU. Ways: the loader as it is; with eight times as many units,
-//! a seventh of whose extra time is what all checkpoints of the loader as it is take; and with the verification of
+//! floor in the same round, and of the CPU of the client and of all that runs on the machine. Ways: the loader as it is;
+//! with small units, whose extra time tells what a unit and so a checkpoint takes; and with the verification of
 //! what arrived. Where there is no key, the same rows go into tables of the connections' own, too, that become
 //! children of one: by the loader, and by the client that only sends. Targets: 1.05 times the floor, 1.1 times that of
 //! private tables, checkpoints 1 %.
@@ -39,7 +39,7 @@ const DEGREE: usize = 2;
 const WAYS: [(&str, usize); 6] = [
     ("floor", 0),
     ("loader", 0),
-    ("loader, eight times the units", 0),
+    ("loader, small units", 0),
     ("loader, verified", 0),
     ("floor of private tables", 4),
     ("loader, staged", 4),
@@ -47,11 +47,12 @@ const WAYS: [(&str, usize); 6] = [
 /// Those that a table with a key has: one that consists of children has none over all of them.
 const WITH_A_KEY: usize = 4;
 
-/// The name of a dataset, its spec, and the column that can be its key.
-const DATASETS: [(&str, &str, &str); 3] = [
-    ("taxi", include_str!("../fixtures/taxi.toml"), "trip_id"),
-    ("orders", include_str!("../fixtures/orders.toml"), "o_orderkey"),
-    ("lineitem", include_str!("../fixtures/lineitem.toml"), "l_orderkey"),
+/// The name of a dataset, its spec, the column that can be its key, and its rows: a month of taxi trips, and TPC-H at
+/// scale 1.
+const DATASETS: [(&str, &str, &str, u64); 3] = [
+    ("taxi", include_str!("../fixtures/taxi.toml"), "trip_id", 2_964_624),
+    ("orders", include_str!("../fixtures/orders.toml"), "o_orderkey", 1_500_000),
+    ("lineitem", include_str!("../fixtures/lineitem.toml"), "l_orderkey", 6_001_215),
 ];
 
 /// CPU seconds of this process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
@@ -59,6 +60,15 @@ fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// CPU seconds of all processors so far that somebody was at work (proc(5): user, nice, system, irq and softirq of the
+/// first line of /proc/stat, in ticks of 10 ms).
+fn machine_cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let fields = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    let ticks: Vec<f64> = fields.filter_map(|ticks| ticks.parse().ok()).collect();
+    [0, 1, 2, 5, 6].iter().filter_map(|field| ticks.get(*field)).sum::<f64>() / 100.0
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -111,23 +121,24 @@ fn encode(source: &ParquetFiles, target: &Postgres, loading: &LoadOptions) -> Ve
 struct Runs {
     wall: Vec<f64>,
     cpu: Vec<f64>,
+    machine_cpu: Vec<f64>,
 }
 
 impl Runs {
     fn measure(&mut self, count: bool, run: impl FnOnce()) {
-        let (before, started) = (cpu(), Instant::now());
+        let (before, machine_before, started) = (cpu(), machine_cpu(), Instant::now());
         run();
-        let (wall, after) = (started.elapsed().as_secs_f64(), cpu());
+        let (wall, after, machine_after) = (started.elapsed().as_secs_f64(), cpu(), machine_cpu());
         if count {
             self.wall.push(wall);
             self.cpu.push(after - before);
+            self.machine_cpu.push(machine_after - machine_before);
         }
     }
 }
 
 struct Bench {
     url: String,
-    rows: u64,
     rounds: usize,
 }
 
@@ -165,14 +176,18 @@ impl Bench {
                     way => {
                         let loading = [&whole, &whole, &eighths, &verified, &whole, &whole][way];
                         let report = load(source, target, loading, &control).expect("rows are loaded");
-                        assert_eq!(report.rows_loaded, self.rows);
+                        assert_eq!(report.rows_loaded, source.rows());
                     }
                 });
-                assert_eq!(target.count_rows(&control).expect("the server counts"), Some(self.rows));
+                assert_eq!(target.count_rows(&control).expect("the server counts"), Some(source.rows()));
                 server.run(&format!("DROP TABLE {} CASCADE", target.table()));
                 server.run("DROP SCHEMA IF EXISTS _sawmill CASCADE");
             }
         }
+        let units_of = |told: &str| -> usize {
+            let loading = if told.ends_with("small units") { &eighths } else { &whole };
+            source.plan(loading.unit_rows).iter().map(Vec::len).sum()
+        };
         let logged = if kind.unlogged { "unlogged" } else { "logged" };
         let keyed = if kind.primary_key.is_empty() { "no key" } else { "primary key" };
         let mut lines = Vec::new();
@@ -180,10 +195,14 @@ impl Bench {
             let wall = median(way.wall.iter().copied());
             let cpu = median(way.cpu.iter().copied());
             let of_floor = median(way.wall.iter().zip(&runs[floor].wall).map(|(own, floor)| own / floor));
-            println!("| {name} | {logged}, {keyed} | {told} | {wall:.3} | {of_floor:.3} | {cpu:.2} |");
+            let machine = median(way.machine_cpu.iter().copied());
+            println!(
+                "| {name} | {logged}, {keyed} | {told} | {wall:.3} | {of_floor:.3} | {cpu:.2} | {machine:.2} |"
+            );
+            let units = units_of(told);
             lines.push(format!(
                 "{{\"table\":\"{logged}, {keyed}\",\"way\":{told:?},\"seconds\":{wall},\"of_floor\":{of_floor},\
-                 \"client_cpu\":{cpu}}}"
+                 \"client_cpu\":{cpu},\"machine_cpu\":{machine},\"units\":{units}}}"
             ));
         }
         lines
@@ -239,22 +258,24 @@ fn main() {
     }
     let testing = sawmill_benches::once();
     let number = |place: usize| numbers.get(place).and_then(|word| word.parse::<u64>().ok());
-    let rows = number(0).unwrap_or(if testing { 2_000 } else { 1_000_000 });
-    let rounds = number(1).unwrap_or(if testing { 1 } else { 5 }) as usize;
+    let wanted = number(0).or(testing.then_some(2_000));
+    let rounds = number(1).unwrap_or(if testing { 1 } else { 3 }) as usize;
     let server = LocalPg::builder()
         .setting("fsync", "on")
         .setting("max_wal_size", "8GB")
         .setting("shared_buffers", "512MB")
         .start()
         .expect("PostgreSQL is installed");
-    let bench = Bench { url: server.url(), rows, rounds };
+    let bench = Bench { url: server.url(), rounds };
     let directory = tempfile::tempdir().expect("a directory is made");
-    println!("\n{rows} rows, {DEGREE} connections, medians of {rounds} rounds\n");
-    println!("| rows of | table | way | wall s | of the floor | client CPU s |\n|---|---|---|---|---|---|");
-    for (name, spec, key) in DATASETS {
+    println!("\n{DEGREE} connections, medians of {rounds} rounds\n");
+    println!("| rows of | table | way | wall s | of the floor | client CPU s | machine CPU s |");
+    println!("|---|---|---|---|---|---|---|");
+    for (name, spec, key, all) in DATASETS {
         if !names.is_empty() && !names.iter().any(|chosen| *chosen == name) {
             continue;
         }
+        let rows = wanted.unwrap_or(all);
         let path = directory.path().join(format!("{name}.parquet"));
         write_file(&path, spec, rows);
         let source = ParquetFiles::open(&[path]).expect("the file is read");

@@ -286,22 +286,25 @@ def load_floor(results):
     for each in found["tables"] if found else []:
         for load in each["postgres"]:
             cells = [f"{each['title']}, {each['rows']:,}", load["table"], load["way"], nanoseconds(load["seconds"] * 1e9)]
-            rows.append(cells + [f"{load['of_floor']:.3f}", f"{load['client_cpu']:.2f} s"])
+            cells += [f"{load['of_floor']:.3f}", f"{load['client_cpu']:.2f} s", f"{load['machine_cpu']:.2f} s"]
+            rows.append(cells)
     if not rows:
         return missing("postgres-floor", why or "not measured")
-    head = ["rows", "table", "way", "wall time", "of the floor", "CPU of the client"]
+    head = ["rows", "table", "way", "wall time", "of the floor", "CPU of the client", "of all"]
     lines = table(head, rows)
     checkpoints, sums = [], []
     for each in found["tables"]:
-        ways = {load["way"]: load["seconds"] for load in each["postgres"]}
-        loader, more = ways["loader"], ways["loader, eight times the units"]
-        checkpoints.append(100 * (more - loader) / 7 / loader)
+        ways = {load["way"]: load for load in each["postgres"]}
+        whole, small = ways["loader"], ways["loader, small units"]
+        loader = whole["seconds"]
+        a_unit = (small["seconds"] - loader) / (small["units"] - whole["units"])
+        checkpoints.append(100 * a_unit * whole["units"] / loader)
         speed = content_sum_speed(results)
         if speed:
             sums.append(100 * each["bytes"] / speed / each["degree"] / loader)
-    lines += ["", "All checkpoints of a load take %.1f %% of its time in the median over these tables (%.1f to %.1f %%): a"
+    lines += ["", "All checkpoints of a load take %.1f %% of its time in the median over these tables (%.1f to %.1f %%), by"
               % (statistics.median(checkpoints), min(checkpoints), max(checkpoints)),
-              "seventh of what eight times as many take longer."]
+              "what each of the small units takes longer."]
     if sums:
         lines += ["Summing up the content while encoding takes %.1f to %.1f %%: its speed among the [hot paths]" % (min(sums), max(sums)),
                   "(benchmarks.md), on each of the connections."]

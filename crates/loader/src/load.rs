@@ -167,9 +167,14 @@ pub fn load(
     if units_resumed != recorded {
         return Err(Error::new(
             Kind::Changed,
-            format!("an earlier run has loaded {} units that this one would cut otherwise", recorded - units_resumed),
+            format!(
+                "an earlier run has loaded {} units that this one would cut otherwise",
+                recorded - units_resumed
+            ),
         )
-        .advise("it was another version of sawmill: finish the load with that one, or forget it and load again"));
+        .advise(
+            "it was another version of sawmill: finish the load with that one, or forget it and load again",
+        ));
     }
     let progress =
         Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };

@@ -205,3 +205,40 @@ pub trait UnitReader {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(row_groups: &[u64], unit_rows: u64) -> Vec<Vec<u64>> {
+        let mut runs: Vec<Vec<Unit>> = (0u32..)
+            .zip(row_groups)
+            .map(|(group, rows)| units_of(0, group, *rows, rows * 10, unit_rows))
+            .collect();
+        taper(&mut runs, unit_rows);
+        for (run, rows) in runs.iter().zip(row_groups) {
+            let mut next = 0;
+            for unit in run {
+                assert_eq!(unit.key.first_row, next);
+                assert_eq!(unit.bytes, unit.rows * 10);
+                next += unit.rows;
+            }
+            assert_eq!(next, *rows, "all rows are in one unit");
+        }
+        runs.iter().map(|run| run.iter().map(|unit| unit.rows).collect()).collect()
+    }
+
+    #[test]
+    fn what_is_taken_last_comes_in_smaller_pieces() {
+        const K: u64 = 1024;
+        // The later of two that are equal, and before it what is less.
+        assert_eq!(plan(&[256 * K, 256 * K], 128 * K), [vec![128 * K; 2], vec![32 * K; 8]]);
+        assert_eq!(plan(&[100 * K, 300 * K], 128 * K)[0], [32 * K, 32 * K, 32 * K, 4 * K]);
+        assert_eq!(plan(&[100 * K, 300 * K], 128 * K)[1][..2], [128 * K, 32 * K]);
+        // Few rows are few pieces, and nothing is cut where units are all that there is.
+        assert_eq!(plan(&[20 * K], 16 * K), [[16 * K, 4 * K]]);
+        assert_eq!(plan(&[1000, 70], 100), [vec![100; 10], vec![70]]);
+        assert_eq!(plan(&[1 << 40], u64::MAX), [[1 << 40]]);
+        assert!(plan(&[], 128 * K).is_empty());
+    }
+}

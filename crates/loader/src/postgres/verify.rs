@@ -58,8 +58,7 @@ pub fn verify(
     let encode = |each_column| {
         let (unit_rows, leave_out) = (options.unit_rows, rejects.is_some());
         let columns = &planned;
-        let all =
-            SourceSums { source, columns, options, unit_rows, each_column, leave_out, refused: None };
+        let all = SourceSums { source, columns, options, unit_rows, each_column, leave_out, refused: None };
         let (sums, left_out) = all.run(control).map_err(with_a_way_out)?;
         let Some((source, columns)) = &rejects else { return Ok(sums) };
         let (aside, left_out_aside) = SourceSums { source: *source, columns, ..all }.run(control)?;

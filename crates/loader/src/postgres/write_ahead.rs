@@ -6,8 +6,8 @@
 //! MiB a second pass; a record that nobody waits for wakes it up sooner (`XLogSetAsyncXactLSN` in PostgreSQL's
 //! xlog.c), and it writes as soon as a MiB has come together (`wal_writer_flush_after`).
 //!
-//! The record is a message to nobody (`pg_logical_emit_message`): it takes no number of a transaction, changes
-//! nothing and is skipped by whoever reads the log.
+//! The record is a message to nobody (`pg_logical_emit_message`): it takes no number of a transaction and changes
+//! nothing. Who decodes the log would be shown it, so that servers whose log can be decoded are left alone.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::control::Control;
 /// Time between two records.
 pub(super) const EVERY: Duration = Duration::from_millis(10);
 
-const RECORD: &str = "SELECT pg_catalog.pg_logical_emit_message(false, 'sawmill', '')";
+const RECORD: &str = "SELECT pg_catalog.pg_logical_emit_message(false, 'sawmill', '') \
+                      WHERE pg_catalog.current_setting('wal_level') <> 'logical'";
 
 /// A connection that nobody uses while rows go in.
 pub(super) struct WriteAhead<'a> {
@@ -33,16 +34,16 @@ impl<'a> WriteAhead<'a> {
         Self { connection, record: None }
     }
 
-    /// Wakes the server's writer of the log. None where the server has no such thing, or does not permit it: the
-    /// load does not depend on it.
+    /// Wakes the server's writer of the log. None where the server has no such thing, does not permit it, or
+    /// lets its log be decoded: the load does not depend on it.
     pub(super) fn wake(mut self, control: &Control<'_>) -> Option<Self> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let record = match self.record.take() {
             Some(record) => record,
             None => connection.wait(control, connection.client.prepare(RECORD)).ok()?,
         };
-        connection.wait(control, connection.client.execute(&record, &[])).ok()?;
+        let written = connection.wait(control, connection.client.execute(&record, &[])).ok()?;
         drop(connection);
-        Some(Self { record: Some(record), ..self })
+        (written > 0).then_some(Self { record: Some(record), ..self })
     }
 }

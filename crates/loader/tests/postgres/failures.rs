@@ -59,6 +59,27 @@ fn a_corrupt_page_is_named_by_file_row_group_and_column_and_nothing_is_shown() {
 }
 
 #[test]
+fn units_that_are_cut_otherwise_than_they_were_recorded_are_not_loaded_a_second_time() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 2000, 1000);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    database.client().batch_execute("CREATE TABLE t (id bigint CHECK (id < 1500), name text)").unwrap();
+    let source = source.select(&["id".into(), "name".into()], &[]).unwrap();
+    let target = database.target("t").mode(sawmill_loader::Mode::Append);
+    assert!(run(&source, &target, &small()).unwrap_err().to_string().contains("t_id_check"));
+    let before = database.count("t");
+    let moved =
+        "UPDATE _sawmill.units SET first_row = first_row + 7; ALTER TABLE t DROP CONSTRAINT t_id_check";
+    database.client().batch_execute(moved).unwrap();
+    let error = run(&source, &target, &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Changed);
+    assert!(error.what().contains("would cut otherwise") && error.advice().contains("forget"), "{error}");
+    assert!(before > 0 && database.count("t") == before);
+}
+
+#[test]
 fn a_file_that_shrinks_or_changes_while_it_is_loaded_is_refused() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();

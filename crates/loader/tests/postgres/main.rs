@@ -26,3 +26,4 @@ mod taxi;
 mod tls;
 mod types;
 mod verification;
+mod write_ahead;
