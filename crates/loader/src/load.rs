@@ -51,14 +51,14 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// Two connections, batches of 4096 rows, blocks of 256 KiB, units of 128 Ki rows, 8 retries,
+    /// Two connections, batches of 4096 rows, blocks of 256 KiB, units of 256 Ki rows, 8 retries,
     /// no verification.
     fn default() -> Self {
         Self {
             degree: 2,
             batch_rows: 4096,
             batch_bytes: 256 * 1024,
-            unit_rows: 128 * 1024,
+            unit_rows: 256 * 1024,
             retries: 8,
             verify: false,
             locate: false,
