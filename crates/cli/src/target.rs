@@ -155,8 +155,8 @@ pub(crate) struct EffortArgs {
     /// [default: one for each core, 2 to 8].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
-    /// Rows of a unit: what is committed in one transaction.
-    #[arg(long, default_value = "131072", value_parser = phases::count)]
+    /// Rows of a unit: what is committed in one transaction; the last units are smaller.
+    #[arg(long, default_value = "262144", value_parser = phases::count)]
     unit_rows: u64,
     /// How often a lost connection is tried again.
     #[arg(long, default_value_t = 8)]
