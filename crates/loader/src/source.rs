@@ -114,8 +114,8 @@ pub trait Source: Sync {
         String::new()
     }
 
-    /// All rows, cut into units of at most `unit_rows` rows, the last of them into smaller ones. Units of one inner list follow one
-    /// another in the same row group, so that a reader goes from one to the next without seeking.
+    /// All rows, cut into units of at most `unit_rows` rows, the last of them into smaller ones. Units of one inner
+    /// list follow one another in the same row group, so that a reader goes from one to the next without seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
 
     /// Whether the units of one list of the plan stay together: they are loaded by one worker, in their order.
