@@ -152,25 +152,26 @@ pub fn load(
     let mut runs = source.plan(session.unit_rows());
     let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
     let mut total = Tally::empty(session.columns());
-    let mut units_resumed = 0;
+    let done = session.done();
+    let mut cut_otherwise = false;
     for run in &mut runs {
-        run.retain(|unit| match session.done().get(&unit.key) {
+        run.retain(|unit| match done.get(&unit.key) {
             None => true,
             Some(tally) => {
-                total.add(tally);
-                units_resumed += 1;
+                cut_otherwise |= source.knows_rows() && tally.rows > unit.rows;
                 false
             }
         });
     }
-    let recorded = session.done().len() as u64;
-    if units_resumed != recorded {
+    let left = runs.iter().map(Vec::len).sum::<usize>() as u64;
+    let units_resumed = done.len() as u64;
+    done.values().for_each(|tally| total.add(tally));
+    if session.standing() == Standing::Complete {
+        runs.clear();
+    } else if cut_otherwise || units_resumed + left != units {
         return Err(Error::new(
             Kind::Changed,
-            format!(
-                "an earlier run has loaded {} units that this one would cut otherwise",
-                recorded - units_resumed
-            ),
+            format!("an earlier run has loaded {units_resumed} units, and this one would cut some of them otherwise"),
         )
         .advise(
             "it was another version of sawmill: finish the load with that one, or forget it and load again",

@@ -73,10 +73,23 @@ fn units_that_are_cut_otherwise_than_they_were_recorded_are_not_loaded_a_second_
     let moved =
         "UPDATE _sawmill.units SET first_row = first_row + 7; ALTER TABLE t DROP CONSTRAINT t_id_check";
     database.client().batch_execute(moved).unwrap();
-    let error = run(&source, &target, &small()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Changed);
-    assert!(error.what().contains("would cut otherwise") && error.advice().contains("forget"), "{error}");
+    for then in ["UPDATE _sawmill.units SET first_row = first_row - 7, rows = rows + 1000", ""] {
+        let error = run(&source, &target, &small()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Changed);
+        assert!(error.what().contains("would cut some of them otherwise"), "{error}");
+        assert!(error.advice().contains("forget"), "{error}");
+        database.client().batch_execute(then).unwrap();
+    }
     assert!(before > 0 && database.count("t") == before);
+    // What is complete stays so, however it was cut.
+    let target = database.target("whole");
+    run(&source, &target, &small()).unwrap();
+    database.client().batch_execute("UPDATE _sawmill.units SET first_row = first_row + 7").unwrap();
+    let again = run(&source, &target, &small()).unwrap();
+    assert_eq!(
+        (again.standing, again.rows, again.rows_loaded),
+        (sawmill_loader::Standing::Complete, 2000, 0)
+    );
 }
 
 #[test]
