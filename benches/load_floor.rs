@@ -2,13 +2,13 @@
 //! else.
 //!
 //! `cargo bench -p sawmill-benches --bench load_floor [-- DATASET...] [ROWS] [ROUNDS]`. Datasets are taxi, orders
-//! and lineitem, the specs in `fixtures/`, of 2.96, 1.5 and 6 million rows. All ways take turns at two connections, into new tables of the same
-//! server, logged and unlogged, with a primary key and without. Told are medians of wall time, of the ratio to the
-//! floor in the same round, and of the CPU of the client and of all that runs on the machine. Ways: the loader as it is;
-//! with small units, whose extra time tells what a unit and so a checkpoint takes; and with the verification of
-//! what arrived. Where there is no key, the same rows go into tables of the connections' own, too, that become
-//! children of one: by the loader, and by the client that only sends. Targets: 1.05 times the floor, 1.1 times that of
-//! private tables, checkpoints 1 %.
+//! and lineitem, the specs in `fixtures/`, of 2.96, 1.5 and 6 million rows. All ways take turns at two connections,
+//! into new tables of the same server, logged and unlogged, with a primary key and without. Told are medians of wall
+//! time, of the ratio to the floor in the same round, and of the CPU of the client and of all that runs on the machine.
+//! Ways: the loader as it is; with small units, whose extra time tells what a unit and so a checkpoint takes; and with
+//! the verification of what arrived. Where there is no key, the same rows go into tables of the connections' own, too,
+//! that become children of one: by the loader, and by the client that only sends. Targets: 1.05 times the floor, 1.1
+//! times that of private tables, checkpoints 1 %.
 //!
 //! The server is one of the loader's own kind of private servers, but with `fsync` on, as it is where data is
 //! to stay.
@@ -159,6 +159,7 @@ impl Bench {
         let whole = LoadOptions { degree: DEGREE, ..LoadOptions::default() };
         let eighths = LoadOptions { unit_rows: whole.unit_rows.div_ceil(8), ..whole.clone() };
         let verified = LoadOptions { verify: true, ..whole.clone() };
+        let loadings = [&whole, &whole, &eighths, &verified, &whole, &whole];
         let mut runs: [Runs; WAYS.len()] = Default::default();
         for round in 0..=self.rounds {
             // Each way is first as often as last.
@@ -174,8 +175,7 @@ impl Bench {
                     0 => self.send(blocks),
                     4 => self.send_apart(blocks, kind.unlogged),
                     way => {
-                        let loading = [&whole, &whole, &eighths, &verified, &whole, &whole][way];
-                        let report = load(source, target, loading, &control).expect("rows are loaded");
+                        let report = load(source, target, loadings[way], &control).expect("rows are loaded");
                         assert_eq!(report.rows_loaded, source.rows());
                     }
                 });
@@ -184,14 +184,10 @@ impl Bench {
                 server.run("DROP SCHEMA IF EXISTS _sawmill CASCADE");
             }
         }
-        let units_of = |told: &str| -> usize {
-            let loading = if told.ends_with("small units") { &eighths } else { &whole };
-            source.plan(loading.unit_rows).iter().map(Vec::len).sum()
-        };
         let logged = if kind.unlogged { "unlogged" } else { "logged" };
         let keyed = if kind.primary_key.is_empty() { "no key" } else { "primary key" };
         let mut lines = Vec::new();
-        for (way, (told, floor)) in runs.iter().zip(WAYS).take(ways) {
+        for ((way, loading), (told, floor)) in runs.iter().zip(loadings).zip(WAYS).take(ways) {
             let wall = median(way.wall.iter().copied());
             let cpu = median(way.cpu.iter().copied());
             let of_floor = median(way.wall.iter().zip(&runs[floor].wall).map(|(own, floor)| own / floor));
@@ -199,7 +195,7 @@ impl Bench {
             println!(
                 "| {name} | {logged}, {keyed} | {told} | {wall:.3} | {of_floor:.3} | {cpu:.2} | {machine:.2} |"
             );
-            let units = units_of(told);
+            let units = source.plan(loading.unit_rows).iter().map(Vec::len).sum::<usize>();
             lines.push(format!(
                 "{{\"table\":\"{logged}, {keyed}\",\"way\":{told:?},\"seconds\":{wall},\"of_floor\":{of_floor},\
                  \"client_cpu\":{cpu},\"machine_cpu\":{machine},\"units\":{units}}}"

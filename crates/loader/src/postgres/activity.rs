@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::server::Server;
 use super::write_ahead::{self, WriteAhead};
 use crate::control::Control;
+use crate::error::Result;
 use crate::server_waits::ServerWaits;
 
 /// Time between two looks; a look takes the server about a millisecond.
@@ -38,11 +39,11 @@ pub(super) fn watch(
     control: &Control<'_>,
 ) -> Option<ServerWaits> {
     let watching = control.with_stop(done);
-    let mut looks = Some(Looks::default());
+    let (mut looks, mut looking) = (Looks::default(), true);
     let mut look_at = Instant::now() + FIRST;
-    while !watching.cancelled() && (looks.is_some() || write_ahead.is_some()) {
+    while !watching.cancelled() && (looking || write_ahead.is_some()) {
         if Instant::now() >= look_at {
-            looks = looks.and_then(|looks| looks.look(server, copy, &watching));
+            looking = looking && looks.look(server, copy, &watching);
             look_at = Instant::now() + EVERY;
         }
         // What is under way on a connection that others go on with is waited for.
@@ -50,7 +51,7 @@ pub(super) fn watch(
         let pause = write_ahead.as_ref().map_or(EVERY, |_| write_ahead::EVERY);
         park(pause.min(look_at.saturating_duration_since(Instant::now())), &watching);
     }
-    looks.and_then(|looks| looks.seen.waits())
+    looks.seen.waits()
 }
 
 /// Sleeps until the thread is unparked, or the load is cancelled.
@@ -73,24 +74,25 @@ struct Looks {
 }
 
 impl Looks {
-    fn look(mut self, server: &Server, copy: &str, control: &Control<'_>) -> Option<Self> {
-        let (connection, statement) = match self.open.take() {
-            Some(open) => open,
-            None => {
-                let connection = Connection::open(server, control).ok()?;
-                let statement = connection.wait(control, connection.client.prepare(LOOK)).ok()?;
-                (connection, statement)
-            }
-        };
-        // The last look of a load that is over ends early; those before it count.
-        let asked = connection.wait(control, connection.client.query(&statement, &[&copy]));
+    /// Whether there is any use in looking again; what was seen before counts in any case.
+    fn look(&mut self, server: &Server, copy: &str, control: &Control<'_>) -> bool {
+        if self.open.is_none() {
+            self.open = Self::open(server, control).ok();
+        }
+        let Some((connection, statement)) = &self.open else { return false };
+        let asked = connection.wait(control, connection.client.query(statement, &[&copy]));
         for row in asked.iter().flatten() {
             let cells = (row.try_get(0), row.try_get(1), row.try_get(2), row.try_get(3), row.try_get(4));
             let (Ok(pid), Ok(class), Ok(event), Ok(copies), Ok(idle)) = cells else { continue };
             self.seen.add(pid, class, event, copies, idle);
         }
-        self.open = Some((connection, statement));
-        Some(self)
+        asked.is_ok()
+    }
+
+    fn open(server: &Server, control: &Control<'_>) -> Result<(Connection, Statement)> {
+        let connection = Connection::open(server, control)?;
+        let statement = connection.wait(control, connection.client.prepare(LOOK))?;
+        Ok((connection, statement))
     }
 }
 
