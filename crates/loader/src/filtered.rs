@@ -10,7 +10,6 @@
 //! filtered at once when rows are read: nothing is kept for a single row beyond that.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::BooleanArray;
@@ -28,6 +27,7 @@ use crate::condition::pruning::{Known, both, outlook, pages};
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::guarded::guarded;
 use crate::parquet_files::{OpenedFile, ParquetFiles, fingerprint, refused_footer};
 use crate::parquet_reader::ParquetReader;
 use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
@@ -254,9 +254,9 @@ impl Filtered<'_> {
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
         let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
         let corrupt = |what: String| self.corrupt(key, &what);
-        match catch_unwind(AssertUnwindSafe(|| reader.build())) {
+        match guarded(|| reader.build()) {
             Ok(built) => built.map(Some).map_err(|error| corrupt(error.to_string())),
-            Err(_) => Err(corrupt("its decoder gave up".to_owned())),
+            Err(gave_up) => Err(corrupt(gave_up.to_string())),
         }
     }
 
@@ -282,11 +282,11 @@ impl Filtered<'_> {
             return Ok(());
         };
         loop {
-            let batch = match catch_unwind(AssertUnwindSafe(|| batches.next().transpose())) {
+            let batch = match guarded(|| batches.next().transpose()) {
                 Ok(Ok(Some(batch))) => batch,
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Err(error)) => return Err(self.corrupt(key, &error.to_string())),
-                Err(_) => return Err(self.corrupt(key, "its decoder gave up")),
+                Err(gave_up) => return Err(self.corrupt(key, &gave_up.to_string())),
             };
             if each(&test.rows(&batch)?)? {
                 return Ok(());

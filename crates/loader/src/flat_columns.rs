@@ -13,7 +13,6 @@ mod hybrid;
 mod tests;
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::types::*;
@@ -26,6 +25,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use crate::guarded::{GaveUp, guarded};
 use fixed_column::FixedColumn;
 
 /// Something that is not read here; the `parquet` crate reads it or says what is wrong.
@@ -34,6 +34,12 @@ pub(crate) struct NotRead;
 
 impl From<ParquetError> for NotRead {
     fn from(_: ParquetError) -> Self {
+        Self
+    }
+}
+
+impl From<GaveUp> for NotRead {
+    fn from(_: GaveUp) -> Self {
         Self
     }
 }
@@ -104,6 +110,18 @@ impl FlatColumns {
         batch_rows: usize,
         others: impl FnOnce(Vec<usize>) -> Option<ParquetRecordBatchReader>,
     ) -> Result<Self, NotRead> {
+        guarded(|| Self::opened(file, metadata, row_group, places, from, batch_rows, others))?
+    }
+
+    fn opened(
+        file: File,
+        metadata: &ArrowReaderMetadata,
+        row_group: usize,
+        places: &[usize],
+        from: u64,
+        batch_rows: usize,
+        others: impl FnOnce(Vec<usize>) -> Option<ParquetRecordBatchReader>,
+    ) -> Result<Self, NotRead> {
         let parquet = metadata.metadata();
         let group = parquet.row_groups().get(row_group).ok_or(NotRead)?;
         let schema = metadata.schema().project(places).map_err(|_| NotRead)?;
@@ -151,8 +169,7 @@ impl FlatColumns {
             return Ok(None);
         }
         self.left -= rows;
-        // Only the `parquet` crate's part may panic on bytes that no writer would produce.
-        catch_unwind(AssertUnwindSafe(|| self.batch(rows))).unwrap_or(Err(NotRead)).map(Some)
+        guarded(|| self.batch(rows))?.map(Some)
     }
 
     fn batch(&mut self, rows: usize) -> Result<RecordBatch, NotRead> {

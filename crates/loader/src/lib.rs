@@ -39,6 +39,7 @@ mod filtered;
 mod flat_columns;
 mod flat_tables;
 mod generated_rows;
+mod guarded;
 mod known_columns;
 mod limited;
 mod load;
@@ -65,6 +66,7 @@ pub use cratedb::{
 pub use error::{Error, Kind, Result};
 pub use filtered::{Filtered, Pruned};
 pub use generated_rows::GeneratedRows;
+pub use guarded::silence_guarded_panics;
 pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;

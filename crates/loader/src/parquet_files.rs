@@ -4,6 +4,7 @@
 //! plan cuts row groups into ranges; a reader decodes pages as they are needed, so that memory
 //! follows the batch and the page size, not the row group's.
 
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use sawmill_footer::{Footer, Options};
 use crate::column_choice::ColumnChoice;
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
+use crate::guarded::guarded;
 use crate::parquet_interval::as_bytes;
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
@@ -253,13 +255,15 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
     let file = File::open(&canonical).map_err(failed)?;
-    let not_readable = |error: parquet::errors::ParquetError| {
-        Error::new(Kind::Source, format!("the file cannot be read: {error}"))
+    let not_readable = |what: &dyn fmt::Display| {
+        Error::new(Kind::Source, format!("the file cannot be read: {what}"))
             .at(&shown)
             .advise("if it is corrupt, write or copy it again")
     };
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    let derived = ArrowReaderMetadata::load(&file, options).map_err(not_readable)?;
+    let derived = guarded(|| ArrowReaderMetadata::load(&file, options))
+        .map_err(|gave_up| not_readable(&gave_up))?
+        .map_err(|error| not_readable(&error))?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
     // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
     let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
@@ -269,8 +273,11 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
             .advise("leave the column out, or write it with another type")
     })?;
     let options = ArrowReaderOptions::new().with_schema(read.hint);
-    let as_read = as_bytes(derived.metadata(), &read.intervals).map_err(not_readable)?;
-    let reader = ArrowReaderMetadata::try_new(as_read, options).map_err(not_readable)?;
+    let reader = guarded(|| {
+        as_bytes(derived.metadata(), &read.intervals)
+            .and_then(|as_read| ArrowReaderMetadata::try_new(as_read, options))
+    });
+    let reader = reader.map_err(|gave_up| not_readable(&gave_up))?.map_err(|error| not_readable(&error))?;
     let row_groups = row_groups(&footer);
     let source = SourceFile {
         name: canonical.display().to_string(),

@@ -3,8 +3,6 @@
 //! Where all rows are meant, columns of plain numbers are decoded by [`FlatColumns`], and whatever that does not read by
 //! the `parquet` crate, from the row on that it came to.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -12,6 +10,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use crate::error::{Error, Kind, Result};
 use crate::filtered::Filtered;
 use crate::flat_columns::{FlatColumns, NotRead};
+use crate::guarded::guarded;
 use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 
@@ -102,9 +101,9 @@ impl<'a> ParquetReader<'a> {
     /// window.
     fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
         match self.filter.and_then(|filter| filter.position(key)) {
-            None => match catch_unwind(AssertUnwindSafe(|| self.flat(key))) {
-                Ok(Ok(flat)) => Ok((Batches::Flat(Box::new(flat)), None)),
-                Ok(Err(NotRead)) | Err(_) => Ok((Batches::Parquet(self.all(key)?), None)),
+            None => match self.flat(key) {
+                Ok(flat) => Ok((Batches::Flat(Box::new(flat)), None)),
+                Err(NotRead) => Ok((Batches::Parquet(self.all(key)?), None)),
             },
             Some(position) => {
                 let passing = self.passing(key, position.window, position.before)?;
@@ -146,10 +145,9 @@ impl<'a> ParquetReader<'a> {
         builder: ParquetRecordBatchReaderBuilder<std::fs::File>,
         but_for: u64,
     ) -> Result<ParquetRecordBatchReader> {
-        // The decoder may panic on bytes that no writer would produce.
-        match catch_unwind(AssertUnwindSafe(|| builder.with_offset(but_for as usize).build())) {
+        match guarded(|| builder.with_offset(but_for as usize).build()) {
             Ok(built) => built.map_err(|error| self.corrupt(&error.to_string())),
-            Err(_) => Err(self.corrupt("its decoder gave up")),
+            Err(gave_up) => Err(self.corrupt(&gave_up.to_string())),
         }
     }
 
@@ -172,10 +170,10 @@ impl<'a> ParquetReader<'a> {
                     }
                 },
             };
-            let next = match catch_unwind(AssertUnwindSafe(|| batches.next().transpose())) {
+            let next = match guarded(|| batches.next().transpose()) {
                 Ok(Ok(batch)) => batch,
                 Ok(Err(error)) => return Err(self.corrupt(&error.to_string())),
-                Err(_) => return Err(self.corrupt("its decoder gave up")),
+                Err(gave_up) => return Err(self.corrupt(&gave_up.to_string())),
             };
             let (window, at) = (open.window, open.at);
             let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
@@ -209,7 +207,7 @@ impl<'a> ParquetReader<'a> {
                 let batches = builder.with_projection(mask).build();
                 Ok(batches.is_ok_and(|mut batches| batches.all(|batch| batch.is_ok())))
             };
-            match catch_unwind(AssertUnwindSafe(reads)) {
+            match guarded(reads) {
                 Ok(Ok(true)) => {}
                 Ok(Err(error)) => return error,
                 Ok(Ok(false)) | Err(_) => {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_array::{
     Array, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array, StringArray,
@@ -128,7 +129,10 @@ fn read_both(
     let mut file: File = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, bytes).unwrap();
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    let metadata = ArrowReaderMetadata::load(&file, options).unwrap();
+    // Damage may have come upon the page index.
+    let Ok(metadata) = ArrowReaderMetadata::load(&file, options) else {
+        return (Err(NotRead), Vec::new());
+    };
     let theirs = |places: Vec<usize>| {
         let file = file.try_clone().unwrap();
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
