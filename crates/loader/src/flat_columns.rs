@@ -1,16 +1,18 @@
-//! The columns of a row group that are decoded here: numbers and moments that stand for themselves, without lists
-//! or structs around them. All others are decoded by the `parquet` crate, and so are these where anything
+//! The columns of a row group that are decoded here: numbers, moments, decimals, text and bytes that stand for
+//! themselves, without lists or structs around them. All others are decoded by the `parquet` crate, and so are these where anything
 //! about them is unusual or wrong: nothing is reported from here.
 //!
 //! ```text
-//! column chunk ─▶ pages (the parquet crate) ─▶ FixedColumn ─▶ array ─┐
+//! column chunk ─▶ pages (the parquet crate) ─▶ PagedColumn ─▶ array ─┐
 //! other column chunks ─▶ arrays (the parquet crate) ─────────────────┴▶ batch
 //! ```
 
-mod fixed_column;
+mod fixed_width;
 mod hybrid;
+mod paged_column;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::fs::File;
 use std::sync::Arc;
@@ -21,12 +23,15 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
 use parquet::basic::{Encoding, Type};
+use parquet::column::page::PageReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::guarded::{GaveUp, guarded};
-use fixed_column::FixedColumn;
+use fixed_width::{Decimals, Words};
+use paged_column::{PagedColumn, Stored};
+use views::Views;
 
 /// Something that is not read here; the `parquet` crate reads it or says what is wrong.
 #[derive(Debug)]
@@ -46,8 +51,10 @@ impl From<GaveUp> for NotRead {
 
 /// One of the columns.
 enum Column {
-    Four(FixedColumn<u32>),
-    Eight(FixedColumn<u64>),
+    Four(PagedColumn<Words<u32>>),
+    Eight(PagedColumn<Words<u64>>),
+    Decimals(PagedColumn<Decimals>),
+    Views(PagedColumn<Views>),
 }
 
 /// All columns of a row group that are read, from a row on.
@@ -62,13 +69,8 @@ pub(crate) struct FlatColumns {
 }
 
 /// Whether a column chunk's values stand for themselves and its pages are encoded in one of the usual ways.
-fn is_read(chunk: &ColumnChunkMetaData, arrow: &DataType) -> bool {
+fn is_flat(chunk: &ColumnChunkMetaData) -> bool {
     let column = chunk.column_descr();
-    let width = match chunk.column_type() {
-        Type::INT32 | Type::FLOAT => 4,
-        Type::INT64 | Type::DOUBLE => 8,
-        _ => return false,
-    };
     #[allow(
         deprecated,
         reason = "old writers name BIT_PACKED for repetition levels, of which there are none"
@@ -80,18 +82,79 @@ fn is_read(chunk: &ColumnChunkMetaData, arrow: &DataType) -> bool {
     column.max_rep_level() == 0
         && column.max_def_level() <= 1
         && column.path().parts().len() == 1
-        && width_of(arrow) == Some(width)
         && chunk.encodings().all(usual)
 }
 
-/// Bytes of a value of the types that are read here, which Parquet stores as Arrow does.
-fn width_of(arrow: &DataType) -> Option<usize> {
-    use DataType::{Date32, Float32, Float64, Int32, Int64, Time32, Time64, Timestamp, UInt32, UInt64};
-    match arrow {
-        Int32 | UInt32 | Float32 | Date32 | Time32(TimeUnit::Millisecond) => Some(4),
-        Int64 | UInt64 | Float64 | Time64(_) => Some(8),
-        Timestamp(unit, _) if *unit != TimeUnit::Second => Some(8),
-        _ => None,
+impl Column {
+    /// The column of this type, if values that Parquet stores like that are read here.
+    fn new(
+        chunk: &ColumnChunkMetaData,
+        arrow: &DataType,
+        pages: impl FnOnce() -> Result<Box<dyn PageReader>, NotRead>,
+    ) -> Result<Option<Self>, NotRead> {
+        use DataType::{
+            BinaryView, Date32, Decimal128, Float32, Float64, Int32, Int64, Time32, Time64, Timestamp,
+            UInt32, UInt64, Utf8View,
+        };
+        if !is_flat(chunk) {
+            return Ok(None);
+        }
+        let optional = chunk.column_descr().max_def_level() > 0;
+        fn column<S: Stored>(
+            pages: Box<dyn PageReader>,
+            optional: bool,
+            stored: S,
+            kind: impl FnOnce(PagedColumn<S>) -> Column,
+        ) -> Option<Column> {
+            Some(kind(PagedColumn::new(pages, optional, stored)))
+        }
+        Ok(match (chunk.column_type(), arrow) {
+            (
+                Type::INT32 | Type::FLOAT,
+                Int32 | UInt32 | Float32 | Date32 | Time32(TimeUnit::Millisecond),
+            ) => column(pages()?, optional, Words::new(), Self::Four),
+            (Type::INT64 | Type::DOUBLE, Int64 | UInt64 | Float64 | Time64(_)) => {
+                column(pages()?, optional, Words::new(), Self::Eight)
+            }
+            (Type::INT64, Timestamp(unit, _)) if *unit != TimeUnit::Second => {
+                column(pages()?, optional, Words::new(), Self::Eight)
+            }
+            (Type::INT32, Decimal128(..)) => column(pages()?, optional, Decimals::Int32, Self::Decimals),
+            (Type::INT64, Decimal128(..)) => column(pages()?, optional, Decimals::Int64, Self::Decimals),
+            (Type::FIXED_LEN_BYTE_ARRAY, Decimal128(..)) => {
+                let width = usize::try_from(chunk.column_descr().type_length()).unwrap_or(0);
+                if !(1..=16).contains(&width) {
+                    return Ok(None);
+                }
+                column(pages()?, optional, Decimals::Bytes(width), Self::Decimals)
+            }
+            (Type::BYTE_ARRAY, Utf8View) => column(pages()?, optional, Views::new(true), Self::Views),
+            (Type::BYTE_ARRAY, BinaryView) => column(pages()?, optional, Views::new(false), Self::Views),
+            _ => None,
+        })
+    }
+
+    fn skip(&mut self, rows: usize) -> Result<(), NotRead> {
+        match self {
+            Self::Four(column) => column.skip(rows),
+            Self::Eight(column) => column.skip(rows),
+            Self::Decimals(column) => column.skip(rows),
+            Self::Views(column) => column.skip(rows),
+        }
+    }
+
+    /// The next rows.
+    fn read(&mut self, rows: usize, arrow: &DataType) -> Result<ArrayRef, NotRead> {
+        let (values, nulls) = match self {
+            Self::Four(column) => column.read(rows)?,
+            Self::Eight(column) => column.read(rows)?,
+            Self::Decimals(column) => column.read(rows)?,
+            Self::Views(column) => {
+                let (views, nulls) = column.read(rows)?;
+                return Ok(column.stored.array(views, rows, nulls));
+            }
+        };
+        array(arrow, rows, values, nulls)
     }
 }
 
@@ -135,24 +198,18 @@ impl FlatColumns {
         for (place, field) in places.iter().zip(schema.fields()) {
             let leaf = leaf_of(*place).ok_or(NotRead)?;
             let chunk = group.columns().get(leaf).ok_or(NotRead)?;
-            if !is_read(chunk, field.data_type()) {
-                apart.push(*place);
-                columns.push(None);
-                continue;
-            }
-            let index = parquet.offset_index().and_then(|index| index.get(row_group)?.get(leaf));
-            let pages = index.map(|index| index.page_locations().clone()).filter(|pages| !pages.is_empty());
-            let pages = Box::new(SerializedPageReader::new(Arc::clone(&file), chunk, rows, pages)?);
-            let optional = chunk.column_descr().max_def_level() > 0;
-            let mut column = match width_of(field.data_type()) {
-                Some(4) => Column::Four(FixedColumn::new(pages, optional)),
-                _ => Column::Eight(FixedColumn::new(pages, optional)),
+            let pages = || -> Result<Box<dyn PageReader>, NotRead> {
+                let index = parquet.offset_index().and_then(|index| index.get(row_group)?.get(leaf));
+                let places = index.map(|index| index.page_locations().clone());
+                let places = places.filter(|places| !places.is_empty());
+                Ok(Box::new(SerializedPageReader::new(Arc::clone(&file), chunk, rows, places)?))
             };
+            let mut column = Column::new(chunk, field.data_type(), pages)?;
             match &mut column {
-                Column::Four(column) => column.skip(from)?,
-                Column::Eight(column) => column.skip(from)?,
+                None => apart.push(*place),
+                Some(column) => column.skip(from)?,
             }
-            columns.push(Some(column));
+            columns.push(column);
         }
         let others = match apart.as_slice() {
             [] => None,
@@ -180,15 +237,10 @@ impl FlatColumns {
         let mut others = others.iter().flat_map(RecordBatch::columns);
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (column, field) in self.columns.iter_mut().zip(self.schema.fields()) {
-            let (values, nulls) = match column {
-                None => {
-                    arrays.push(Arc::clone(others.next().ok_or(NotRead)?));
-                    continue;
-                }
-                Some(Column::Four(column)) => column.read(rows)?,
-                Some(Column::Eight(column)) => column.read(rows)?,
-            };
-            arrays.push(array(field.data_type(), rows, values, nulls)?);
+            arrays.push(match column {
+                None => Arc::clone(others.next().ok_or(NotRead)?),
+                Some(column) => column.read(rows, field.data_type())?,
+            });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options).map_err(|_| NotRead)
@@ -215,6 +267,7 @@ fn array(
         DataType::Date32 => of!(Date32Type),
         DataType::Time32(TimeUnit::Millisecond) => of!(Time32MillisecondType),
         DataType::Int64 => of!(Int64Type),
+        DataType::Decimal128(..) => of!(Decimal128Type),
         DataType::UInt64 => of!(UInt64Type),
         DataType::Float64 => of!(Float64Type),
         DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType),

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_array::{
-    Array, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array, StringArray,
-    TimestampMicrosecondArray, UInt32Array, UInt64Array,
+    Array, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int32Array,
+    Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{Field, Schema};
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use proptest::prelude::*;
 
 use super::*;
+use crate::parquet_schema::read_schema;
 
 /// How a file is written.
 #[derive(Clone, Debug)]
@@ -66,6 +67,20 @@ fn batch(written: &Written) -> RecordBatch {
         written.nulls == 0 || number(row).wrapping_add(row as u64) % (written.nulls as u64 + 1) > 0
     };
     let some = |row: usize| present(row).then(|| number(row));
+    let text = |n: u64| match n % 5 {
+        0 => String::new(),
+        1 => n.to_string(),
+        2 => format!("Straße {n}"),
+        3 => format!("{n} is more than is in a view"),
+        _ => "ö".repeat((n % 200) as usize),
+    };
+    let decimal = |row: usize, digits: u32| {
+        some(row).map(|n| (i128::from(n) - 3) * 99_999_999_977 % 10i128.pow(digits))
+    };
+    let decimals = |digits: u32| {
+        let values = Decimal128Array::from_iter((0..written.rows).map(|row| decimal(row, digits)));
+        Arc::new(values.with_precision_and_scale(digits as u8, 2).unwrap())
+    };
     let rows = 0..written.rows;
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("int32", Arc::new(Int32Array::from_iter(rows.clone().map(|row| some(row).map(|n| n as i32))))),
@@ -83,6 +98,20 @@ fn batch(written: &Written) -> RecordBatch {
                 TimestampMicrosecondArray::from_iter(rows.map(|row| some(row).map(|n| n as i64)))
                     .with_timezone("UTC"),
             ),
+        ),
+        ("words", Arc::new(StringArray::from_iter((0..written.rows).map(|row| some(row).map(text))))),
+        (
+            "bytes",
+            Arc::new(BinaryArray::from_iter(
+                (0..written.rows).map(|row| some(row).map(|n| n.to_le_bytes().repeat((n % 4) as usize))),
+            )),
+        ),
+        ("decimal9", decimals(9)),
+        ("decimal15", decimals(15)),
+        ("decimal30", decimals(30)),
+        (
+            "flag",
+            Arc::new(BooleanArray::from_iter((0..written.rows).map(|row| some(row).map(|n| n % 2 == 0)))),
         ),
     ];
     let fields: Vec<Field> = columns
@@ -130,9 +159,13 @@ fn read_both(
     std::io::Write::write_all(&mut file, bytes).unwrap();
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
     // Damage may have come upon the page index.
-    let Ok(metadata) = ArrowReaderMetadata::load(&file, options) else {
+    let Ok(derived) = ArrowReaderMetadata::load(&file, options) else {
         return (Err(NotRead), Vec::new());
     };
+    let descriptor = derived.metadata().file_metadata().schema_descr();
+    let as_read = read_schema(derived.schema(), descriptor, true).unwrap();
+    let options = ArrowReaderOptions::new().with_schema(as_read.hint);
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options).unwrap();
     let theirs = |places: Vec<usize>| {
         let file = file.try_clone().unwrap();
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
@@ -165,7 +198,7 @@ proptest! {
         all in any::<bool>(),
     ) {
         let bytes = write(&written);
-        let places: Vec<usize> = if all { (0..10).collect() } else { vec![1, 2, 3, 9] };
+        let places: Vec<usize> = if all { (0..16).collect() } else { vec![1, 2, 3, 9, 10, 15] };
         let from = (start * written.rows as f64) as usize;
         let (ours, theirs) = read_both(&bytes, &places, from, batch_rows);
         prop_assert_eq!(ours.expect("all of it is usual"), theirs);
@@ -183,8 +216,11 @@ proptest! {
             let at = 4 + (place * (data - 4) as f64) as usize;
             bytes[at] = byte;
         }
-        if let (Ok(batches), _) = read_both(&bytes, &[2, 3, 6], 0, 1000) {
+        if let (Ok(batches), _) = read_both(&bytes, &[2, 3, 6, 10, 11, 14], 0, 1000) {
             prop_assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), written.rows);
+            for array in batches.iter().flat_map(RecordBatch::columns) {
+                prop_assert!(array.to_data().validate_full().is_ok());
+            }
         }
     }
 
@@ -197,6 +233,7 @@ proptest! {
         levels in prop_oneof![0..40u32, any::<u32>()],
         second_version in any::<bool>(),
         optional in any::<bool>(),
+        text in any::<bool>(),
     ) {
         let encoding = if plain { Encoding::PLAIN } else { Encoding::RLE_DICTIONARY };
         let page = if second_version {
@@ -204,11 +241,17 @@ proptest! {
         } else {
             first(&bytes, rows, encoding)
         };
-        let entries = dictionary(&[1, 2, 3]);
-        let mut column = FixedColumn::<u64>::new(Box::new(Pages(vec![entries, page].into())), optional);
+        let pages = [dictionary(&[1, 2, 3]), page.clone()];
+        let mut column = PagedColumn::new(Box::new(Pages(pages.into())), optional, Words::<u64>::new());
         while let Ok((values, nulls)) = column.read(7) {
             prop_assert_eq!(values.len(), 7 * 8);
             prop_assert!(nulls.is_none_or(|nulls| nulls.len() == 7));
+        }
+        let pages = [dictionary(&[0x0061_6161_0000_0003, 0]), page];
+        let mut column = PagedColumn::new(Box::new(Pages(pages.into())), optional, Views::new(text));
+        while let Ok((views, nulls)) = column.read(7) {
+            let array = column.stored.array(views, 7, nulls);
+            prop_assert!(array.to_data().validate_full().is_ok());
         }
     }
 }
@@ -293,7 +336,7 @@ fn pages_may_be_empty_and_of_different_kinds() {
         Page::DataPage { .. } => first(&[0; 4], 0, Encoding::RLE_DICTIONARY),
         page => page,
     });
-    let column = || FixedColumn::<u64>::new(Box::new(Pages(pages.to_vec().into())), true);
+    let column = || PagedColumn::new(Box::new(Pages(pages.to_vec().into())), true, Words::<u64>::new());
     let rows = |(values, nulls): (Buffer, Option<NullBuffer>)| {
         let values = values.typed_data::<u64>().iter().enumerate();
         let rows = values

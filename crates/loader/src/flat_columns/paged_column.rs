@@ -1,11 +1,12 @@
-//! One column chunk of values of four or eight bytes, read page by page.
+//! One column chunk, read page by page.
 //!
 //! ```text
 //! page ─┬─ definition levels ─▶ bitmap ───────────────────────────┐
 //!       └─ values as they are, or indices ─▶ entries ─▶ values ─▶ spread out over the rows that have one
 //! ```
 //!
-//! Values that stand in one page as they are and without NULLs between them are not even copied.
+//! How values are stored and what becomes of them is a [`Stored`]'s. Values that stand in one page as they are and
+//! without NULLs between them are not even copied, where it lets them be.
 
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer};
@@ -16,33 +17,43 @@ use parquet::column::page::{Page, PageReader};
 use super::NotRead;
 use super::hybrid::Hybrid;
 
-/// The bits of a value.
-pub(super) trait Word: ArrowNativeType {
-    /// Appends values that stand one after the other.
-    fn append(bytes: &[u8], to: &mut Vec<Self>);
-}
+/// How the values of a column chunk are stored where they are not indices into a dictionary.
+pub(super) trait Stored {
+    /// What becomes of a value.
+    type Value: ArrowNativeType;
 
-macro_rules! word {
-    ($word:ty) => {
-        impl Word for $word {
-            fn append(bytes: &[u8], to: &mut Vec<Self>) {
-                to.extend(bytes.as_chunks().0.iter().map(|value| Self::from_le_bytes(*value)));
-            }
-        }
-    };
+    /// Values are read for another array.
+    fn start_array(&mut self) {}
+
+    /// Data pages with such values begin with one look at all of them.
+    fn start_page(&mut self, _values: &Bytes) {}
+
+    /// The entries of a dictionary, the only one of the chunk, which comes before all values.
+    fn entries(&mut self, mut page: Bytes, count: usize) -> Result<Vec<Self::Value>, NotRead> {
+        let mut entries = Vec::new();
+        self.values(&mut page, count, &mut entries)?;
+        Ok(entries)
+    }
+
+    /// Takes the next values of a page off its bytes and appends them.
+    fn values(&mut self, bytes: &mut Bytes, count: usize, to: &mut Vec<Self::Value>) -> Result<(), NotRead>;
+
+    /// Takes the next values where they are, if they can be used there.
+    fn in_place(&self, _bytes: &mut Bytes, _count: usize) -> Option<Buffer> {
+        None
+    }
 }
-word!(u32);
-word!(u64);
 
 /// A column chunk, and how far it was read.
-pub(super) struct FixedColumn<W> {
+pub(super) struct PagedColumn<S: Stored> {
     pages: Box<dyn PageReader>,
     /// Whether there are definition levels.
     optional: bool,
-    dictionary: Vec<W>,
+    pub stored: S,
+    dictionary: Vec<S::Value>,
     page: DataPage,
     /// Values that are not NULL, before they are spread out.
-    dense: Vec<W>,
+    dense: Vec<S::Value>,
 }
 
 /// What is left of a page.
@@ -57,10 +68,10 @@ enum Values {
     Indices(Hybrid),
 }
 
-impl<W: Word> FixedColumn<W> {
-    pub(super) fn new(pages: Box<dyn PageReader>, optional: bool) -> Self {
+impl<S: Stored> PagedColumn<S> {
+    pub(super) fn new(pages: Box<dyn PageReader>, optional: bool, stored: S) -> Self {
         let page = DataPage { rows: 0, levels: None, values: Values::Plain(Bytes::new()) };
-        Self { pages, optional, dictionary: Vec::new(), page, dense: Vec::new() }
+        Self { pages, optional, stored, dictionary: Vec::new(), page, dense: Vec::new() }
     }
 
     /// Leaves out rows.
@@ -88,7 +99,8 @@ impl<W: Word> FixedColumn<W> {
     /// The next rows: values, with anything in place of NULLs.
     pub(super) fn read(&mut self, rows: usize) -> Result<(Buffer, Option<NullBuffer>), NotRead> {
         let mut bitmap = BooleanBufferBuilder::new(if self.optional { rows } else { 0 });
-        let mut values: Vec<W> = Vec::new();
+        let mut values: Vec<S::Value> = Vec::new();
+        self.stored.start_array();
         let mut read = 0;
         while read < rows {
             while self.page.rows == 0 {
@@ -107,16 +119,17 @@ impl<W: Word> FixedColumn<W> {
             };
             self.page.rows -= taken;
             if present == rows
-                && let Some(there) = self.page.values.aligned::<W>(rows)
+                && let Values::Plain(bytes) = &mut self.page.values
+                && let Some(there) = self.stored.in_place(bytes, rows)
             {
                 return Ok((there, None));
             }
             values.reserve_exact(rows - read);
             if present == taken {
-                self.page.values.append(present, &self.dictionary, &mut values)?;
+                self.page.values.append(&mut self.stored, present, &self.dictionary, &mut values)?;
             } else {
                 self.dense.clear();
-                self.page.values.append(present, &self.dictionary, &mut self.dense)?;
+                self.page.values.append(&mut self.stored, present, &self.dictionary, &mut self.dense)?;
                 spread(&mut self.dense, &bitmap, read, taken, &mut values);
             }
             read += taken;
@@ -132,9 +145,11 @@ impl<W: Word> FixedColumn<W> {
                 if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                     return Err(NotRead);
                 }
-                let entries = buf.get(..num_values as usize * size_of::<W>()).ok_or(NotRead)?;
-                self.dictionary.clear();
-                W::append(entries, &mut self.dictionary);
+                // Views refer to the first one's bytes.
+                if !self.dictionary.is_empty() {
+                    return Err(NotRead);
+                }
+                self.dictionary = self.stored.entries(buf, num_values as usize)?;
                 Ok(())
             }
             Page::DataPage { mut buf, num_values, encoding, def_level_encoding, .. } => {
@@ -177,7 +192,10 @@ impl<W: Word> FixedColumn<W> {
         values: Bytes,
     ) -> Result<(), NotRead> {
         let values = match encoding {
-            Encoding::PLAIN => Values::Plain(values),
+            Encoding::PLAIN => {
+                self.stored.start_page(&values);
+                Values::Plain(values)
+            }
             // A page of NULLs alone may be without the width of the indices.
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 let width = values.first().copied().unwrap_or(0);
@@ -192,34 +210,23 @@ impl<W: Word> FixedColumn<W> {
 }
 
 impl Values {
-    /// Takes the next values where they are, if they can be used there.
-    fn aligned<W: Word>(&mut self, count: usize) -> Option<Buffer> {
-        let Self::Plain(bytes) = self else { return None };
-        let length = count * size_of::<W>();
-        if bytes.len() < length || bytes.as_ptr().align_offset(align_of::<W>()) != 0 {
-            return None;
-        }
-        Some(Buffer::from(bytes.split_to(length)))
-    }
-
     /// Takes the next values and appends them.
-    fn append<W: Word>(&mut self, count: usize, dictionary: &[W], to: &mut Vec<W>) -> Result<(), NotRead> {
+    fn append<S: Stored>(
+        &mut self,
+        stored: &mut S,
+        count: usize,
+        dictionary: &[S::Value],
+        to: &mut Vec<S::Value>,
+    ) -> Result<(), NotRead> {
         match self {
-            Self::Plain(bytes) => {
-                let length = count * size_of::<W>();
-                if bytes.len() < length {
-                    return Err(NotRead);
-                }
-                W::append(&bytes.split_to(length), to);
-                Ok(())
-            }
+            Self::Plain(bytes) => stored.values(bytes, count, to),
             Self::Indices(indices) => indices.entries(count, dictionary, to),
         }
     }
 }
 
 /// Appends the values to those of rows, at the rows that have one by the bits `from..from + rows`.
-fn spread<W: Word>(
+fn spread<W: ArrowNativeType>(
     dense: &mut Vec<W>,
     bitmap: &BooleanBufferBuilder,
     from: usize,
