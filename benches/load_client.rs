@@ -1,42 +1,22 @@
-//! What a loading thread does without a server: a taxi file decoded, encoded and summed up, into blocks that are
-//! thrown away.
+//! What a loading thread does without a server: a file decoded, encoded and summed up, into blocks that are thrown
+//! away.
 //!
-//! `cargo bench -p sawmill-benches --bench load_client [-- FILE] [ROUNDS]`. Without a file a million rows of
-//! `fixtures/taxi.toml` are written to one. Told are CPU seconds of the thread in a million rows, least and median:
-//! of reading alone, and of all of it.
+//! `cargo bench -p sawmill-benches --bench load_client [-- FILE|DATASET...] [ROUNDS]`. Datasets are taxi, orders and
+//! lineitem, the specs in `fixtures/`, of each of which a million rows are written to a file. Told are CPU seconds of
+//! the thread in a million rows, least and median: of reading alone, and of all of it.
+
+mod datasets;
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
-use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
-use sawmill_generator::Dataset;
-use sawmill_loader::{Block, GeneratedRows, LoadOptions, ParquetFiles, Postgres, Source};
+use datasets::{DATASETS, write_file};
+use sawmill_loader::{Block, LoadOptions, ParquetFiles, Postgres, Source};
 
 /// CPU seconds of this thread so far (proc(5): nanoseconds on a processor come first).
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
-}
-
-/// Dictionaries and Snappy as `pyarrow` writes by default, row groups of 1 Mi rows.
-fn write_file(path: &Path, rows: u64) {
-    let spec = include_str!("../fixtures/taxi.toml");
-    let source = GeneratedRows::new(Dataset::from_toml(spec).expect("a spec"), rows, 1);
-    let properties = WriterProperties::builder()
-        .set_compression(parquet::basic::Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(1 << 20))
-        .build();
-    let file = std::fs::File::create(path).expect("a file is made");
-    let mut writer = ArrowWriter::try_new(file, source.schema().clone(), Some(properties)).expect("a schema");
-    let mut reader = source.reader(64 * 1024);
-    for unit in source.plan(u64::MAX).into_iter().flatten() {
-        reader.start(&unit).expect("rows are drawn");
-        while let Some(batch) = reader.next_batch().expect("rows are drawn") {
-            writer.write(&batch).expect("rows are written");
-        }
-    }
-    writer.close().expect("the footer is written");
 }
 
 /// All rows, and their content sum where they are encoded.
@@ -69,16 +49,27 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let (numbers, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.parse::<usize>().is_ok());
     let testing = sawmill_benches::once();
-    let directory = tempfile::tempdir().expect("a directory is made");
-    let path = names.first().map_or_else(|| directory.path().join("taxi.parquet"), PathBuf::from);
-    if !path.exists() {
-        write_file(&path, if testing { 10_000 } else { 1_000_000 });
-    }
-    let source = ParquetFiles::open(&[path]).expect("the file is read");
     let rounds = numbers.first().and_then(|word| word.parse().ok()).unwrap_or(if testing { 1 } else { 15 });
+    let directory = tempfile::tempdir().expect("a directory is made");
+    let mut paths: Vec<PathBuf> = names.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
+    for (name, spec, ..) in DATASETS {
+        if names.is_empty() || names.iter().any(|chosen| *chosen == name) {
+            let path = directory.path().join(format!("{name}.parquet"));
+            write_file(&path, spec, if testing { 10_000 } else { 1_000_000 });
+            paths.push(path);
+        }
+    }
+    println!("\n| file | work | least CPU s | median | content sum |\n|---|---|---|---|---|");
+    for path in &paths {
+        measure(path, rounds);
+    }
+}
+
+fn measure(path: &Path, rounds: usize) {
+    let name = path.file_stem().unwrap_or_default().display();
+    let source = ParquetFiles::open(&[path]).expect("the file is read");
     let millions = source.rows() as f64 / 1e6;
-    println!("\n| work | least CPU s | median | content sum |\n|---|---|---|---|");
-    for (name, encoded) in [("decode", false), ("decode, encode, sum", true)] {
+    for (work, encoded) in [("decode", false), ("decode, encode, sum", true)] {
         let mut sum = String::new();
         let mut times: Vec<f64> = (0..rounds)
             .map(|_| {
@@ -90,6 +81,6 @@ fn main() {
         times.sort_by(f64::total_cmp);
         let (least, median) =
             (times.first().unwrap_or(&f64::NAN), times.get(times.len() / 2).unwrap_or(&f64::NAN));
-        println!("| {name} | {least:.4} | {median:.4} | {sum} |");
+        println!("| {name} | {work} | {least:.4} | {median:.4} | {sum} |");
     }
 }

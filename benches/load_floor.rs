@@ -14,19 +14,16 @@
 //! to stay.
 
 mod copy_client;
+mod datasets;
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use copy_client::CopyClient;
-use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
-use sawmill_generator::Dataset;
+use datasets::{DATASETS, write_file};
 use sawmill_loader::{
-    Block, Control, GeneratedRows, LoadOptions, Mode, ParquetFiles, Postgres, Source, Strategy, TableKind,
-    load,
+    Block, Control, LoadOptions, Mode, ParquetFiles, Postgres, Source, Strategy, TableKind, load,
 };
 use sawmill_localpg::LocalPg;
 use sawmill_profile::Profile;
@@ -46,14 +43,6 @@ const WAYS: [(&str, usize); 6] = [
 ];
 /// Those that a table with a key has: one that consists of children has none over all of them.
 const WITH_A_KEY: usize = 4;
-
-/// The name of a dataset, its spec, the column that can be its key, and its rows: a month of taxi trips, and TPC-H at
-/// scale 1.
-const DATASETS: [(&str, &str, &str, u64); 3] = [
-    ("taxi", include_str!("../fixtures/taxi.toml"), "trip_id", 2_964_624),
-    ("orders", include_str!("../fixtures/orders.toml"), "o_orderkey", 1_500_000),
-    ("lineitem", include_str!("../fixtures/lineitem.toml"), "l_orderkey", 6_001_215),
-];
 
 /// CPU seconds of this process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
 fn cpu() -> f64 {
@@ -75,26 +64,6 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// The file that is loaded: dictionaries and Snappy as `pyarrow` writes by default, row groups of 1 Mi rows.
-fn write_file(path: &Path, spec: &str, rows: u64) {
-    let rows_source = GeneratedRows::new(Dataset::from_toml(spec).expect("a spec"), rows, 1);
-    let properties = WriterProperties::builder()
-        .set_compression(parquet::basic::Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(1 << 20))
-        .build();
-    let file = std::fs::File::create(path).expect("a file is made");
-    let schema = rows_source.schema();
-    let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties)).expect("a schema");
-    let mut reader = rows_source.reader(64 * 1024);
-    for unit in rows_source.plan(u64::MAX).into_iter().flatten() {
-        reader.start(&unit).expect("rows are drawn");
-        while let Some(batch) = reader.next_batch().expect("rows are drawn") {
-            writer.write(&batch).expect("rows are written");
-        }
-    }
-    writer.close().expect("the footer is written");
 }
 
 /// All rows as the loader encodes them, in their order.
