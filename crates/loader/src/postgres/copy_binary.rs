@@ -26,6 +26,7 @@ pub(crate) mod numeric;
 mod one_by_one;
 mod rejecting;
 mod rows;
+mod short_numeric;
 pub(crate) mod valid;
 
 use std::borrow::Cow;

@@ -9,6 +9,7 @@
 //! Each loop stays a function of its own: inlined into one with all others, its variables no longer fit into
 //! registers.
 
+use super::short_numeric::ShortNumeric;
 use super::valid::Valid;
 
 /// The length of a NULL.
@@ -92,6 +93,25 @@ pub(super) fn write_values<'a>(
     for (row, position) in positions.iter_mut().enumerate() {
         if no_nulls || valid.is_valid(row) {
             *position = put_value(out, *position, value(row));
+        } else {
+            put(out, *position, NULL.to_be_bytes());
+            *position += 4;
+        }
+    }
+}
+
+/// Numerics.
+#[inline(never)]
+pub(super) fn write_numerics(
+    out: &mut [u8],
+    positions: &mut [u32],
+    valid: &Valid,
+    numerics: &[ShortNumeric],
+) {
+    for (row, (position, numeric)) in positions.iter_mut().zip(numerics).enumerate() {
+        let at = *position as usize;
+        if valid.is_valid(row) {
+            *position += numeric.write(&mut out[at..at + ShortNumeric::MOST_BYTES]);
         } else {
             put(out, *position, NULL.to_be_bytes());
             *position += 4;

@@ -11,6 +11,7 @@ use super::dictionary::Keys;
 use super::element::{BoundElement, Element};
 use super::fault::Fault;
 use super::fixed_width::Words;
+use super::short_numeric::ShortNumeric;
 use super::valid::Valid;
 use super::{Column, CopyEncoder};
 
@@ -20,6 +21,8 @@ pub(super) struct ColumnLayout {
     pub valid: Valid,
     /// Encoded values of the block, or the entries of the dictionary.
     pub encoded: Encoded,
+    /// Numerics of the block, if all of them are short.
+    pub numerics: Vec<ShortNumeric>,
     /// Dictionary whose entries are in `encoded`.
     entries_of: Option<ArrayRef>,
 }
@@ -183,6 +186,18 @@ impl CopyEncoder {
                 }
                 BoundColumn::Encoded { element, .. } => {
                     layout.encoded.clear();
+                    if let BoundElement::Numeric { values, scale, display } = element
+                        && values.short_numerics(first, valid, rows, (*scale, *display), &mut layout.numerics)
+                    {
+                        for (row, (length, numeric)) in
+                            lengths[..rows].iter_mut().zip(&layout.numerics).enumerate()
+                        {
+                            let bytes = if valid.is_valid(row) { numeric.length() } else { 0 };
+                            *length = length.saturating_add(bytes);
+                        }
+                        continue;
+                    }
+                    layout.numerics.clear();
                     let wanted = rows;
                     for (row, length) in lengths[..wanted].iter_mut().enumerate() {
                         let start = layout.encoded.bytes.len();

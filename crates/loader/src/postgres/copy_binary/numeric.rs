@@ -81,7 +81,7 @@ pub(crate) fn write_i256(value: i256, scale: u16, display: u16, out: &mut Vec<u8
 }
 
 /// Digit groups that the fraction takes, and zeros that pad the last of them.
-fn aligned(scale: u16) -> (usize, usize) {
+pub(super) fn aligned(scale: u16) -> (usize, usize) {
     let fraction = usize::from(scale).div_ceil(4);
     (fraction, fraction * 4 - usize::from(scale))
 }

@@ -1,7 +1,9 @@
 //! Second step of a block: the columns write their fields into the rows.
 
 use super::fault::Fault;
-use super::fields::{write_field_counts, write_nullable_words, write_nulls, write_values, write_words};
+use super::fields::{
+    write_field_counts, write_nullable_words, write_nulls, write_numerics, write_values, write_words,
+};
 use super::fixed_width::BLOCK;
 use super::layout::{BoundColumn, ColumnLayout};
 use super::valid::Valid;
@@ -58,6 +60,9 @@ impl CopyEncoder {
                     }
                 }
                 BoundColumn::Bytes { values, .. } => values.write(first, valid, out, positions),
+                BoundColumn::Encoded { .. } if !layout.numerics.is_empty() => {
+                    write_numerics(out, positions, valid, &layout.numerics);
+                }
                 BoundColumn::Encoded { .. } => {
                     write_values(out, positions, valid, |row| layout.encoded.value(row));
                 }
