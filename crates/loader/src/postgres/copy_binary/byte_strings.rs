@@ -84,7 +84,7 @@ impl<'a> ByteStrings<'a> {
                     if $text {
                         suspect |= match bytes {
                             0..=12 => inline_has_zero(*view, bytes),
-                            _ => memchr::memchr(0, $array.value(first + row).as_ref()).is_some(),
+                            _ => has_zero($array.value(first + row).as_ref()),
                         };
                     }
                 }
@@ -163,4 +163,45 @@ fn inline_has_zero(view: u128, bytes: u32) -> bool {
     // Beyond the value and in its length, where zeros are no text, stand ones.
     let value = (view | u128::from(u32::MAX)) | super::fields::BEYOND[bytes as usize];
     value.wrapping_sub(LOW) & !value & HIGH != 0
+}
+
+/// Whether there is a 0x00 in a longer value: in one of up to 64 bytes without a call, by looks at its two ends, which
+/// may overlap.
+#[inline(always)]
+fn has_zero(value: &[u8]) -> bool {
+    fn among<const N: usize>(bytes: &[u8; N]) -> bool {
+        // Without a way out before the end, all of them are compared at once.
+        bytes.iter().fold(false, |found, byte| found | (*byte == 0))
+    }
+    macro_rules! ends {
+        ($n:literal) => {
+            if let (Some(first), Some(last)) = (value.first_chunk::<$n>(), value.last_chunk::<$n>()) {
+                return among(first) | among(last);
+            }
+        };
+    }
+    match value.len() {
+        8..=16 => ends!(8),
+        17..=32 => ends!(16),
+        33..=64 => ends!(32),
+        _ => {}
+    }
+    memchr::memchr(0, value).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_is_found_wherever_it_stands() {
+        for length in 0..80 {
+            assert!(!has_zero(&vec![1; length]));
+            for at in 0..length {
+                let mut value = vec![0xff; length];
+                value[at] = 0;
+                assert!(has_zero(&value), "{at} of {length}");
+            }
+        }
+    }
 }

@@ -199,6 +199,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
         4..=7 => pieces!(4),
         8..=16 => pieces!(8),
         17..=32 => pieces!(16),
+        33..=64 => pieces!(32),
         _ => to.copy_from_slice(from),
     }
 }

@@ -25,9 +25,9 @@ impl ShortNumeric {
     /// `magnitude` is below 10^16, and `fraction` of its four digits are behind the point.
     #[inline(always)]
     fn new(negative: bool, magnitude: u64, fraction: u64, display: u16) -> Self {
-        let (high, low) = (magnitude / 100_000_000, magnitude % 100_000_000);
+        let (high, low) = ((magnitude / 100_000_000) as u32, (magnitude % 100_000_000) as u32);
         let digits = [high / 10_000, high % 10_000, low / 10_000, low % 10_000];
-        let digits = digits.iter().fold(0, |word, digit| word << 16 | digit);
+        let digits = digits.iter().fold(0, |word, digit| word << 16 | u64::from(*digit));
         // Of zero all four are both.
         let leading = u64::from(digits.leading_zeros() / 16);
         let trailing = u64::from(digits.trailing_zeros() / 16);
@@ -83,29 +83,29 @@ impl Integers<'_> {
         let factor = [1u64, 10, 100, 1000][pad];
         let end = 10_000_000_000_000_000 / factor;
         short.clear();
-        short.reserve(rows);
+        short.resize(rows, ShortNumeric { header: 0, digits: 0 });
         let mut all = true;
-        let mut push = |row: usize, negative: bool, magnitude: Option<u64>| {
-            let short_one = magnitude.filter(|magnitude| *magnitude < end);
-            all &= short_one.is_some() || !valid.is_valid(row);
-            let magnitude = short_one.unwrap_or(0) * factor;
-            short.push(ShortNumeric::new(negative, magnitude, fraction as u64, display));
-        };
-        macro_rules! signed {
-            ($values:expr) => {
-                for (row, value) in $values[first..first + rows].iter().enumerate() {
-                    push(row, *value < 0, u64::try_from(value.unsigned_abs()).ok());
+        macro_rules! each {
+            ($values:expr, $of:expr) => {
+                for (row, (value, short)) in $values[first..first + rows].iter().zip(short).enumerate() {
+                    let (negative, magnitude): (bool, u64) = $of(*value);
+                    if magnitude < end {
+                        *short = ShortNumeric::new(negative, magnitude * factor, fraction as u64, display);
+                    } else {
+                        all &= !valid.is_valid(row);
+                    }
                 }
             };
         }
         match self {
-            Integers::Int32(values) => signed!(values),
-            Integers::Int64(values) => signed!(values),
-            Integers::Int128(values) => signed!(values),
-            Integers::UInt64(values) => {
-                for (row, value) in values[first..first + rows].iter().enumerate() {
-                    push(row, false, Some(*value));
-                }
+            Integers::Int32(values) => each!(values, |n: i32| (n < 0, n.unsigned_abs().into())),
+            Integers::Int64(values) => each!(values, |n: i64| (n < 0, n.unsigned_abs())),
+            Integers::UInt64(values) => each!(values, |n| (false, n)),
+            Integers::Int128(values) => {
+                each!(values, |n: i128| match i64::try_from(n) {
+                    Ok(n) => (n < 0, n.unsigned_abs()),
+                    Err(_) => (false, u64::MAX),
+                });
             }
             _ => return false,
         }
