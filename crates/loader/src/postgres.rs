@@ -22,6 +22,7 @@ mod dependents;
 mod empty_table;
 mod enumerations;
 mod forget;
+mod incoming;
 pub(crate) mod jsonb;
 mod locate;
 mod made_types;

@@ -98,7 +98,7 @@ impl Connection {
         }
         let connecting = async {
             let wire = control.phase().wire().clone();
-            let socket = Socket::connect(endpoint, wire).await.map_err(no_way)?;
+            let socket = Socket::connect(endpoint, tls.is_some(), wire).await.map_err(no_way)?;
             let refused = |error| from_server(&error, &place);
             let copy_stream = socket.copy_stream();
             let (client, driver) = match tls.clone() {
@@ -240,7 +240,8 @@ impl Connection {
 
     fn ask_to_cancel(&self, runtime: &Runtime) {
         let asking = async {
-            let socket = Socket::connect(&self.endpoint, WireCounters::default()).await.ok()?;
+            let wire = WireCounters::default();
+            let socket = Socket::connect(&self.endpoint, self.tls.is_some(), wire).await.ok()?;
             match self.tls.clone() {
                 None => self.cancel.cancel_query_raw(socket, NoTls).await.ok(),
                 Some(tls) => self.cancel.cancel_query_raw(socket, tls).await.ok(),

@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::StreamExt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bad_records::BadRecords;
 use super::columns;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
+use super::read_back::read_rows;
 use super::server::Server;
 use super::table_name::TableName;
 use super::tuples::Tuples;
@@ -162,15 +162,7 @@ impl Locating<'_> {
             self.table.quoted()
         );
         let mut tuples = Tuples::new(self.columns.len(), false).hashing(part);
-        let reading = async {
-            let mut stream = Box::pin(connection.client.copy_out(&sql).await?);
-            tuples.begin();
-            while let Some(bytes) = stream.next().await {
-                let fed = tuples.feed(&bytes?);
-                fed.map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
-            }
-            Ok(())
-        };
+        let reading = read_rows(connection, &sql, &mut tuples);
         connection.wait_for(control, reading)?;
         Ok(tuples.into_hashes())
     }

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::StreamExt;
+use sawmill_profile::{WaitKind, wait};
 
 use super::columns;
-use super::connection::Connection;
+use super::connection::{Connection, WireError};
 use super::copy_binary::Column;
 use super::server::Server;
 use super::table_name::TableName;
@@ -143,30 +144,25 @@ impl ReadBack<'_> {
     ) -> Result<Sums> {
         let take = || ranges.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let Some(mut range) = take() else { return Ok(Sums::default()) };
-        let connection = Connection::open(self.server, control)?;
-        // The snapshot's name is of the server's own making: digits and hyphens.
-        connection.batch(
-            control,
-            &format!(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
-            ),
-        )?;
+        let connection = {
+            let _connecting = wait(WaitKind::Network);
+            let connection = Connection::open(self.server, control)?;
+            // The snapshot's name is of the server's own making: digits and hyphens.
+            connection.batch(
+                control,
+                &format!(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
+                ),
+            )?;
+            connection
+        };
         let mut tuples = Tuples::new(self.columns.len(), self.each_column);
         loop {
             let sql = format!(
                 "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",
                 columns::list(self.columns)
             );
-            let reading = async {
-                let mut stream = Box::pin(connection.client.copy_out(&sql).await?);
-                tuples.begin();
-                while let Some(bytes) = stream.next().await {
-                    tuples
-                        .feed(&bytes?)
-                        .map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
-                }
-                Ok(())
-            };
+            let reading = read_rows(&connection, &sql, &mut tuples);
             connection.wait_for(control, reading)?;
             match take() {
                 Some(next) => range = next,
@@ -175,6 +171,27 @@ impl ReadBack<'_> {
         }
         connection.batch(control, "COMMIT")?;
         Ok(tuples.into_sums())
+    }
+}
+
+/// Takes in what a `COPY ... TO STDOUT (FORMAT binary)` gives.
+pub(super) async fn read_rows(
+    connection: &Connection,
+    sql: &str,
+    tuples: &mut Tuples,
+) -> std::result::Result<(), WireError> {
+    let mut stream = {
+        let _starting = wait(WaitKind::Network);
+        Box::pin(connection.client.copy_out(sql).await?)
+    };
+    tuples.begin();
+    loop {
+        let bytes = {
+            let _reading = wait(WaitKind::Network);
+            stream.next().await
+        };
+        let Some(bytes) = bytes else { return Ok(()) };
+        tuples.feed(&bytes?).map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
     }
 }
 

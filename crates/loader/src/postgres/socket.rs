@@ -5,6 +5,8 @@
 //!                            ├─▶ stream
 //! rows ──▶ CopyStream ───────┘   while a COPY takes rows, and only without TLS
 //! ```
+//!
+//! What the server sends passes [`Incoming`] on its way to tokio-postgres.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -12,21 +14,28 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use sawmill_profile::WireCounters;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 
+use super::incoming::Incoming;
 use super::server::Endpoint;
 
 /// What a Unix socket is to hold that the server has not read yet; TCP sees to that itself. In the system's default, of
 /// 208 KiB, a block of rows does not fit: each makes the sender wait three times.
 const SEND_BUFFER: usize = 1 << 20;
 
+/// How long the server may go on sending rows after all that there were have been read. It sends 8 KiB at a time; woken
+/// for each of these, the reader and the server would spend a tenth of their time on that.
+const PAUSE: Duration = Duration::from_micros(400);
+
 /// A connected stream.
 pub(crate) struct Socket {
     shared: Arc<Shared>,
+    incoming: Incoming,
 }
 
 /// What a connection and its [`CopyStream`] have in common.
@@ -87,8 +96,12 @@ impl Stream {
 
 impl Socket {
     /// Connects; a name with several addresses is tried address by address. Its bytes, protocol and all, are
-    /// counted on `wire`.
-    pub(crate) async fn connect(endpoint: &Endpoint, wire: WireCounters) -> io::Result<Self> {
+    /// counted on `wire`. Whether the server is asked for TLS first has to be known.
+    pub(crate) async fn connect(
+        endpoint: &Endpoint,
+        asks_for_tls: bool,
+        wire: WireCounters,
+    ) -> io::Result<Self> {
         let stream = match endpoint {
             Endpoint::Tcp { host, address, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -120,7 +133,8 @@ impl Socket {
             #[cfg(not(unix))]
             Endpoint::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        Ok(Self { shared: Arc::new(Shared { stream, wire, unsent: AtomicBool::new(false) }) })
+        let shared = Arc::new(Shared { stream, wire, unsent: AtomicBool::new(false) });
+        Ok(Self { shared, incoming: Incoming::new(asks_for_tls) })
     }
 
     /// The way of rows past the connection.
@@ -175,13 +189,31 @@ impl CopyStream {
 
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Shared { stream, wire, .. } = &*self.shared;
+        let Self { shared, incoming } = self.get_mut();
+        let Shared { stream, wire, .. } = &**shared;
         loop {
+            if !incoming.pending().is_empty() {
+                let bytes = incoming.pending().len().min(buf.remaining());
+                buf.put_slice(&incoming.pending()[..bytes]);
+                incoming.passed(bytes);
+                return Poll::Ready(Ok(()));
+            }
             ready!(stream.poll_read_ready(cx))?;
-            match stream.try_read(buf) {
+            let had = buf.filled().len();
+            if incoming.is_drained() {
+                std::thread::sleep(PAUSE);
+            }
+            let read = match incoming.has_rows() {
+                true => incoming.read(|room| stream.try_read(&mut ReadBuf::new(room))),
+                false => stream.try_read(buf),
+            };
+            match read {
                 Ok(bytes) => {
                     wire.add_received(bytes as u64);
-                    return Poll::Ready(Ok(()));
+                    incoming.pass(&buf.filled()[had..]);
+                    if bytes == 0 && incoming.pending().is_empty() || buf.filled().len() > had {
+                        return Poll::Ready(Ok(()));
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
