@@ -8,6 +8,7 @@ use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
 use super::read_back::{Sums, join_all};
 use super::tuples::Tuples;
 use crate::buffers::Buffers;
+use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::LoadOptions;
@@ -47,7 +48,10 @@ impl SourceSums<'_> {
                 false => Box::new(encoder),
                 true => Box::new(RejectingEncoder::new(encoder)),
             };
+            // The encoder sums up whole rows, all that it encodes; for less than that they are looked at again.
+            let again = self.each_column || self.refused.is_some();
             let mut tuples = Tuples::new(columns.len(), self.each_column);
+            let mut encoded = Tally::empty(columns.len());
             let mut place = None;
             while let Some(unit) = schedule.next(&mut place) {
                 let others = self.refused.map(|records| records.rows_of(&unit)).transpose()?;
@@ -66,7 +70,8 @@ impl SourceSums<'_> {
                                 }
                             })
                         }
-                        _ => tuples.feed(&block.bytes),
+                        _ if again => tuples.feed(&block.bytes),
+                        _ => Ok(()),
                     };
                     fed.map_err(|what| Error::new(Kind::Source, what))
                 };
@@ -80,9 +85,9 @@ impl SourceSums<'_> {
                         .map_err(|refusal| told(refusal, source, reader.as_ref(), unit.key, row))?;
                     row += batch.num_rows() as u64;
                 }
-                encoder.end_unit(&mut feed)?;
+                encoded.add(&encoder.end_unit(&mut feed)?);
             }
-            Ok(tuples.into_sums())
+            Ok(if again { tuples.into_sums() } else { Sums { whole: encoded, each: Vec::new() } })
         };
         let worker = || encode().inspect_err(|_| stop.store(true, Relaxed));
         let parts = std::thread::scope(|scope| {
