@@ -1,6 +1,7 @@
 //! The Parquet files that a user means by the paths of a command line and by lists of them, the stream that
 //! `-` means, and the rows that `gen:` means.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -107,10 +108,14 @@ fn generated(named: &str) -> Result<GeneratedRows, Error> {
     let (name, parameters) = named.split_once('?').unwrap_or((named, ""));
     let dataset = dataset_args::named(name)?;
     let (mut rows, mut seed) = (None, 42);
+    let mut given = HashSet::new();
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
         let wrong =
             |what: String| Error::usage(what, format!("gen:{named}"), "write gen:DATASET?rows=10M&seed=7");
         let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        if !given.insert(key) {
+            return Err(wrong(format!("{key} is given twice")));
+        }
         match key {
             "rows" => {
                 rows = Some(phases::count(value).map_err(|error| wrong(format!("rows={value}: {error}")))?)

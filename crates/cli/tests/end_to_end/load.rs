@@ -301,6 +301,7 @@ fn what_no_generated_rows_are_is_refused() {
     assert!(refused("gen:contacts?rows=many").contains("rows=many"));
     assert!(refused("gen:contacts?row=5").contains("\"row\""));
     assert!(refused("gen:contacts?seed=-1").contains("seed=-1"));
+    assert!(refused("gen:contacts?seed=1&rows=5&seed=2").contains("seed is given twice"));
     let beside = ["load", "gen:contacts", "x.parquet", "--to", "postgres://127.0.0.1:1/x", "--table", "t"];
     assert!(sawmill(beside).fails(2).contains("beside other sources"));
 }
