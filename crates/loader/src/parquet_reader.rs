@@ -1,7 +1,7 @@
 //! Reads units of Parquet files, and finds out which column is at fault when that fails.
 //!
-//! Where all rows are meant, columns of plain numbers are decoded by [`FlatColumns`], and whatever that does not read by
-//! the `parquet` crate, from the row on that it came to.
+//! Where all rows are meant, columns without lists or structs are decoded by [`FlatColumns`], and whatever that does not
+//! read by the `parquet` crate, from the row on that it came to.
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;

@@ -53,7 +53,8 @@ impl Views {
         // SAFETY: each of the views was made by `view` for one of the pages, in which it found all of the value, or
         // is that of a value without bytes. Of text, each value is UTF-8: it was looked at by itself, or as a part of
         // a page that is ASCII. There is a bit for each row, as `PagedColumn` has made both.
-        // Looking at each value again takes 22 ns of the 34 that a comment of 22 bytes takes then.
+        // Looking at each value again would take 11 to 14 ns for each: 0.128 instead of 0.072 s to decode a million rows
+        // of orders, which have four such columns.
         unsafe {
             match self.text {
                 true => Arc::new(StringViewArray::new_unchecked(views, pages, nulls)),
