@@ -253,11 +253,7 @@ impl Filtered<'_> {
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
         let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
-        let corrupt = |what: String| self.corrupt(key, &what);
-        match guarded(|| reader.build()) {
-            Ok(built) => built.map(Some).map_err(|error| corrupt(error.to_string())),
-            Err(gave_up) => Err(corrupt(gave_up.to_string())),
-        }
+        guarded(|| reader.build()).map(Some).map_err(|error| self.corrupt(key, &error.to_string()))
     }
 
     fn corrupt(&self, key: UnitKey, what: &str) -> Error {
@@ -283,10 +279,9 @@ impl Filtered<'_> {
         };
         loop {
             let batch = match guarded(|| batches.next().transpose()) {
-                Ok(Ok(Some(batch))) => batch,
-                Ok(Ok(None)) => return Ok(()),
-                Ok(Err(error)) => return Err(self.corrupt(key, &error.to_string())),
-                Err(gave_up) => return Err(self.corrupt(key, &gave_up.to_string())),
+                Ok(Some(batch)) => batch,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.corrupt(key, &error.to_string())),
             };
             if each(&test.rows(&batch)?)? {
                 return Ok(());

@@ -173,18 +173,6 @@ impl FlatColumns {
         batch_rows: usize,
         others: impl FnOnce(Vec<usize>) -> Option<ParquetRecordBatchReader>,
     ) -> Result<Self, NotRead> {
-        guarded(|| Self::opened(file, metadata, row_group, places, from, batch_rows, others))?
-    }
-
-    fn opened(
-        file: File,
-        metadata: &ArrowReaderMetadata,
-        row_group: usize,
-        places: &[usize],
-        from: u64,
-        batch_rows: usize,
-        others: impl FnOnce(Vec<usize>) -> Option<ParquetRecordBatchReader>,
-    ) -> Result<Self, NotRead> {
         let parquet = metadata.metadata();
         let group = parquet.row_groups().get(row_group).ok_or(NotRead)?;
         let schema = metadata.schema().project(places).map_err(|_| NotRead)?;
@@ -204,17 +192,20 @@ impl FlatColumns {
                 let places = places.filter(|places| !places.is_empty());
                 Ok(Box::new(SerializedPageReader::new(Arc::clone(&file), chunk, rows, places)?))
             };
-            let mut column = Column::new(chunk, field.data_type(), pages)?;
-            match &mut column {
-                None => apart.push(*place),
-                Some(column) => column.skip(from)?,
+            let column = guarded(|| {
+                let mut column = Column::new(chunk, field.data_type(), pages)?;
+                column.as_mut().map_or(Ok(()), |column| column.skip(from))?;
+                Ok::<_, NotRead>(column)
+            })?;
+            if column.is_none() {
+                apart.push(*place);
             }
             columns.push(column);
         }
         let others = match apart.as_slice() {
             [] => None,
             all if all.len() == places.len() => return Err(NotRead),
-            _ => Some(others(apart).ok_or(NotRead)?),
+            _ => Some(guarded(|| others(apart).ok_or(NotRead))?),
         };
         Ok(Self { schema: Arc::new(schema), columns, others, batch_rows, left: rows - from })
     }
@@ -226,7 +217,7 @@ impl FlatColumns {
             return Ok(None);
         }
         self.left -= rows;
-        guarded(|| self.batch(rows))?.map(Some)
+        guarded(|| self.batch(rows)).map(Some)
     }
 
     fn batch(&mut self, rows: usize) -> Result<RecordBatch, NotRead> {

@@ -7,6 +7,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
@@ -21,12 +24,27 @@ impl fmt::Display for GaveUp {
     }
 }
 
-/// What `decode` gives, unless it panics.
-pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, GaveUp> {
+impl From<GaveUp> for ParquetError {
+    fn from(gave_up: GaveUp) -> Self {
+        Self::General(gave_up.to_string())
+    }
+}
+
+impl From<GaveUp> for ArrowError {
+    fn from(gave_up: GaveUp) -> Self {
+        Self::ParquetError(gave_up.to_string())
+    }
+}
+
+/// What `decode` gives.
+///
+/// # Errors
+/// Its own, or that it panicked.
+pub(crate) fn guarded<T, E: From<GaveUp>>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let before = GUARDED.replace(true);
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     GUARDED.set(before);
-    decoded.map_err(|_| GaveUp)
+    decoded.unwrap_or_else(|_| Err(GaveUp.into()))
 }
 
 /// Keeps panics that are turned into errors here from being reported as panics as well. A program calls it once, at
@@ -46,11 +64,12 @@ mod tests {
 
     #[test]
     fn a_panic_ends_the_call_and_only_that() {
-        let within = guarded(|| {
-            assert!(guarded(|| [0; 3][std::hint::black_box(3)]).is_err());
-            GUARDED.get()
+        let within: Result<bool, GaveUp> = guarded(|| {
+            let lost: Result<u8, GaveUp> = guarded(|| Ok([0; 3][std::hint::black_box(3)]));
+            assert!(lost.is_err());
+            Ok(GUARDED.get())
         });
-        assert!(within.unwrap(), "the outer call is still guarded");
+        assert!(within.is_ok_and(|guarded| guarded), "the outer call is still guarded");
         assert!(!GUARDED.get());
     }
 }

@@ -4,7 +4,6 @@
 //! plan cuts row groups into ranges; a reader decodes pages as they are needed, so that memory
 //! follows the batch and the page size, not the row group's.
 
-use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -255,15 +254,13 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
     let file = File::open(&canonical).map_err(failed)?;
-    let not_readable = |what: &dyn fmt::Display| {
-        Error::new(Kind::Source, format!("the file cannot be read: {what}"))
+    let not_readable = |error: parquet::errors::ParquetError| {
+        Error::new(Kind::Source, format!("the file cannot be read: {error}"))
             .at(&shown)
             .advise("if it is corrupt, write or copy it again")
     };
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    let derived = guarded(|| ArrowReaderMetadata::load(&file, options))
-        .map_err(|gave_up| not_readable(&gave_up))?
-        .map_err(|error| not_readable(&error))?;
+    let derived = guarded(|| ArrowReaderMetadata::load(&file, options)).map_err(not_readable)?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
     // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
     let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
@@ -277,7 +274,7 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         as_bytes(derived.metadata(), &read.intervals)
             .and_then(|as_read| ArrowReaderMetadata::try_new(as_read, options))
     });
-    let reader = reader.map_err(|gave_up| not_readable(&gave_up))?.map_err(|error| not_readable(&error))?;
+    let reader = reader.map_err(not_readable)?;
     let row_groups = row_groups(&footer);
     let source = SourceFile {
         name: canonical.display().to_string(),

@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use crate::error::{Error, Kind, Result};
 use crate::filtered::Filtered;
 use crate::flat_columns::{FlatColumns, NotRead};
-use crate::guarded::guarded;
+use crate::guarded::{GaveUp, guarded};
 use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 
@@ -145,10 +145,8 @@ impl<'a> ParquetReader<'a> {
         builder: ParquetRecordBatchReaderBuilder<std::fs::File>,
         but_for: u64,
     ) -> Result<ParquetRecordBatchReader> {
-        match guarded(|| builder.with_offset(but_for as usize).build()) {
-            Ok(built) => built.map_err(|error| self.corrupt(&error.to_string())),
-            Err(gave_up) => Err(self.corrupt(&gave_up.to_string())),
-        }
+        guarded(|| builder.with_offset(but_for as usize).build())
+            .map_err(|error| self.corrupt(&error.to_string()))
     }
 
     /// The next batch of the row group that is open, or what is wrong with it.
@@ -171,9 +169,8 @@ impl<'a> ParquetReader<'a> {
                 },
             };
             let next = match guarded(|| batches.next().transpose()) {
-                Ok(Ok(batch)) => batch,
-                Ok(Err(error)) => return Err(self.corrupt(&error.to_string())),
-                Err(gave_up) => return Err(self.corrupt(&gave_up.to_string())),
+                Ok(batch) => batch,
+                Err(error) => return Err(self.corrupt(&error.to_string())),
             };
             let (window, at) = (open.window, open.at);
             let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
@@ -207,10 +204,10 @@ impl<'a> ParquetReader<'a> {
                 let batches = builder.with_projection(mask).build();
                 Ok(batches.is_ok_and(|mut batches| batches.all(|batch| batch.is_ok())))
             };
-            match guarded(reads) {
+            match guarded(|| Ok(reads())) {
                 Ok(Ok(true)) => {}
                 Ok(Err(error)) => return error,
-                Ok(Ok(false)) | Err(_) => {
+                Ok(Ok(false)) | Err(GaveUp) => {
                     place = format!("{place}, column {name:?}");
                     break;
                 }

@@ -14,6 +14,7 @@ use bytes::{Buf, Bytes};
 
 use super::NotRead;
 use super::paged_column::Stored;
+use crate::inline_view::{BEYOND, INLINE};
 
 /// Values of any length.
 pub(super) struct Views {
@@ -26,20 +27,6 @@ pub(super) struct Views {
     /// Whether what is left of the page is all ASCII.
     ascii: bool,
 }
-
-/// The longest value that is in its view.
-const INLINE: usize = 12;
-
-/// Length and value, of views that have both.
-const HELD: [u128; INLINE + 1] = {
-    let mut masks = [u128::MAX; INLINE + 1];
-    let mut length = 0;
-    while length < INLINE {
-        masks[length] = !(u128::MAX << (8 * (4 + length)));
-        length += 1;
-    }
-    masks
-};
 
 impl Views {
     pub(super) fn new(text: bool) -> Self {
@@ -83,8 +70,8 @@ impl Views {
         if self.text && !self.ascii && std::str::from_utf8(&bytes[4..4 + length]).is_err() {
             return Err(NotRead);
         }
-        Ok(match HELD.get(length) {
-            Some(held) => (view & held, 4 + length),
+        Ok(match BEYOND.get(length) {
+            Some(beyond) => (view & !beyond, 4 + length),
             None => {
                 let place = u128::from(page as u32) << 64 | u128::from((at + 4) as u32) << 96;
                 (view & u128::from(u64::MAX) | place, 4 + length)

@@ -12,6 +12,7 @@ use super::element::refuse_nul;
 use super::fault::Fault;
 use super::fields::{write_values, write_views};
 use super::valid::Valid;
+use crate::inline_view::BEYOND;
 
 /// The values of one array, by its layout.
 pub(crate) enum ByteStrings<'a> {
@@ -161,7 +162,7 @@ fn inline_has_zero(view: u128, bytes: u32) -> bool {
     const LOW: u128 = u128::MAX / 255;
     const HIGH: u128 = LOW << 7;
     // Beyond the value and in its length, where zeros are no text, stand ones.
-    let value = (view | u128::from(u32::MAX)) | super::fields::BEYOND[bytes as usize];
+    let value = (view | u128::from(u32::MAX)) | BEYOND[bytes as usize];
     value.wrapping_sub(LOW) & !value & HIGH != 0
 }
 

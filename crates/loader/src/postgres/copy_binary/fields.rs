@@ -11,6 +11,7 @@
 
 use super::short_numeric::ShortNumeric;
 use super::valid::Valid;
+use crate::inline_view::BEYOND;
 
 /// The length of a NULL.
 const NULL: u32 = (-1i32).cast_unsigned();
@@ -118,17 +119,6 @@ pub(super) fn write_numerics(
         }
     }
 }
-
-/// Bytes beyond a value of so many bytes that stay as they are, of the 16 of a length and an inline value.
-pub(super) const BEYOND: [u128; 13] = {
-    let mut masks = [0; 13];
-    let mut length = 0;
-    while length < 12 {
-        masks[length] = u128::MAX << (8 * (4 + length));
-        length += 1;
-    }
-    masks
-};
 
 /// Values of views (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>):
 /// a 32-bit length, and up to 12 bytes in the view itself, which are zero beyond the value. Such a view
