@@ -60,9 +60,8 @@ pub(crate) struct ValueArgs {
 #[command(next_help_heading = "Values")]
 pub(crate) struct RejectArgs {
     /// Put rows that cannot be loaded aside in this file, with their place and the reason, and load the others:
-    /// Parquet with the columns of the source, for CrateDB NDJSON. With --nested tables these are records with a value
-    /// that cannot be held; a row that only the server refuses ends such a load. Over staged partitions a primary key
-    /// needs --key-after then.
+    /// Parquet with the columns of the source, for CrateDB NDJSON. With --nested tables these are whole records,
+    /// of which some row cannot be loaded into its table. Over staged partitions a primary key needs --key-after then.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// End the load when more rows than this cannot be loaded [default: any number may be].

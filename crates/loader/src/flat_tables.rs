@@ -13,6 +13,7 @@
 //! lists the place in the list from 1 on, `_ordinal`, `_ordinal2` and so forth. The key is a function of the
 //! source alone, so that tables are loaded independently of each other and a load that was broken off goes on.
 
+mod record_numbers;
 mod rows;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
+pub(crate) use record_numbers::RecordNumbers;
 pub(crate) use rows::FlatRows;
 
 use crate::error::{Error, Kind, Result};

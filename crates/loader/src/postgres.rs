@@ -64,6 +64,7 @@ mod upsert;
 mod value_options;
 mod verify;
 mod way;
+mod whole_records;
 mod write_ahead;
 mod writer;
 
@@ -159,7 +160,7 @@ pub struct Postgres {
     pub(crate) by_position: bool,
     pub(crate) nested: Nested,
     /// What the load of this table is recorded by, where it is one of several that are put in their places together.
-    part_of: Option<String>,
+    part_of: Option<tables::OneOfSeveral>,
     /// The columns by which mode upsert finds rows.
     pub(crate) key: Vec<String>,
     /// How a new table is made.
@@ -280,6 +281,11 @@ impl Postgres {
     pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
         self.checkpoint_schema = schema.into();
         self
+    }
+
+    /// What the load of one of several tables is recorded by; empty for other loads.
+    fn load_id(&self) -> &str {
+        self.part_of.as_ref().map(|several| several.id.as_str()).unwrap_or_default()
     }
 
     /// `CREATE TABLE` as mode create would run it for this source, with the types before it and what follows for

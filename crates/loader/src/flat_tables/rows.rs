@@ -1,6 +1,6 @@
 //! The rows of one flat table, as a source of their own.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::nullif::nullif;
 use arrow_select::take::take;
 
-use super::{FlatColumn, FlatTable};
+use super::{FlatColumn, FlatTable, RecordNumbers};
 use crate::error::{Error, Kind, Result};
 use crate::postgres::bad_records::BadRecords;
 use crate::postgres::copy_binary::lists::{Items, Lists};
@@ -24,24 +24,15 @@ use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub(crate) struct FlatRows<'a> {
     source: &'a dyn Source,
     table: &'a FlatTable,
-    /// Number of the first row of each row group, by file and row group.
-    first_rows: HashMap<(u32, u32), u64>,
+    numbers: Arc<RecordNumbers>,
     /// Records of which no row is wanted.
     without: Option<&'a BadRecords>,
 }
 
 impl<'a> FlatRows<'a> {
-    pub(crate) fn new(source: &'a dyn Source, table: &'a FlatTable) -> Self {
-        let mut first_rows = HashMap::new();
-        let mut rows = 0;
-        // One unit for a row group; rows count in the order of files and of the row groups in them.
-        let mut units: Vec<Unit> = source.plan(u64::MAX).into_iter().flatten().collect();
-        units.sort_unstable_by_key(|unit| unit.key);
-        for unit in units {
-            first_rows.entry((unit.key.file, unit.key.row_group)).or_insert(rows);
-            rows += unit.rows;
-        }
-        Self { source, table, first_rows, without: None }
+    /// Rows of `source`, whose records have these numbers.
+    pub(crate) fn new(source: &'a dyn Source, table: &'a FlatTable, numbers: &Arc<RecordNumbers>) -> Self {
+        Self { source, table, numbers: Arc::clone(numbers), without: None }
     }
 
     /// Without the rows of these records of the source.
@@ -135,8 +126,8 @@ impl UnitReader for FlatReader<'_> {
             }
             let Some(batch) = self.inner.next_batch()? else { return Ok(None) };
             let rows = batch.num_rows() as u64;
-            let first = self.rows.first_rows.get(&(self.unit.file, self.unit.row_group)).copied();
-            let walk = Walk::new(self.rows.table, batch, first.unwrap_or(0), self.next_row);
+            let first = self.rows.numbers.of_group(self.unit.file, self.unit.row_group);
+            let walk = Walk::new(self.rows.table, batch, first, self.next_row);
             let mut walk = walk.map_err(|error| self.placed(error))?;
             walk.without = Arc::clone(&self.without);
             self.walk = Some(walk);

@@ -1,34 +1,26 @@
-//! Records of a nested source that cannot be loaded whole into its flat tables, where such are put aside.
+//! Records of a nested source that are put aside whole, and what is left out of its flat tables
+//! ([`FlatRows::leaving_out`](crate::flat_tables::FlatRows::leaving_out)).
 //!
-//! A value anywhere below a record may be one that its table cannot hold, and then none of the record's rows may be in
-//! any table. Tables are loaded one after the other, so these records are found before the first of them: every
-//! table's rows are encoded once, without a server, and what is refused names its record. The tables are then loaded
-//! from a source without these records ([`FlatRows::leaving_out`]). What is found is the source's alone, so a load
-//! that was broken off finds the same again.
-//!
-//! They stand in a temporary file without a name, unit by unit; in memory is no more than where those of each unit are.
+//! They stand in a temporary file without a name, row group by row group; in memory is no more than where those of each
+//! row group are, and those of one row group at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 
-use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
-use super::rejects::{Reject, RejectOptions};
+use super::checkpoint::Checkpoints;
+use super::connection::Connection;
+use super::rejects::Reject;
 use super::rejects_file::{RejectsFile, each_places};
-use crate::all_cores::on_all_cores;
-use crate::buffers::Buffers;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::flat_tables::{FlatRows, FlatTable};
 use crate::load::LoadOptions;
-use crate::source::{Source, Unit, UnitKey, UnitReader};
-use crate::target::{BatchEncoder, Block, Refusal};
+use crate::source::{Source, Unit, UnitKey};
 
 /// Records that are put aside, with the reasons.
 #[derive(Debug)]
@@ -146,44 +138,35 @@ impl BadRecords {
         Ok(())
     }
 
-    /// Encodes the rows of all tables, given with the columns that they will have, and finds records of which some
-    /// part is refused.
+    /// Adds what is recorded for a load, but for what is there already; the last record that is added, with its row
+    /// group.
     ///
     /// # Errors
-    /// More such records than there may be; a source that cannot be read; a raised cancel flag.
-    pub(super) fn find(
+    /// A lost connection; the temporary file cannot be written.
+    pub(super) fn add_recorded(
+        &mut self,
         source: &dyn Source,
-        tables: &[(&FlatTable, Arc<Vec<Column>>)],
-        options: &LoadOptions,
-        rejects: &RejectOptions,
+        checkpoints: &Checkpoints,
+        id: &str,
+        connection: &Connection,
         control: &Control<'_>,
-    ) -> Result<Self> {
-        let found = Mutex::new(Self::new(directory_of(&rejects.path))?);
-        for (table, columns) in tables {
-            let rows = FlatRows::new(source, table);
-            let of_lists = table.path.join("_");
-            let units: Vec<Unit> = source.plan(options.unit_rows).into_iter().flatten().collect();
-            let state = || {
-                let encoder = CopyEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
-                (rows.reader(options.batch_rows), RejectingEncoder::new(encoder))
-            };
-            on_all_cores("records", &units, control, state, |(reader, encoder), unit, control| {
-                let mut refused = refused_records(reader.as_mut(), encoder, unit, control)?;
-                if !of_lists.is_empty() {
-                    refused.iter_mut().for_each(|(_, why)| *why = format!("{of_lists}, {why}"));
-                }
-                let Some(last) = refused.last().cloned() else { return Ok(()) };
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.add(unit, refused)?;
-                match rejects.most {
-                    Some(most) if found.count > most => {
-                        Err(too_many(found.count, source, unit.key, last.0, &last.1))
-                    }
-                    _ => Ok(()),
-                }
-            })?;
+    ) -> Result<Option<(UnitKey, Reject)>> {
+        let groups = row_groups(source);
+        let mut keys: Vec<UnitKey> =
+            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
+        keys.sort_unstable();
+        let mut last = None;
+        for key in keys {
+            let Some(group) = groups.get(&(key.file, key.row_group)) else { continue };
+            let before = self.count;
+            let rejects = checkpoints.rejects(connection, id, key, control)?;
+            let latest = rejects.last().cloned();
+            self.add(group, rejects.into_iter().map(|reject| (reject.row, reject.reason)))?;
+            if self.count > before {
+                last = latest.map(|reject| (group.key, reject));
+            }
         }
-        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(last)
     }
 
     /// Writes the file of these records.
@@ -233,8 +216,7 @@ pub(super) struct Places<'a> {
 impl<'a> Places<'a> {
     /// Of a source's files; what comes is kept in a file in this directory.
     pub(super) fn new(source: &'a dyn Source, directory: &Path) -> Result<Self> {
-        let groups = source.plan(u64::MAX).into_iter().flatten();
-        let groups = groups.map(|unit| ((unit.key.file, unit.key.row_group), unit)).collect();
+        let groups = row_groups(source);
         Ok(Self { source, groups, records: BadRecords::new(directory)?, open: None, known: true })
     }
 
@@ -292,17 +274,8 @@ fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec
     Ok((0..unit.rows).zip(all).filter(|(_, row)| rows.contains(row)).map(|(at, _)| at).collect())
 }
 
-fn too_many(count: u64, source: &dyn Source, unit: UnitKey, row: u64, why: &str) -> Error {
-    let group = UnitKey { first_row: 0, ..unit };
-    let name = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
-    let row = source.row_in_group(group, row).unwrap_or(row);
-    Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
-        .at(format!("{name}, row group {}, row {row}", unit.row_group))
-        .advise("correct them in the source, or raise --max-rejects")
-}
-
 /// Where temporary files of a load stand that writes a file of rejected rows: beside it.
-fn directory_of(path: &Path) -> &Path {
+pub(super) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -315,40 +288,10 @@ fn unkept(directory: &Path, error: &std::io::Error) -> Error {
     .advise("make room there, and run the same command again")
 }
 
-/// The records of a unit that rows of the table were refused of, and why, as units count them.
-fn refused_records(
-    reader: &mut dyn UnitReader,
-    encoder: &mut RejectingEncoder,
-    unit: &Unit,
-    control: &Control<'_>,
-) -> Result<Vec<(u64, String)>> {
-    let mut records: Vec<(u64, String)> = Vec::new();
-    reader.start(unit)?;
-    while let Some(batch) = reader.next_batch()? {
-        control.check()?;
-        let mut refused = Vec::new();
-        let mut keep = |block: Block| {
-            refused.extend(block.marks.map(|marks| marks.refused).unwrap_or_default());
-            Ok(())
-        };
-        // Rows are counted from the beginning of the batch then.
-        encoder.begin_unit(unit);
-        encoder.encode(&batch, &mut keep).map_err(|refusal| match refusal {
-            Refusal::Stopped(error) => error,
-            Refusal::Value { what, .. } => Error::new(Kind::Value, what),
-        })?;
-        encoder.end_unit(&mut keep)?;
-        for (row, why) in refused {
-            let record = reader.row_in_group(row as usize).ok_or_else(|| {
-                Error::new(Kind::Source, "a row of a list's table belongs to no row of the source")
-            })?;
-            // A record's items follow one another, and its first bad one is enough.
-            if records.last().is_none_or(|(last, _)| *last != record) {
-                records.push((record, why));
-            }
-        }
-    }
-    Ok(records)
+/// The row groups of a source, each as one unit.
+fn row_groups(source: &dyn Source) -> BTreeMap<(u32, u32), Unit> {
+    let groups = source.plan(u64::MAX).into_iter().flatten();
+    groups.map(|unit| ((unit.key.file, unit.key.row_group), unit)).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::catalogue::find;
 use super::column_type::Composite;
 use super::connection::Connection;
 use super::parts;
-use super::table_name::{TableName, quote};
+use super::table_name::{TableName, literal, quote};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -55,15 +55,6 @@ impl MadeType {
                 format!("CREATE TYPE {} AS ENUM ({})", name.quoted(), labels.join(", "))
             }
         }
-    }
-}
-
-/// Text for SQL. Where there is a backslash the form is one that does not depend on the server's settings.
-fn literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    match text.contains('\\') {
-        false => format!("'{quoted}'"),
-        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
     }
 }
 

@@ -15,6 +15,7 @@ use super::partition_by::{PartitionBy, Scheme};
 use super::partition_hash;
 use super::partition_period::{YEARS, date, period, period_of};
 use super::pg_type::{is_json, is_uuid};
+use super::table_name::literal;
 use super::value_options::{Nul, ValueOptions};
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::condition::rows::natives;
@@ -375,15 +376,6 @@ impl Rule {
             }
             _ => format!("{column} IS NOT NULL AND {column} = {}", literal(&self.value(slot))),
         }
-    }
-}
-
-/// Text for SQL, whatever `standard_conforming_strings` says.
-fn literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    match quoted.contains('\\') {
-        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
-        false => format!("'{quoted}'"),
     }
 }
 

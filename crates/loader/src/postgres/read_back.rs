@@ -180,18 +180,27 @@ pub(super) async fn read_rows(
     sql: &str,
     tuples: &mut Tuples,
 ) -> std::result::Result<(), WireError> {
+    tuples.begin();
+    read_copy(connection, sql, |bytes| tuples.feed(bytes)).await
+}
+
+/// Hands out what a `COPY ... TO STDOUT` gives, in pieces of any size.
+pub(super) async fn read_copy(
+    connection: &Connection,
+    sql: &str,
+    mut feed: impl FnMut(&[u8]) -> std::result::Result<(), String>,
+) -> std::result::Result<(), WireError> {
     let mut stream = {
         let _starting = wait(WaitKind::Network);
         Box::pin(connection.client.copy_out(sql).await?)
     };
-    tuples.begin();
     loop {
         let bytes = {
             let _reading = wait(WaitKind::Network);
             stream.next().await
         };
         let Some(bytes) = bytes else { return Ok(()) };
-        tuples.feed(&bytes?).map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
+        feed(&bytes?).map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
     }
 }
 

@@ -71,7 +71,7 @@ impl RejectingPartWriter {
         let sender = &self.sender;
         let mut sending = RejectingUnit::new(sender, &part.copy, unit, true);
         let sent = sender.connection.wait_for(control, told(sender, sending.rows(parcels)));
-        part.rejected += sending.rejected;
+        part.rejected += sending.rejected();
         let Some(tally) = sent? else { return Ok(None) };
         part.rows += unit.rows;
         part.units.push(Arrived { unit: *unit, tally });

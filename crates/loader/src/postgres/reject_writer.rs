@@ -63,7 +63,7 @@ impl RejectingWriter {
         let sent = connection.wait_for(control, whole(sender, &mut sending, unit, parcels));
         let ended = sending.ended;
         if !matches!(sent, Ok(Some(_))) {
-            sender.rejecting.forget(sending.rejected);
+            sender.rejecting.forget(sending.rejected());
         }
         match sent {
             // A predecessor that was killed may have committed the unit meanwhile.

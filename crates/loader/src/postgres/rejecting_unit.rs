@@ -4,6 +4,7 @@
 //! savepoint and is sent again in parts, around the row that the server names or by halves, down to the single rows
 //! that it refuses; those are recorded with its reason, in the transaction that is open.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -79,8 +80,9 @@ pub(super) struct RejectingUnit<'a> {
     sender: &'a RejectingSender,
     copy: &'a Statement,
     unit: &'a Unit,
-    /// Rows that were put aside, and the sums of those of them that the tally of the encoder has.
-    pub rejected: u64,
+    /// Rows that were put aside, or records whose rows were refused.
+    aside: BTreeSet<u64>,
+    /// The sums of those refused rows that the tally of the encoder has.
     encoded: Tuples,
     /// No rows of another run stand in the way: the table is the connection's own, or the server has refused a row,
     /// and no record of the unit was there then.
@@ -98,7 +100,12 @@ impl<'a> RejectingUnit<'a> {
         own_table: bool,
     ) -> Self {
         let encoded = Tuples::new(sender.plan.columns, false);
-        Self { sender, copy, unit, rejected: 0, encoded, refusing: own_table, ended: false }
+        Self { sender, copy, unit, aside: BTreeSet::new(), encoded, refusing: own_table, ended: false }
+    }
+
+    /// How many were put aside so far.
+    pub(super) fn rejected(&self) -> u64 {
+        self.aside.len() as u64
     }
 
     /// Sends the unit's rows in the transaction that is open. What they came to, but for those that were put aside,
@@ -124,10 +131,10 @@ impl<'a> RejectingUnit<'a> {
         };
         let refused = std::mem::replace(&mut self.encoded, Tuples::new(0, false)).into_sums().whole;
         let tally = tally.minus(&refused);
-        let Self { unit, rejected, .. } = self;
-        if tally.rows + *rejected != unit.rows {
+        let (planned, rejected) = (self.unit.rows, self.rejected());
+        if self.sender.plan.rows_planned && tally.rows + rejected != planned {
             let what =
-                format!("a unit of {} rows came to {} and {rejected} rejected ones", unit.rows, tally.rows);
+                format!("a unit of {planned} rows came to {} and {rejected} rejected ones", tally.rows);
             return Err(Error::new(Kind::Mismatch, what).into());
         }
         Ok(Some(tally))
@@ -138,11 +145,9 @@ impl<'a> RejectingUnit<'a> {
         let Some(marks) = &block.marks else {
             return Err(Error::new(Kind::Source, "a block came without the places of its rows").into());
         };
-        let unit_first = self.unit.key.first_row;
         let mut rejects: Vec<Reject> = Vec::new();
         for (row, reason) in &marks.refused {
-            rejects.push(Reject { row: unit_first + u64::from(*row), reason: reason.clone() });
-            self.count(rejects.last())?;
+            rejects.extend(self.put_aside(*row, reason.clone())?);
         }
         let start = |row: usize| if row == 0 { 0 } else { marks.rows[row - 1].end as usize };
         let mut left: Vec<Range<usize>> = std::iter::once(0..marks.rows.len()).collect();
@@ -152,10 +157,8 @@ impl<'a> RejectingUnit<'a> {
             match (rows.len(), copy_line(&error)) {
                 (1, _) => {
                     self.refuse_recorded().await?;
-                    let row = unit_first + u64::from(marks.rows[rows.start].row);
                     let reason = from_server(&error, "").what();
-                    rejects.push(Reject { row, reason });
-                    self.count(rejects.last())?;
+                    rejects.extend(self.put_aside(marks.rows[rows.start].row, reason)?);
                     self.encoded.feed(&bytes).map_err(|what| Error::new(Kind::Source, what))?;
                 }
                 (count, Some(line)) if (1..=count).contains(&line) => {
@@ -195,11 +198,16 @@ impl<'a> RejectingUnit<'a> {
         Ok(())
     }
 
-    fn count(&mut self, reject: Option<&Reject>) -> Result<()> {
-        let Some(reject) = reject else { return Ok(()) };
-        self.rejected += 1;
-        let place = || self.sender.plan.place(self.unit.key, reject.row);
-        self.sender.rejecting.add(1, place, &reject.reason)
+    /// Puts a row of the unit aside, or the record that it is of; none where that was put aside before.
+    fn put_aside(&mut self, row: u32, reason: String) -> Result<Option<Reject>> {
+        let row = self.unit.key.first_row + u64::from(row);
+        if !self.aside.insert(row) {
+            return Ok(None);
+        }
+        let RejectingSender { plan, rejecting, .. } = self.sender;
+        let reason = rejecting.told(reason);
+        rejecting.add(1, || plan.place(self.unit.key, row), &reason)?;
+        Ok(Some(Reject { row, reason }))
     }
 
     /// Copies rows behind a savepoint. The inner error is what the server has against one of them; then none of them

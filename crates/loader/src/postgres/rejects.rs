@@ -35,11 +35,21 @@ pub(crate) struct Rejecting {
     most: u64,
     /// Rows put aside so far, by earlier runs too, and those of units under way.
     count: AtomicU64,
+    /// The table among several that rows are refused by.
+    of_lists: String,
 }
 
 impl Rejecting {
-    pub(crate) fn new(options: &RejectOptions, before: u64) -> Self {
-        Self { most: options.most.unwrap_or(u64::MAX), count: AtomicU64::new(before) }
+    /// With so many rows put aside before; `of_lists` names the table among several, where it is not that of the records
+    /// themselves.
+    pub(crate) fn new(options: &RejectOptions, before: u64, of_lists: &str) -> Self {
+        let most = options.most.unwrap_or(u64::MAX);
+        Self { most, count: AtomicU64::new(before), of_lists: of_lists.to_owned() }
+    }
+
+    /// Why a row was refused, with the table where there are several.
+    pub(crate) fn told(&self, why: String) -> String {
+        if self.of_lists.is_empty() { why } else { format!("{}, {why}", self.of_lists) }
     }
 
     /// Rows so far.
@@ -82,7 +92,7 @@ pub(crate) struct Reject {
 impl Checkpoints {
     /// The table that the load's rejected rows are recorded in. A crash of the server empties it together with the
     /// records of the units, where those are of an unlogged table.
-    fn rejects_table(&self) -> String {
+    pub(super) fn rejects_table(&self) -> String {
         self.table(if self.of_unlogged_table() { REJECTS_UNLOGGED } else { REJECTS })
     }
 

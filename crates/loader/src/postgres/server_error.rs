@@ -102,11 +102,11 @@ fn disk_full(message: &str) -> &'static str {
     }
 }
 
-/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, and what a trigger
-/// raises (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, what a trigger raises, and
+/// rows or index entries that do not fit into a page (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub(crate) fn is_about_rows(error: &tokio_postgres::Error) -> bool {
     let class = error.code().map(|code| &code.code()[..2]);
-    matches!(class, Some("22" | "23" | "44" | "P0"))
+    matches!(class, Some("22" | "23" | "44" | "54" | "P0"))
 }
 
 /// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's context,

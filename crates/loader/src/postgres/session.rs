@@ -149,7 +149,7 @@ impl<'a> PostgresSession<'a> {
             partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
         let mapping = mapping + &partitioned;
         let id_of = |staged: bool| match &postgres.part_of {
-            Some(id) => id.clone(),
+            Some(several) => several.id.clone(),
             None => {
                 let staged = if staged { " staged" } else { "" };
                 let mapping = format!("{mapping}{staged}{}", postgres.values.mapping());
@@ -202,7 +202,9 @@ impl<'a> PostgresSession<'a> {
         if postgres.rejects.is_some() {
             checkpoints.create_rejects(&connection, control)?;
         }
-        let rejecting = postgres.rejects.as_ref().map(|options| Rejecting::new(options, rejected_before));
+        let of_lists = postgres.part_of.as_ref().map_or("", |several| several.lists.as_str());
+        let rejecting =
+            postgres.rejects.as_ref().map(|options| Rejecting::new(options, rejected_before, of_lists));
         let written = match (postgres.mode.gathers(), standing) {
             (true, Standing::New | Standing::Resumed) => table.staging(),
             // One of several tables that wait for each other may be complete but not in its place yet.
@@ -417,7 +419,13 @@ impl Session for PostgresSession<'_> {
         let encoder = CopyEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
         Ok(match self.rejecting {
             None => Box::new(encoder),
-            Some(_) => Box::new(RejectingEncoder::new(encoder)),
+            Some(_) => {
+                let encoder = RejectingEncoder::new(encoder);
+                Box::new(match &self.postgres.part_of {
+                    None => encoder,
+                    Some(several) => encoder.of_records(&several.records),
+                })
+            }
         })
     }
 
@@ -547,7 +555,10 @@ impl Session for PostgresSession<'_> {
         self.assemble(control)?;
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
-        self.with_connection(control, |connection| self.write_rejects(connection, control))?;
+        // What is put aside of several tables is known when all of them are loaded.
+        if self.postgres.part_of.is_none() {
+            self.with_connection(control, |connection| self.write_rejects(connection, control))?;
+        }
         self.with_connection(control, |connection| {
             // After a lost connection the commit may have happened.
             if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {

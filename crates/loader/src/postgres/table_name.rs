@@ -123,6 +123,15 @@ pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// Text for SQL. Where there is a backslash the form is one that does not depend on the server's settings.
+pub(crate) fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    match text.contains('\\') {
+        false => format!("'{quoted}'"),
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+    }
+}
+
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.schema {

@@ -6,10 +6,11 @@
 //! that their keys where those are wanted. So the same call after any failure loads what is missing, and nobody
 //! sees a part of the tables.
 //!
-//! Records of which some part cannot be loaded are left out of all tables, where they are put aside
-//! ([`bad_records`](super::bad_records)).
+//! Records of which some part cannot be loaded are taken out of all tables, where they are put aside, before the tables
+//! get their places ([`whole_records`](super::whole_records)).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -18,13 +19,13 @@ use super::catalogue::{Found, current_schema, find};
 use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
 use super::made_types;
-use super::rejects::Recorder;
 use super::table_name::{TableName, fitted, quote};
-use super::{Enums, Mode, Nested, Postgres, Strategy, columns, rejects_file, verify};
+use super::whole_records::WholeRecords;
+use super::{Enums, Mode, Nested, Postgres, Strategy, rejects_file, verify};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::flat_tables::{FlatRows, FlatTable, flat_tables};
-use crate::load::{LoadOptions, LoadReport, load};
+use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
+use crate::load::{LoadOptions, LoadReport, again, load};
 use crate::source::Source;
 use crate::verify::Verification;
 
@@ -34,6 +35,17 @@ pub struct PostgresTables<'a> {
     postgres: Postgres,
     foreign_keys: bool,
     tables: Vec<FlatTable>,
+    records: Arc<RecordNumbers>,
+}
+
+/// What the load of one of several tables knows of them.
+#[derive(Clone, Debug)]
+pub(super) struct OneOfSeveral {
+    /// What it is recorded by.
+    pub id: String,
+    /// The lists that it holds; empty for the records themselves.
+    pub lists: String,
+    pub records: Arc<RecordNumbers>,
 }
 
 /// What came of one of the tables.
@@ -77,7 +89,8 @@ impl<'a> PostgresTables<'a> {
                 .advise("load them as text (--enums text), or load nested values as jsonb"));
         }
         let tables = flat_tables(source.schema())?;
-        Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables })
+        let records = Arc::new(RecordNumbers::of(source));
+        Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables, records })
     }
 
     /// The tables' names, that of the rows themselves first.
@@ -102,7 +115,7 @@ impl<'a> PostgresTables<'a> {
         let mut statements = Vec::new();
         for (table, name) in self.tables.iter().zip(&names) {
             let target = Postgres { table: name.clone(), ..self.postgres.clone() };
-            statements.push(target.ddl(&FlatRows::new(self.source, table), control)?);
+            statements.push(target.ddl(&self.rows(table), control)?);
         }
         if self.foreign_keys {
             for (table, name) in self.tables.iter().zip(&names) {
@@ -159,40 +172,48 @@ impl<'a> PostgresTables<'a> {
         // Held until all are in their places, so that nobody else finishes what this run is at.
         checkpoints.lock(&connection, &id, control)?;
         self.refuse_existing(&connection, &checkpoints, &id, &names, control)?;
-        let bad = self.bad_records(&names, options, control)?;
         let mut reports = Vec::with_capacity(names.len());
-        for (table, name) in self.tables.iter().zip(&names) {
-            next(name);
-            let part_of = Some(part_id(&id, table));
-            let target = Postgres { table: name.clone(), part_of, rejects: None, ..self.postgres.clone() };
-            let rows = FlatRows::new(self.source, table).leaving_out(bad.as_ref());
-            let result = load(&rows, &target, options, control)?;
-            reports.push(OfTable { table: name.to_string(), result });
+        let mut report = |name: &TableName, result| reports.push(OfTable { table: name.to_string(), result });
+        let parts: Vec<Postgres> =
+            self.tables.iter().zip(&names).map(|(table, name)| self.part(table, name, &id)).collect();
+        match &self.postgres.rejects {
+            None => {
+                for (table, part) in self.tables.iter().zip(&parts) {
+                    next(&part.table);
+                    report(&part.table, load(&self.rows(table), part, options, control)?);
+                }
+            }
+            Some(rejects) => {
+                let whole = WholeRecords {
+                    source: self.source,
+                    tables: &self.tables,
+                    parts: &parts,
+                    records: &self.records,
+                    checkpoints: &checkpoints,
+                    options,
+                };
+                let results = whole.load(rejects, &connection, control, next)?;
+                names.iter().zip(results).for_each(|(name, result)| report(name, result));
+            }
         }
-        if let (Some(rejects), Some(bad), Some(rows)) = (&self.postgres.rejects, &bad, reports.first_mut()) {
-            rows.result.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
-            bad.write(&rejects.path, self.source, options)?;
-            checkpoints.create_rejects(&connection, control)?;
-        }
-        self.place(&names, bad.as_ref(), &checkpoints, &id, options, control)?;
+        self.place(&names, options, control)?;
         drop(connection);
         Ok(reports)
     }
 
-    /// Records of which some part cannot be loaded, where those are put aside.
-    fn bad_records(
-        &self,
-        names: &[TableName],
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<Option<BadRecords>> {
-        let Some(rejects) = &self.postgres.rejects else { return Ok(None) };
-        let mut tables = Vec::with_capacity(names.len());
-        for (table, name) in self.tables.iter().zip(names) {
-            let new = columns::natural(&table.schema, name, self.postgres.nested, &self.postgres.values)?;
-            tables.push((table, new.columns));
-        }
-        BadRecords::find(self.source, &tables, options, rejects, control).map(Some)
+    /// The rows of one of the tables.
+    fn rows<'b>(&'b self, table: &'b FlatTable) -> FlatRows<'b> {
+        FlatRows::new(self.source, table, &self.records)
+    }
+
+    /// One of the tables as the target of a load of its own, which is part of the load `id`.
+    fn part(&self, table: &FlatTable, name: &TableName, id: &str) -> Postgres {
+        let part_of = OneOfSeveral {
+            id: part_id(id, table),
+            lists: table.path.join("_"),
+            records: Arc::clone(&self.records),
+        };
+        Postgres { table: name.clone(), part_of: Some(part_of), ..self.postgres.clone() }
     }
 
     /// In mode create a table that is there must be one that this load has finished.
@@ -224,30 +245,11 @@ impl<'a> PostgresTables<'a> {
         }
     }
 
-    /// Puts tables that are complete in their places and records what was put aside, all in one transaction.
-    fn place(
-        &self,
-        names: &[TableName],
-        bad: Option<&BadRecords>,
-        checkpoints: &Checkpoints,
-        id: &str,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        crate::load::again(options.retries, control, || {
+    /// Puts tables that are complete in their places, all in one transaction.
+    fn place(&self, names: &[TableName], options: &LoadOptions, control: &Control<'_>) -> Result<()> {
+        again(options.retries, control, || {
             let connection = Connection::open(&self.postgres.server, control)?;
-            let recorder = match bad {
-                None => None,
-                Some(bad) => Some((bad, Recorder::new(checkpoints, &connection, control)?)),
-            };
             connection.batch(control, "BEGIN")?;
-            if let (Some((bad, recorder)), Some(rows)) = (recorder, self.tables.first()) {
-                let id = part_id(id, rows);
-                checkpoints.delete_rejects(&connection, &id, control)?;
-                bad.each_unit(|unit, rejects| {
-                    connection.wait(control, recorder.record(&connection.client, &id, unit, rejects))
-                })?;
-            }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
                 if find(&connection, &name.staging(), control)?.is_some() {
@@ -308,7 +310,7 @@ impl<'a> PostgresTables<'a> {
         let pairs = self.tables.iter().zip(names);
         let verified = pairs.map(|(table, name)| {
             let target = Postgres { table: name.clone(), rejects: None, ..self.postgres.clone() };
-            let rows = FlatRows::new(self.source, table).leaving_out(bad.as_ref());
+            let rows = self.rows(table).leaving_out(bad.as_ref());
             let mut result = verify(&rows, &target, options, control)?;
             if table.path.is_empty() {
                 result.put_aside = bad.as_ref().map_or(0, BadRecords::count);

@@ -196,7 +196,9 @@ impl WriterPlan {
         }
         let first = unit.key.first_row;
         let place = match copy_line(&error) {
-            Some(line @ 1..) if (line as u64) <= unit.rows => self.place(unit.key, first + line as u64 - 1),
+            Some(line @ 1..) if self.rows_planned && (line as u64) <= unit.rows => {
+                self.place(unit.key, first + line as u64 - 1)
+            }
             _ => format!("{} or one up to row {}", self.place(unit.key, first), first + unit.rows.max(1) - 1),
         };
         let told = from_server(&error, &place);

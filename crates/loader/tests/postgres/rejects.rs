@@ -110,6 +110,26 @@ fn the_first_bad_row_ends_a_load_that_puts_none_aside_and_is_named() {
 }
 
 #[test]
+fn a_row_that_is_too_large_for_a_page_or_for_an_index_is_put_aside() {
+    let mut rows = words(2000);
+    // Without a pattern, so that it does not become short when it is compressed.
+    let long: String = (0..20_000u64)
+        .map(|i| char::from(b'a' + ((i.wrapping_mul(i) * 2_654_435_761) >> 29) as u8 % 26))
+        .collect();
+    rows[1234].1 = long;
+    let case = Case::new(rows, "(id integer, word text UNIQUE)");
+    let target = case.database.target("t").mode(Mode::Append);
+    let error = run(&case.source, &target, &LoadOptions { degree: 1, ..small() }).unwrap_err();
+    assert!(error.place().ends_with("data.parquet, row group 1, row 534"), "{error}");
+    case.database.client().batch_execute("TRUNCATE t; DROP SCHEMA _sawmill CASCADE").unwrap();
+    let report = case.load(None, &small()).unwrap();
+    assert_eq!((report.rows, report.rows_rejected), (1999, 1));
+    let aside = put_aside(&case.file());
+    assert_eq!((aside[0].0, aside[0].1), (1, 534));
+    assert!(aside[0].2.contains("54000"), "{}", aside[0].2);
+}
+
+#[test]
 fn more_rejects_than_allowed_end_the_load() {
     let mut rows = words(1000);
     for row in &mut rows[100..110] {

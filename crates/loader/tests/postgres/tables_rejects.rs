@@ -1,11 +1,14 @@
 //! Nested values as tables of their own, of which records with a bad value are put aside whole.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::*;
-use sawmill_loader::{Control, Kind, ParquetFiles, PostgresTables, RejectOptions, Standing};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use sawmill_loader::{Control, Kind, LoadOptions, ParquetFiles, PostgresTables, RejectOptions, Standing};
 use sawmill_profile::Profile;
 
 use crate::database::{Database, small, with_control};
@@ -33,6 +36,30 @@ fn with_bad_records(rows: i32, bad: &[i32], bad_name: i32) -> (tempfile::TempDir
     (directory, ParquetFiles::open(&[path]).unwrap())
 }
 
+/// How many records are noted as put aside, for each table.
+fn noted(database: &Database) -> Vec<i64> {
+    let counts = "SELECT count(*) FROM _sawmill.rejects GROUP BY load_id ORDER BY load_id";
+    database.client().query(counts, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+/// Makes new tables whose name has this in it refuse rows that are not so.
+fn refuse(database: &Database, table: &str, condition: &str) {
+    let sql = format!(
+        "CREATE FUNCTION refuse_{table}() RETURNS event_trigger LANGUAGE plpgsql AS $$
+         DECLARE made record;
+         BEGIN
+           FOR made IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+             IF made.object_identity ~ '^public[.]\"?{table}(__sawmill|\"?$)' THEN
+               EXECUTE format('ALTER TABLE %s ADD CONSTRAINT of_{table} CHECK ({condition})', made.object_identity);
+             END IF;
+           END LOOP;
+         END $$;
+         CREATE EVENT TRIGGER of_{table} ON ddl_command_end WHEN TAG IN ('CREATE TABLE')
+           EXECUTE FUNCTION refuse_{table}()"
+    );
+    database.client().batch_execute(&sql).unwrap();
+}
+
 #[test]
 fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
     let database = Database::new();
@@ -57,10 +84,10 @@ fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
     }
     let lists: i64 = (0..1000).filter(|id| !places.contains(id)).map(|id| id % 4 + 1).sum();
     assert_eq!((database.count("t_notes"), database.count("t_notes_item")), (lists, 2 * lists));
-    assert_eq!(database.count("_sawmill.rejects"), 5);
+    assert_eq!(noted(&database), [5, 5, 5]);
     let again = load(&source, target(Some(5)), true, &small()).unwrap();
     assert!(again.iter().all(|report| report.result.standing == Standing::Complete));
-    assert_eq!((again[0].result.rows_rejected, database.count("_sawmill.rejects")), (5, 5));
+    assert_eq!((again[0].result.rows_rejected, noted(&database)), (5, vec![5, 5, 5]));
     // Tables and file together are the source.
     let tables = PostgresTables::new(&source, target(None), false).unwrap();
     let compare = || with_control(|control| tables.verify(&small(), control)).unwrap();
@@ -110,6 +137,125 @@ fn tables_of_a_load_that_was_broken_off_are_without_the_same_records() {
     let reports = load(&source, target(), false, &small()).unwrap();
     assert_eq!(reports[0].result.standing, Standing::Complete);
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
-    assert_eq!((database.count("t"), database.count("_sawmill.rejects")), (995, 5));
+    assert_eq!((database.count("t"), noted(&database)), (995, vec![5, 5, 5]));
     assert_eq!(put_aside(&rejects.path).len(), 5);
+}
+
+/// What the tables of [`with_bad_records`] hold without some records, by their rows: `t`, `t_notes`, `t_notes_item`.
+fn holds_all_but(database: &Database, rows: i64, aside: &[i64]) {
+    let left: Vec<i64> = (0..rows).filter(|id| !aside.contains(id)).collect();
+    let found = |query: &str| -> Vec<i64> {
+        database.client().query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    assert_eq!(found("SELECT _row FROM t ORDER BY _row"), left);
+    let lists: Vec<i64> = left.iter().flat_map(|id| (0..id % 4 + 1).map(|_| *id)).collect();
+    assert_eq!(found("SELECT _row FROM t_notes ORDER BY _row"), lists);
+    let items: Vec<i64> = lists.iter().flat_map(|id| [*id; 2]).collect();
+    assert_eq!(found("SELECT _row FROM t_notes_item ORDER BY _row"), items);
+    assert_eq!(
+        database.count("_sawmill.units u JOIN _sawmill.loads l USING (load_id) WHERE l.rows IS NULL"),
+        0
+    );
+    let recorded = "SELECT sum(u.rows)::bigint FROM _sawmill.units u GROUP BY load_id ORDER BY load_id";
+    assert_eq!(found(recorded), [left.len() as i64, lists.len() as i64, items.len() as i64]);
+}
+
+#[test]
+fn a_record_of_which_the_server_refuses_a_row_in_any_table_is_put_aside_whole() {
+    let database = Database::new();
+    let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
+    refuse(&database, "t_notes_item", "_row NOT IN (7, 8, 450) OR _ordinal2 = 1");
+    refuse(&database, "t", "id NOT IN (8, 999)");
+    let path = directory.path().join("rejects.parquet");
+    let target = |most| database.target("t").rejects(Some(RejectOptions { path: path.clone(), most }));
+    let error = load(&source, target(Some(8)), true, &small()).unwrap_err();
+    assert!(error.kind() == Kind::Value && error.what().contains("9 rows cannot be loaded"), "{error}");
+    assert!(!database.has("t") && !path.exists());
+    // What was loaded until then is not loaded again.
+    let reports = load(&source, target(Some(9)), true, &small()).unwrap();
+    assert_eq!(reports[0].result.standing, Standing::Complete);
+    assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (991, 9));
+    assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
+    assert!(reports[1].result.notes.is_empty() && reports[0].result.notes[0].contains("9 rows"));
+    let aside = put_aside(&path);
+    let places: Vec<i64> = aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
+    assert_eq!(places, [3, 4, 7, 8, 399, 450, 500, 801, 999]);
+    holds_all_but(&database, 1000, &places);
+    for (at, why) in
+        [(2, "notes_item, the server says: "), (2, "of_t_notes_item"), (3, "of_t\""), (8, "of_t\"")]
+    {
+        assert!(aside[at].2.contains(why), "{}", aside[at].2);
+    }
+    assert_eq!(noted(&database), [9, 9, 9]);
+    let again = load(&source, target(None), true, &small()).unwrap();
+    assert!(again.iter().all(|report| report.result.standing == Standing::Complete));
+    assert!(again.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
+    assert_eq!((again[0].result.rows, again[0].result.rows_rejected), (991, 9));
+    holds_all_but(&database, 1000, &places);
+    let tables = PostgresTables::new(&source, target(None), false).unwrap();
+    let verified = with_control(|control| tables.verify(&small(), control)).unwrap();
+    assert!(verified.iter().all(|verified| verified.result.matches()));
+}
+
+#[test]
+fn without_a_place_for_them_the_first_refused_row_of_a_list_ends_the_load_with_the_records_it_may_be_of() {
+    let database = Database::new();
+    let (_directory, source) = with_bad_records(1000, &[], -1);
+    refuse(&database, "t_notes", "_row <> 450");
+    let options = LoadOptions { degree: 1, ..small() };
+    let error = load(&source, database.target("t"), false, &options).unwrap_err();
+    assert!(error.what().contains("of_t_notes"), "{error}");
+    // A row of this table is none of the file: its unit is named.
+    assert!(error.place().contains("row group 1, row 0 or one up to row 399"), "{error}");
+}
+
+#[test]
+fn records_are_the_same_ones_however_often_the_load_is_broken_off_and_however_it_is_cut() {
+    let config = Config { cases: 12, failure_persistence: None, ..Config::default() };
+    let bad = || proptest::collection::btree_set(0..600i32, 0..12);
+    let cut = || (1..4usize, prop_oneof![Just(70u64), Just(150), Just(5000)], 0..4usize);
+    let runs = proptest::collection::vec(cut(), 0..4);
+    TestRunner::new(config)
+        .run(&(bad(), bad(), bad(), bad(), runs), |(encoder, records, lists, items, runs)| {
+            let database = Database::new();
+            let encoder: Vec<i32> = encoder.into_iter().collect();
+            let (directory, source) = with_bad_records(600, &encoder, -1);
+            for (table, refused) in [("t", &records), ("t_notes", &lists), ("t_notes_item", &items)] {
+                let refused: String = refused.iter().map(|row| format!(", {row}")).collect();
+                refuse(&database, table, &format!("_row NOT IN (-1{refused})"));
+            }
+            let path = directory.path().join("rejects.parquet");
+            let rejects = || Some(RejectOptions { path: path.clone(), most: None });
+            let target = || database.target("t").rejects(rejects());
+            let tables = PostgresTables::new(&source, target(), true).unwrap();
+            for (degree, unit_rows, ends) in runs {
+                // It ends when it comes to one of the tables, or to the file, whose place is taken.
+                let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
+                let options = LoadOptions { degree, unit_rows, ..small() };
+                let mut at = 0;
+                let done = tables.load(&options, &Control::new(&cancel, &phase), &mut |_| {
+                    cancel.store(at == ends, Relaxed);
+                    if at == 2 && ends == 3 {
+                        std::fs::create_dir(directory.path().join("rejects.parquet.partial")).unwrap();
+                    }
+                    at += 1;
+                });
+                let _ = std::fs::remove_dir(directory.path().join("rejects.parquet.partial"));
+                prop_assert!(done.is_err() && !database.has("t"));
+            }
+            let reports = load(&source, target(), true, &small()).unwrap();
+            let all = encoder.iter().chain(&records).chain(&lists).chain(&items);
+            let all: BTreeSet<i64> = all.map(|row| i64::from(*row)).collect();
+            let all: Vec<i64> = all.into_iter().collect();
+            let aside = put_aside(&path);
+            let places: Vec<i64> =
+                aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
+            prop_assert_eq!(&places, &all);
+            holds_all_but(&database, 600, &all);
+            prop_assert_eq!(reports[0].result.rows_rejected, all.len() as u64);
+            let verified = with_control(|control| tables.verify(&small(), control)).unwrap();
+            prop_assert!(verified.iter().all(|verified| verified.result.matches()));
+            Ok(())
+        })
+        .unwrap();
 }

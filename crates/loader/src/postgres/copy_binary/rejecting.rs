@@ -1,25 +1,56 @@
 //! An encoder that goes on after rows that cannot be encoded, and says which they were.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use bytes::Bytes;
 
 use super::{CopyEncoder, Refused, Stop};
 use crate::content_sum::Tally;
 use crate::error::{Error, Kind, Result};
+use crate::flat_tables::RecordNumbers;
 use crate::source::Unit;
 use crate::target::{BatchEncoder, Block, Mark, Marks, Refusal};
 
 /// Rows that are tried at once after a refusal; twice as many after each success.
 const AFTER_REFUSAL: usize = 16;
 
-/// Hands out blocks that say which row of the unit each of their rows is, and which rows between them were refused.
+/// Hands out blocks that say which row or record of the unit each of their rows is, and which rows between them were
+/// refused.
 pub(crate) struct RejectingEncoder {
     inner: CopyEncoder,
+    numbering: Numbering,
+    passed: Passed,
+}
+
+/// What rows are in their unit.
+#[derive(Default)]
+struct Numbering {
     /// Row of the unit that the next batch begins with.
     next: u32,
-    passed: Passed,
+    /// Where rows belong to records, whose numbers are in the first column.
+    records: Option<Arc<RecordNumbers>>,
+    /// Number of the unit's first record.
+    first_record: u64,
+}
+
+impl Numbering {
+    fn begin(&mut self, unit: &Unit) {
+        self.next = 0;
+        self.first_record = self.records.as_ref().map_or(0, |records| records.of_unit(unit.key));
+    }
+
+    /// The number of a batch's row, or that of its record.
+    fn of(&self, batch: &RecordBatch, row: usize) -> u32 {
+        let records = self.records.as_ref().and_then(|_| batch.columns().first());
+        match records.and_then(|numbers| numbers.as_primitive_opt::<Int64Type>()) {
+            Some(numbers) => (numbers.value(row) as u64).saturating_sub(self.first_record) as u32,
+            None => self.next + row as u32,
+        }
+    }
 }
 
 /// Rows on their way out.
@@ -42,8 +73,8 @@ impl Passed {
     }
 }
 
-/// Where each row of encoded rows ends.
-fn row_ends(bytes: &Bytes) -> impl Iterator<Item = u32> {
+/// Where each row of encoded rows ends, but for one whose end is missing.
+pub(crate) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = u32> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let (count, _) = bytes.get(at..)?.split_first_chunk::<2>()?;
@@ -52,13 +83,20 @@ fn row_ends(bytes: &Bytes) -> impl Iterator<Item = u32> {
             let (length, _) = bytes.get(at..)?.split_first_chunk::<4>()?;
             at += 4 + i32::from_be_bytes(*length).max(0) as usize;
         }
-        Some(at as u32)
+        (at <= bytes.len()).then_some(at as u32)
     })
 }
 
 impl RejectingEncoder {
     pub(crate) fn new(inner: CopyEncoder) -> Self {
-        Self { inner, next: 0, passed: Passed::default() }
+        Self { inner, numbering: Numbering::default(), passed: Passed::default() }
+    }
+
+    /// Of each row it says which record of the unit it is of: rows are those of a flat table, whose first column numbers
+    /// the records.
+    pub(crate) fn of_records(mut self, records: &Arc<RecordNumbers>) -> Self {
+        self.numbering.records = Some(Arc::clone(records));
+        self
     }
 
     /// Encodes rows `first..first + rows` of a batch; of a refusal the number of rows that were encoded before, and
@@ -70,8 +108,8 @@ impl RejectingEncoder {
         rows: usize,
         emit: &mut dyn FnMut(Block) -> Result<()>,
     ) -> Result<Option<(usize, Refused)>> {
-        let Self { inner, passed, next } = self;
-        passed.rows.extend((first..first + rows).map(|row| *next + row as u32));
+        let Self { inner, passed, numbering } = self;
+        passed.rows.extend((first..first + rows).map(|row| numbering.of(batch, row)));
         let before = inner.tally.rows;
         let tried = {
             let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
@@ -90,8 +128,8 @@ impl RejectingEncoder {
 }
 
 impl BatchEncoder for RejectingEncoder {
-    fn begin_unit(&mut self, _unit: &Unit) {
-        self.next = 0;
+    fn begin_unit(&mut self, unit: &Unit) {
+        self.numbering.begin(unit);
         self.passed = Passed::default();
     }
 
@@ -115,7 +153,7 @@ impl BatchEncoder for RejectingEncoder {
                     match row - encoded.min(row) {
                         0 => {
                             let why = format!("column {:?}: {}", refused.column, refused.what);
-                            self.passed.refused.push((self.next + first as u32, why));
+                            self.passed.refused.push((self.numbering.of(batch, first), why));
                             first += 1;
                             step = AFTER_REFUSAL;
                         }
@@ -125,7 +163,7 @@ impl BatchEncoder for RejectingEncoder {
                 }
             }
         }
-        self.next += end as u32;
+        self.numbering.next += end as u32;
         Ok(())
     }
 

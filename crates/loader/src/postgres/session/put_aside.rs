@@ -18,7 +18,8 @@ impl PostgresSession<'_> {
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<Option<BadRecords>> {
-        if self.rejected() == 0 {
+        // Where there are several tables, the source comes without the records that were put aside.
+        if self.rejected() == 0 || self.postgres.part_of.is_some() {
             return Ok(None);
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
