@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub(crate) use record_numbers::RecordNumbers;
-pub(crate) use rows::FlatRows;
+pub(crate) use rows::{FlatRows, TellNumbers};
 
 use crate::error::{Error, Kind, Result};
 use crate::postgres::column_type::item_of;

@@ -44,6 +44,7 @@ mod read_back;
 mod rehearsal;
 mod reject_part_writer;
 mod reject_writer;
+mod rejected_records;
 mod rejecting_unit;
 mod rejects;
 mod rejects_file;

@@ -24,15 +24,41 @@ use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader};
 pub(crate) struct FlatRows<'a> {
     source: &'a dyn Source,
     table: &'a FlatTable,
-    numbers: Arc<RecordNumbers>,
+    numbers: Numbers<'a>,
     /// Records of which no row is wanted.
     without: Option<&'a BadRecords>,
+}
+
+/// Tells the numbers of records from the columns that say them.
+pub(crate) trait TellNumbers: Sync {
+    /// The columns, by their positions in the source's schema.
+    fn columns(&self) -> Range<usize>;
+
+    /// The numbers of a batch's records, given these columns.
+    fn numbers(&self, columns: &[ArrayRef]) -> Result<Vec<u64>>;
+}
+
+/// How records are numbered.
+enum Numbers<'a> {
+    /// In the order of the source.
+    Counted(Arc<RecordNumbers>),
+    /// As they were in another source that they are from.
+    Told(&'a dyn TellNumbers),
 }
 
 impl<'a> FlatRows<'a> {
     /// Rows of `source`, whose records have these numbers.
     pub(crate) fn new(source: &'a dyn Source, table: &'a FlatTable, numbers: &Arc<RecordNumbers>) -> Self {
-        Self { source, table, numbers: Arc::clone(numbers), without: None }
+        Self { source, table, numbers: Numbers::Counted(Arc::clone(numbers)), without: None }
+    }
+
+    /// Rows of `source`, which says the numbers of its records itself, in columns of which the table has none.
+    pub(crate) fn numbered(
+        source: &'a dyn Source,
+        table: &'a FlatTable,
+        numbers: &'a dyn TellNumbers,
+    ) -> Self {
+        Self { source, table, numbers: Numbers::Told(numbers), without: None }
     }
 
     /// Without the rows of these records of the source.
@@ -79,7 +105,11 @@ impl Source for FlatRows<'_> {
     }
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let inner = self.source.reader_of(&self.table.reads, batch_rows);
+        let mut reads = self.table.reads.clone();
+        if let Numbers::Told(numbers) = &self.numbers {
+            reads.extend(numbers.columns());
+        }
+        let inner = self.source.reader_of(&reads, batch_rows);
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
         Box::new(FlatReader {
             rows: self,
@@ -126,8 +156,17 @@ impl UnitReader for FlatReader<'_> {
             }
             let Some(batch) = self.inner.next_batch()? else { return Ok(None) };
             let rows = batch.num_rows() as u64;
-            let first = self.rows.numbers.of_group(self.unit.file, self.unit.row_group);
-            let walk = Walk::new(self.rows.table, batch, first, self.next_row);
+            let numbers = match &self.rows.numbers {
+                Numbers::Counted(records) => {
+                    let first = records.of_group(self.unit.file, self.unit.row_group) + self.next_row;
+                    RowNumbers::From(first)
+                }
+                Numbers::Told(numbers) => {
+                    let columns = batch.columns().get(self.rows.table.reads.len()..).unwrap_or_default();
+                    RowNumbers::Each(numbers.numbers(columns)?)
+                }
+            };
+            let walk = Walk::new(self.rows.table, batch, numbers, self.next_row);
             let mut walk = walk.map_err(|error| self.placed(error))?;
             walk.without = Arc::clone(&self.without);
             self.walk = Some(walk);
@@ -155,8 +194,8 @@ struct Walk<'a> {
     columns: Vec<Part>,
     /// Rows of the batch that are left.
     rows: Range<usize>,
-    /// Number of the batch's first row in the source, and in its row group.
-    first: u64,
+    numbers: RowNumbers,
+    /// Number of the batch's first row in its row group.
     first_in_group: u64,
     /// The row at hand, in the batch.
     row: usize,
@@ -167,6 +206,21 @@ struct Walk<'a> {
     batch_rows: Vec<u64>,
     /// Rows in their row group that are passed over.
     without: Arc<BTreeSet<u64>>,
+}
+
+/// The numbers of the records in a batch.
+enum RowNumbers {
+    From(u64),
+    Each(Vec<u64>),
+}
+
+impl RowNumbers {
+    fn of(&self, row: usize) -> u64 {
+        match self {
+            Self::From(first) => first + row as u64,
+            Self::Each(numbers) => numbers.get(row).copied().unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// Lists of one level.
@@ -208,9 +262,14 @@ fn other_layout(array: &ArrayRef) -> Error {
 }
 
 impl<'a> Walk<'a> {
-    /// The way through `batch`, whose first row is number `first_in_group` of a row group that begins with row
-    /// `group_first` of the source.
-    fn new(table: &'a FlatTable, batch: RecordBatch, group_first: u64, first_in_group: u64) -> Result<Self> {
+    /// The way through `batch`, whose rows have these numbers and of which the first is row `first_in_group` of its row
+    /// group.
+    fn new(
+        table: &'a FlatTable,
+        batch: RecordBatch,
+        numbers: RowNumbers,
+        first_in_group: u64,
+    ) -> Result<Self> {
         let rows = 0..batch.num_rows();
         let mut at = Part { array: Arc::new(StructArray::from(batch)), within: None };
         let mut levels = Vec::with_capacity(table.levels.len());
@@ -239,7 +298,7 @@ impl<'a> Walk<'a> {
             table,
             columns: columns.collect::<Result<_>>()?,
             rows,
-            first: group_first + first_in_group,
+            numbers,
             first_in_group,
             row: 0,
             left: vec![0..0; levels.len()],
@@ -281,7 +340,7 @@ impl<'a> Walk<'a> {
             && let Some(item) = self.step(depth)?
         {
             items.push(item);
-            numbers.push((self.first + self.row as u64) as i64);
+            numbers.push(self.numbers.of(self.row) as i64);
             self.batch_rows.push(self.first_in_group + self.row as u64);
             for (column, ordinal) in ordinals.iter_mut().zip(&self.ordinals) {
                 column.push(*ordinal);

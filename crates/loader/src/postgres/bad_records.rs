@@ -9,14 +9,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
 use super::rejects::Reject;
-use super::rejects_file::{RejectsFile, each_places};
+use super::rejects_file::RejectsFile;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::LoadOptions;
@@ -176,30 +172,6 @@ impl BadRecords {
         self.each_unit(|unit, rejects| file.unit(unit, rejects, reader.as_mut()))?;
         file.finish()
     }
-
-    /// The records that a file of rejected rows names.
-    ///
-    /// # Errors
-    /// A file that cannot be read, that no load has written, or that was written for other files than those of
-    /// `source`.
-    pub(super) fn of_file(path: &Path, source: &dyn Source) -> Result<Self> {
-        let strange = || {
-            Error::new(Kind::Mismatch, "it names rows that are not in the files that are compared")
-                .at(path.display().to_string())
-                .advise("give the file of rejected rows that the load of these files has written")
-        };
-        let mut places = Places::new(source, &std::env::temp_dir())?;
-        each_places(path, |batch| {
-            for place in places_in(&batch, source).ok_or_else(strange)? {
-                let (file, row_group, row) = place.ok_or_else(strange)?;
-                if !places.add(file, row_group, row)? {
-                    return Err(strange());
-                }
-            }
-            Ok(())
-        })?;
-        places.into_records()?.ok_or_else(strange)
-    }
 }
 
 /// Takes records by the rows that they have in their files, those of a row group one after the other.
@@ -249,21 +221,6 @@ impl<'a> Places<'a> {
     }
 }
 
-/// File, row group and row that each row of a batch of a file of rejected rows names, none for a file that is not the
-/// source's; nothing where the columns are others.
-fn places_in<'a>(
-    batch: &'a RecordBatch,
-    source: &'a dyn Source,
-) -> Option<impl Iterator<Item = Option<(u32, u32, u64)>> + 'a> {
-    let files = batch.column(0).as_string_view_opt()?;
-    let groups = batch.column(1).as_primitive_opt::<Int32Type>()?;
-    let rows = batch.column(2).as_primitive_opt::<Int64Type>()?;
-    Some((0..batch.num_rows()).map(move |row| {
-        let file = source.files().iter().position(|file| file.name == files.value(row))?;
-        Some((file as u32, groups.value(row) as u32, rows.value(row) as u64))
-    }))
-}
-
 /// Rows of a row group, given by their numbers in it, as its unit counts them; fewer where some are none of its rows.
 fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec<u64>> {
     if source.counts_all_rows() {
@@ -289,7 +246,7 @@ fn unkept(directory: &Path, error: &std::io::Error) -> Error {
 }
 
 /// The row groups of a source, each as one unit.
-fn row_groups(source: &dyn Source) -> BTreeMap<(u32, u32), Unit> {
+pub(super) fn row_groups(source: &dyn Source) -> BTreeMap<(u32, u32), Unit> {
     let groups = source.plan(u64::MAX).into_iter().flatten();
     groups.map(|unit| ((unit.key.file, unit.key.row_group), unit)).collect()
 }

@@ -21,6 +21,7 @@ use super::tuples::Tuples;
 use crate::buffers::Buffers;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::flat_tables::RecordNumbers;
 use crate::load::LoadOptions;
 use crate::source::{Source, Unit, UnitKey};
 use crate::target::{BatchEncoder, Block, Refusal};
@@ -41,6 +42,8 @@ pub(crate) struct Locating<'a> {
     pub put_aside: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
     /// Rows of the source that are meant to be missing.
     pub refused: Option<&'a BadRecords>,
+    /// The records that rows are of, which are named in their place.
+    pub records: Option<&'a Arc<RecordNumbers>>,
 }
 
 /// One of the equal parts of all hashes.
@@ -92,9 +95,15 @@ impl Missing {
         self.rows += 1;
         self.first.push(row);
         if self.first.len() > 4 * NAMED {
-            self.first.sort_unstable();
-            self.first.truncate(NAMED);
+            self.keep_first();
         }
+    }
+
+    fn keep_first(&mut self) {
+        self.first.sort_unstable();
+        // Of a record several rows may be missing.
+        self.first.dedup();
+        self.first.truncate(NAMED);
     }
 }
 
@@ -140,8 +149,7 @@ impl Locating<'_> {
         units.sort_unstable_by_key(|unit| unit.key);
         let located = units.into_iter().filter_map(|unit| {
             let mut missing = missing.remove(&unit.key)?;
-            missing.first.sort_unstable();
-            missing.first.truncate(NAMED);
+            missing.keep_first();
             Some(LocatedUnit {
                 file: files.get(unit.key.file as usize).map(|file| file.name.clone()).unwrap_or_default(),
                 row_group: unit.key.row_group,
@@ -178,6 +186,9 @@ impl Locating<'_> {
         let mut reader = source.reader(self.options.batch_rows);
         let buffers = Buffers::new(self.options.batch_bytes);
         let mut encoder = RejectingEncoder::new(CopyEncoder::new(Arc::clone(columns), buffers));
+        if let Some(records) = self.records {
+            encoder = encoder.of_records(records);
+        }
         for unit in source.plan(self.unit_rows).into_iter().flatten() {
             let refused = self.refused.map(|records| records.rows_of(&unit)).transpose()?.unwrap_or_default();
             let mut found = |row: u64, hash: Option<u64>| {

@@ -24,7 +24,7 @@ const FILE: &str = "_sawmill_file";
 const ROW_GROUP: &str = "_sawmill_row_group";
 const ROW: &str = "_sawmill_row";
 /// The column that says why a row was refused.
-pub(super) const REASON: &str = "_sawmill_reason";
+const REASON: &str = "_sawmill_reason";
 
 /// A file being written; it gets its name when it is whole.
 pub(super) struct RejectsFile<'a> {
@@ -55,29 +55,25 @@ pub(super) fn check(path: &Path) -> Result<()> {
         .map_err(|error| unwritable(path, &error))
 }
 
-/// Hands out file, row group and row of all rows that a file of rejected rows holds, batch by batch.
+/// Rows that a load of the source has put aside, with the columns of the source, and behind them file, row group and row
+/// of each where `places` are wanted.
 ///
 /// # Errors
-/// A file that cannot be read, or that no load has written; what `each` gives.
-pub(super) fn each_places(path: &Path, mut each: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+/// A file that cannot be read, or that no load of these columns has written.
+pub(super) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<ParquetFiles> {
     let rejects = ParquetFiles::open(&[path])?;
-    let names = [FILE, ROW_GROUP, ROW].map(str::to_owned);
-    if let Some(missing) = names.iter().find(|name| rejects.schema().index_of(name).is_err()) {
+    if let Some(missing) =
+        [FILE, ROW_GROUP, ROW, REASON].iter().find(|name| rejects.schema().index_of(name).is_err())
+    {
         return Err(no_rejects(path, missing));
     }
-    let rejects = rejects.select(&names, &[])?;
-    let mut reader = rejects.reader(ROW_GROUP_ROWS);
-    for unit in rejects.plan(u64::MAX).into_iter().flatten() {
-        reader.start(&unit)?;
-        while let Some(batch) = reader.next_batch()? {
-            each(batch)?;
-        }
-    }
-    Ok(())
+    let columns = source.schema().fields().iter().map(|field| field.name().as_str());
+    let columns = columns.chain([FILE, ROW_GROUP, ROW].into_iter().filter(|_| places));
+    rejects.select(&columns.map(str::to_owned).collect::<Vec<_>>(), &[])
 }
 
 /// The error for a file that has not the columns of one of rejected rows.
-pub(super) fn no_rejects(path: &Path, column: &str) -> Error {
+fn no_rejects(path: &Path, column: &str) -> Error {
     Error::new(Kind::Schema, format!("it has no column {column:?}: no load has put these rows aside"))
         .at(path.display().to_string())
         .advise("name the file that the load was given with --rejects")

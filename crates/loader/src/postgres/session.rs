@@ -497,6 +497,7 @@ impl Session for PostgresSession<'_> {
                 unit_rows: self.record.unit_rows,
                 put_aside: None,
                 refused: refused.as_ref(),
+                records: self.postgres.part_of.as_ref().map(|several| &several.records),
             };
             let mut located = locating.run(verification.target.rows + before, control)?;
             located.rows_of_none = located.rows_of_none.saturating_sub(before);

@@ -14,14 +14,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::bad_records::BadRecords;
 use super::catalogue::{Found, current_schema, find};
 use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
 use super::made_types;
+use super::rejected_records::RejectedRecords;
 use super::table_name::{TableName, fitted, quote};
+use super::verify::{Compared, compare};
 use super::whole_records::WholeRecords;
-use super::{Enums, Mode, Nested, Postgres, Strategy, rejects_file, verify};
+use super::{Enums, Mode, Nested, Postgres, Strategy, rejects_file};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
@@ -296,25 +297,27 @@ impl<'a> PostgresTables<'a> {
         })
     }
 
-    /// Compares each of the tables with the source; see [`verify`]. Where a file of rejected rows is named, the records
-    /// at the places that it names are left out of the source, and of all tables.
+    /// Compares each of the tables with the source; see [`verify`](super::verify()). Where a file of rejected rows is
+    /// named, its records are left out of the source: each table and the file together must hold what the source holds.
     ///
     /// # Errors
-    /// As [`verify`] for each table.
+    /// As [`verify`](super::verify()) for each table.
     pub fn verify(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Verification>>> {
         let names = self.names();
-        let bad = match &self.postgres.rejects {
+        let rejected = match &self.postgres.rejects {
             None => None,
-            Some(rejects) => Some(BadRecords::of_file(&rejects.path, self.source)?),
+            Some(to) => Some(RejectedRecords::open(&to.path, self.source, &self.records, &self.tables)?),
         };
+        let mut aside = rejected.as_ref().map(RejectedRecords::tables);
         let pairs = self.tables.iter().zip(names);
         let verified = pairs.map(|(table, name)| {
-            let target = Postgres { table: name.clone(), rejects: None, ..self.postgres.clone() };
-            let rows = self.rows(table).leaving_out(bad.as_ref());
-            let mut result = verify(&rows, &target, options, control)?;
-            if table.path.is_empty() {
-                result.put_aside = bad.as_ref().map_or(0, BadRecords::count);
-            }
+            let target = Postgres { table: name.clone(), ..self.postgres.clone() };
+            let (source, aside) = (self.rows(table), aside.as_mut().and_then(Iterator::next));
+            let put_aside = aside.as_ref().map(|rows| rows as &dyn Source);
+            let compared = Compared { source: &source, put_aside, records: Some(&self.records) };
+            let mut result = compare(&compared, &target, options, control)?;
+            let of_records = rejected.as_ref().filter(|_| table.path.is_empty());
+            result.put_aside = of_records.map_or(0, RejectedRecords::count);
             Ok(OfTable { table: name.to_string(), result })
         });
         verified.collect()

@@ -1,18 +1,17 @@
 //! The comparison of any table with any source, whoever loaded it.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use super::catalogue::find;
 use super::connection::Connection;
 use super::locate::Locating;
 use super::read_back::ReadBack;
-use super::rejects_file::{REASON, no_rejects};
 use super::source_sums::SourceSums;
-use super::{Postgres, columns};
+use super::{Postgres, columns, rejects_file};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::flat_tables::RecordNumbers;
 use crate::load::LoadOptions;
-use crate::parquet_files::ParquetFiles;
 use crate::source::Source;
 use crate::verify::Verification;
 
@@ -32,8 +31,29 @@ pub fn verify(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<Verification> {
-    let rejects =
-        postgres.rejects.as_ref().map(|rejects| rejected_rows(&rejects.path, source)).transpose()?;
+    let rejects = postgres.rejects.as_ref();
+    let rejects = rejects.map(|rejects| rejects_file::open(&rejects.path, source, false)).transpose()?;
+    let put_aside = rejects.as_ref().map(|rejects| rejects as &dyn Source);
+    compare(&Compared { source, put_aside, records: None }, postgres, options, control)
+}
+
+/// What a table is compared with.
+pub(super) struct Compared<'a> {
+    pub source: &'a dyn Source,
+    /// Rows of the source that are not in the table.
+    pub put_aside: Option<&'a dyn Source>,
+    /// The records that the source's rows are of.
+    pub records: Option<&'a Arc<RecordNumbers>>,
+}
+
+/// Compares a table; see [`verify`].
+pub(super) fn compare(
+    compared: &Compared<'_>,
+    postgres: &Postgres,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<Verification> {
+    let Compared { source, put_aside: rejects, records } = *compared;
     let connection = Connection::open(&postgres.server, control)?;
     let Some(found) = find(&connection, &postgres.table, control)? else {
         return Err(Error::new(Kind::Schema, "there is no such table")
@@ -45,9 +65,9 @@ pub fn verify(
     let matched =
         |source: &dyn Source| columns::matched(source.schema(), &existing, &table, &postgres.values);
     let planned = matched(source)?;
-    let rejects = match &rejects {
+    let rejects = match rejects {
         None => None,
-        Some(rejects) => Some((rejects as &dyn Source, matched(rejects)?)),
+        Some(rejects) => Some((rejects, matched(rejects)?)),
     };
     drop(connection);
     let read = |each_column| {
@@ -85,24 +105,23 @@ pub fn verify(
         let (server, table, columns) = (&postgres.server, &table, &planned);
         let put_aside = rejects.as_ref().map(|(source, columns)| (*source, columns));
         let unit_rows = options.unit_rows;
-        let locating =
-            Locating { source, server, table, columns, options, unit_rows, put_aside, refused: None };
+        let locating = Locating {
+            source,
+            server,
+            table,
+            columns,
+            options,
+            unit_rows,
+            put_aside,
+            refused: None,
+            records,
+        };
         verification.located = Some(locating.run(rows, control)?);
     }
     if !verification.matches() {
         verification.differing = encode(true)?.differing(&read(true)?, &planned);
     }
     Ok(verification)
-}
-
-/// Rows that a load of the source has put aside, with the columns of the source.
-fn rejected_rows(path: &Path, source: &dyn Source) -> Result<ParquetFiles> {
-    let rejects = ParquetFiles::open(&[path])?;
-    if rejects.schema().index_of(REASON).is_err() {
-        return Err(no_rejects(path, REASON));
-    }
-    let columns: Vec<String> = source.schema().fields().iter().map(|field| field.name().clone()).collect();
-    rejects.select(&columns, &[])
 }
 
 /// A row that the table cannot hold may have been put aside.

@@ -1,18 +1,23 @@
 //! Nested values as tables of their own, of which records with a bad value are put aside whole.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::*;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sawmill_loader::{Control, Kind, LoadOptions, ParquetFiles, PostgresTables, RejectOptions, Standing};
 use sawmill_profile::Profile;
 
 use crate::database::{Database, small, with_control};
-use crate::fixture::file_of;
+use crate::fixture::{file_of, write};
 use crate::rejects::put_aside;
 use crate::tables::load;
 
@@ -40,6 +45,22 @@ fn with_bad_records(rows: i32, bad: &[i32], bad_name: i32) -> (tempfile::TempDir
 fn noted(database: &Database) -> Vec<i64> {
     let counts = "SELECT count(*) FROM _sawmill.rejects GROUP BY load_id ORDER BY load_id";
     database.client().query(counts, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+fn rows_of(path: &Path) -> Vec<RecordBatch> {
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
+    reader.map(|batch| batch.unwrap()).collect()
+}
+
+/// Rejected rows of which the last is said to be row 200 of its row group.
+fn changed_place(rows: &RecordBatch) -> RecordBatch {
+    let at = rows.schema().index_of("_sawmill_row").unwrap();
+    let mut columns = rows.columns().to_vec();
+    let numbers = columns[at].as_primitive::<Int64Type>().values();
+    let last = numbers.len() - 1;
+    columns[at] = Arc::new(Int64Array::from_iter_values(numbers[..last].iter().copied().chain([200])));
+    RecordBatch::try_new(rows.schema(), columns).unwrap()
 }
 
 /// Makes new tables whose name has this in it refuse rows that are not so.
@@ -193,8 +214,33 @@ fn a_record_of_which_the_server_refuses_a_row_in_any_table_is_put_aside_whole() 
     assert_eq!((again[0].result.rows, again[0].result.rows_rejected), (991, 9));
     holds_all_but(&database, 1000, &places);
     let tables = PostgresTables::new(&source, target(None), false).unwrap();
-    let verified = with_control(|control| tables.verify(&small(), control)).unwrap();
+    let compare = || with_control(|control| tables.verify(&LoadOptions { locate: true, ..small() }, control));
+    let verified = compare().unwrap();
     assert!(verified.iter().all(|verified| verified.result.matches()));
+    // The file holds the records as they were: another value in it is missed where it should have been loaded.
+    let batches: Vec<RecordBatch> = rows_of(&path);
+    let mut columns = batches[0].columns().to_vec();
+    columns[0] = Arc::new(Int32Array::from_iter_values(
+        (0..9).map(|row| if row == 7 { 7 } else { places[row] as i32 }),
+    ));
+    let changed = RecordBatch::try_new(batches[0].schema(), columns).unwrap();
+    write(&path, &changed, 100);
+    let verified = compare().unwrap();
+    assert!(verified.iter().map(|verified| verified.result.matches()).eq([false, true, true]));
+    assert_eq!(verified[0].result.differing, ["id"]);
+    let located = verified[0].result.located.as_ref().unwrap();
+    assert_eq!((located.rows_of_none, located.units.len()), (1, 1));
+    assert_eq!((located.units[0].row_group, &located.units[0].first_missing[..]), (2, &[1][..]));
+    // Two rows of one record that are missing are one place.
+    write(&path, &batches[0], 100);
+    database.client().batch_execute("DELETE FROM t_notes_item WHERE _row = 903 AND _ordinal2 = 1").unwrap();
+    let verified = compare().unwrap();
+    let located = verified[2].result.located.as_ref().unwrap();
+    let [unit] = &located.units[..] else { panic!("{located:?}") };
+    assert_eq!((unit.row_group, unit.missing, &unit.first_missing[..]), (2, 4, &[103][..]));
+    // A record that the source has not.
+    write(&path, &changed_place(&batches[0]), 100);
+    assert!(compare().unwrap_err().what().contains("rows that are not in the files"));
 }
 
 #[test]
