@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
@@ -15,7 +15,7 @@ use super::rejects_file;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, TellNumbers, flat_tables};
 use crate::parquet_files::ParquetFiles;
-use crate::source::{Source, Unit};
+use crate::source::{Source, Unit, UnitKey};
 
 /// Records that were put aside, with the numbers that they have in their source.
 pub(super) struct RejectedRecords<'a> {
@@ -26,7 +26,7 @@ pub(super) struct RejectedRecords<'a> {
     records: &'a RecordNumbers,
     groups: BTreeMap<(u32, u32), Unit>,
     /// Of the row group that was looked at last the numbers of the rows that are meant, where not all are.
-    meant: Mutex<Option<((u32, u32), Arc<Vec<u64>>)>>,
+    meant: Mutex<Option<(UnitKey, Vec<u64>)>>,
 }
 
 impl<'a> RejectedRecords<'a> {
@@ -73,23 +73,23 @@ impl<'a> RejectedRecords<'a> {
         let Some(unit) = self.groups.get(&group) else { return Ok(None) };
         let at = match self.source.counts_all_rows() {
             true => Some(row).filter(|row| *row < unit.rows),
-            false => self.meant(group, unit)?.binary_search(&row).ok().map(|at| at as u64),
+            false => self.among_meant(unit, row)?,
         };
         Ok(at.map(|at| self.records.of_group(group.0, group.1) + at))
     }
 
-    /// The rows of a row group that are meant, by their numbers in it.
-    fn meant(&self, group: (u32, u32), unit: &Unit) -> Result<Arc<Vec<u64>>> {
+    /// The place of a row of a row group among those that are meant.
+    fn among_meant(&self, group: &Unit, row: u64) -> Result<Option<u64>> {
         let mut meant = self.meant.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*meant {
-            Some((of, rows)) if *of == group => Ok(Arc::clone(rows)),
-            _ => {
-                let all: Vec<u64> = (0..unit.rows).collect();
-                let rows = Arc::new(self.source.rows_in_group(unit.key, &all)?);
-                *meant = Some((group, Arc::clone(&rows)));
-                Ok(rows)
+        let known = meant.take().filter(|(key, _)| *key == group.key);
+        let (_, rows) = match known {
+            Some(known) => meant.insert(known),
+            None => {
+                let all: Vec<u64> = (0..group.rows).collect();
+                meant.insert((group.key, self.source.rows_in_group(group.key, &all)?))
             }
-        }
+        };
+        Ok(rows.binary_search(&row).ok().map(|at| at as u64))
     }
 
     fn strange(&self) -> Error {

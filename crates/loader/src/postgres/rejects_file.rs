@@ -63,7 +63,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 pub(super) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<ParquetFiles> {
     let rejects = ParquetFiles::open(&[path])?;
     if let Some(missing) =
-        [FILE, ROW_GROUP, ROW, REASON].iter().find(|name| rejects.schema().index_of(name).is_err())
+        [REASON, FILE, ROW_GROUP, ROW].iter().find(|name| rejects.schema().index_of(name).is_err())
     {
         return Err(no_rejects(path, missing));
     }

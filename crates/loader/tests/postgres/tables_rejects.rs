@@ -120,7 +120,7 @@ fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
     // A file that names other rows.
     std::fs::copy(directory.path().join("data.parquet"), &path).unwrap();
     let error = with_control(|control| tables.verify(&small(), control)).unwrap_err();
-    assert!(error.what().contains("_sawmill_file"), "{error}");
+    assert!(error.what().contains("_sawmill_reason"), "{error}");
 }
 
 #[test]
