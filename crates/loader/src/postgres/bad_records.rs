@@ -134,8 +134,7 @@ impl BadRecords {
         Ok(())
     }
 
-    /// Adds what is recorded for a load, but for what is there already; the last record that is added, with its row
-    /// group.
+    /// Adds what is recorded for a load, but for what is there already; the last record of the load, with its row group.
     ///
     /// # Errors
     /// A lost connection; the temporary file cannot be written.
@@ -154,13 +153,9 @@ impl BadRecords {
         let mut last = None;
         for key in keys {
             let Some(group) = groups.get(&(key.file, key.row_group)) else { continue };
-            let before = self.count;
             let rejects = checkpoints.rejects(connection, id, key, control)?;
-            let latest = rejects.last().cloned();
+            last = rejects.last().map(|reject| (group.key, reject.clone())).or(last);
             self.add(group, rejects.into_iter().map(|reject| (reject.row, reject.reason)))?;
-            if self.count > before {
-                last = latest.map(|reject| (group.key, reject));
-            }
         }
         Ok(last)
     }

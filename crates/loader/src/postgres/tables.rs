@@ -187,13 +187,14 @@ impl<'a> PostgresTables<'a> {
             Some(rejects) => {
                 let whole = WholeRecords {
                     source: self.source,
+                    server: &self.postgres.server,
                     tables: &self.tables,
                     parts: &parts,
                     records: &self.records,
                     checkpoints: &checkpoints,
                     options,
                 };
-                let results = whole.load(rejects, &connection, control, next)?;
+                let results = whole.load(rejects, control, next)?;
                 names.iter().zip(results).for_each(|(name, result)| report(name, result));
             }
         }

@@ -16,6 +16,7 @@ use super::connection::Connection;
 use super::copy_binary::{Column, HEADER, row_ends};
 use super::read_back::read_copy;
 use super::rejects::{Recorder, Reject, RejectOptions};
+use super::server::Server;
 use super::table_name::{TableName, literal, quote};
 use super::tuples::Tuples;
 use super::{Postgres, columns};
@@ -29,6 +30,7 @@ use crate::source::{Source, Unit, UnitKey};
 /// The load of several tables that puts records aside.
 pub(super) struct WholeRecords<'a> {
     pub source: &'a dyn Source,
+    pub server: &'a Server,
     pub tables: &'a [FlatTable],
     /// Each of the tables as the target of a load of its own.
     pub parts: &'a [Postgres],
@@ -46,7 +48,6 @@ impl WholeRecords<'_> {
     pub(super) fn load(
         &self,
         rejects: &RejectOptions,
-        connection: &Connection,
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<LoadReport>> {
@@ -61,16 +62,17 @@ impl WholeRecords<'_> {
             report.notes.retain(|note| !note.contains("put aside"));
             report.rows_rejected = 0;
             reports.push(report);
-            let last =
-                bad.add_recorded(self.source, self.checkpoints, part.load_id(), connection, control)?;
+            let last = self.connected(control, |connection| {
+                bad.add_recorded(self.source, self.checkpoints, part.load_id(), connection, control)
+            })?;
             if let (Some((group, last)), Some(most)) = (last, rejects.most)
                 && bad.count() > most
             {
                 return Err(too_many(bad.count(), self.source, group, &last));
             }
         }
-        let taken_out = self.take_out(&bad, connection, control)?;
-        if taken_out || self.options.verify {
+        self.take_out(&bad, control)?;
+        if bad.count() > 0 || self.options.verify {
             for ((table, part), report) in self.tables.iter().zip(self.parts).zip(&mut reports) {
                 let rows = FlatRows::new(self.source, table, self.records).leaving_out(Some(&bad));
                 let LoadReport { rows, content, verified, .. } = load(&rows, part, self.options, control)?;
@@ -86,31 +88,39 @@ impl WholeRecords<'_> {
     }
 
     /// Takes all rows of these records out of the tables, unless that was done before.
-    fn take_out(&self, bad: &BadRecords, connection: &Connection, control: &Control<'_>) -> Result<bool> {
-        let Some(first) = self.parts.first() else { return Ok(false) };
-        let mut done = true;
-        for part in self.parts {
-            let counts = self.checkpoints.count_rejects(connection, part.load_id(), control)?;
-            done &= counts.values().sum::<u64>() == bad.count();
-        }
-        if done {
-            return Ok(false);
-        }
+    fn take_out(&self, bad: &BadRecords, control: &Control<'_>) -> Result<()> {
         let taking = control.phase().phase("take out");
-        taking.add_rows(bad.count());
-        again(self.options.retries, control, || {
-            let connection = Connection::open(&first.server, control)?;
+        self.connected(control, |connection| {
+            let mut done = true;
+            for part in self.parts {
+                let counts = self.checkpoints.count_rejects(connection, part.load_id(), control)?;
+                done &= counts.values().sum::<u64>() == bad.count();
+            }
+            if done {
+                return Ok(());
+            }
             connection.begin(control)?;
             // Without statistics a plan could go through a table once for each record.
             connection.batch(control, "SET LOCAL enable_nestloop = off; SET LOCAL enable_mergejoin = off")?;
-            let recorder = Recorder::new(self.checkpoints, &connection, control)?;
+            let recorder = Recorder::new(self.checkpoints, connection, control)?;
             for (table, part) in self.tables.iter().zip(self.parts) {
-                self.take_out_of(table, part, bad, &recorder, &connection, control)?;
+                self.take_out_of(table, part, bad, &recorder, connection, control)?;
             }
-            connection.commit(control)
+            connection.commit(control)?;
+            taking.add_rows(bad.count());
+            Ok(())
         })?;
         taking.finish();
-        Ok(true)
+        Ok(())
+    }
+
+    /// Does `work` on a new connection, and again where that is lost.
+    fn connected<T>(
+        &self,
+        control: &Control<'_>,
+        mut work: impl FnMut(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        again(self.options.retries, control, || work(&Connection::open(self.server, control)?))
     }
 
     fn take_out_of(

@@ -244,6 +244,43 @@ fn a_record_of_which_the_server_refuses_a_row_in_any_table_is_put_aside_whole() 
 }
 
 #[test]
+fn a_connection_that_is_lost_while_records_are_taken_out_is_tried_again() {
+    let database = Database::new();
+    let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
+    database
+        .client()
+        .batch_execute(
+            "CREATE SEQUENCE times;
+             CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+               IF nextval('times') IN (1, 2) THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+               RETURN NULL;
+             END $$;
+             CREATE FUNCTION losing() RETURNS event_trigger LANGUAGE plpgsql AS $$
+             DECLARE made record;
+             BEGIN
+               FOR made IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+                 IF made.object_identity ~ '^public[.]t_notes_item' THEN
+                   EXECUTE format('CREATE TRIGGER lose AFTER DELETE ON %s EXECUTE FUNCTION lose()', made.object_identity);
+                 END IF;
+               END LOOP;
+             END $$;
+             CREATE EVENT TRIGGER losing ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION losing()",
+        )
+        .unwrap();
+    let path = directory.path().join("rejects.parquet");
+    let target = || database.target("t").rejects(Some(RejectOptions { path: path.clone(), most: None }));
+    let error = load(&source, target(), true, &LoadOptions { retries: 0, ..small() }).unwrap_err();
+    assert!(error.kind() == Kind::Connection && !database.has("t"), "{error}");
+    assert_eq!(noted(&database), [1, 4]);
+    let reports = load(&source, target(), true, &LoadOptions { retries: 2, ..small() }).unwrap();
+    assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
+    assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
+    assert_eq!(database.client().query_one("SELECT last_value FROM times", &[]).unwrap().get::<_, i64>(0), 3);
+    holds_all_but(&database, 1000, &[3, 4, 399, 500, 801]);
+}
+
+#[test]
 fn without_a_place_for_them_the_first_refused_row_of_a_list_ends_the_load_with_the_records_it_may_be_of() {
     let database = Database::new();
     let (_directory, source) = with_bad_records(1000, &[], -1);
