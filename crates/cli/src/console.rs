@@ -129,8 +129,20 @@ impl Console {
         phase: &Phase,
         work: impl FnOnce() -> T,
     ) -> T {
+        self.with_named_bar(title, rows, kept, phase, |_| work())
+    }
+
+    /// The same for work that gives the bar other names as it goes on.
+    pub(crate) fn with_named_bar<T>(
+        self,
+        title: &str,
+        rows: u64,
+        kept: &AtomicU64,
+        phase: &Phase,
+        work: impl FnOnce(&dyn Fn(String)) -> T,
+    ) -> T {
         if !self.live() {
-            return work();
+            return work(&|_| {});
         }
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
         let screen = MultiProgress::new();
@@ -155,7 +167,7 @@ impl Console {
                 }
                 connections.clear();
             });
-            let result = work();
+            let result = work(&|name| bar.set_prefix(name));
             done.store(true, Relaxed);
             ticker.thread().unpark();
             bar.finish_and_clear();

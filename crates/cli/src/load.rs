@@ -206,15 +206,11 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         let pruned = filtered.as_ref().map(Filtered::pruned);
         return explain(&target, source, tables.as_ref(), pruned, &options, console, cancel);
     }
-    if args.dry_run && tables.is_some() {
-        return Err(Error::usage(
-            "a dry run of several tables",
-            "--dry-run",
-            "print the statements that make them with --ddl",
-        ));
-    }
     if args.dry_run {
-        return dry_run(&target, source, &options, console, cancel);
+        return match &tables {
+            Some(tables) => load_tables::dry_run(tables, &options, console, cancel),
+            None => dry_run(&target, source, &options, console, cancel),
+        };
     }
     console.detail(|| {
         format!(

@@ -1,9 +1,11 @@
 //! `sawmill load --nested tables` and the same of `verify`: one line a table.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use sawmill_loader::{Control, LoadOptions, LoadReport, OfTable, PostgresTables, Standing};
-use sawmill_profile::{PhaseReport, Profile};
+use sawmill_loader::{
+    Control, LoadOptions, LoadReport, OfTable, PostgresTables, ServerWaits, Standing, TableName,
+};
+use sawmill_profile::{Bottleneck, PhaseReport, Profile, bottleneck, format_byte_rate};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -15,6 +17,10 @@ use crate::verify as verification;
 #[derive(Serialize)]
 struct TablesResult<'a> {
     tables: &'a [OfTable<LoadReport>],
+    /// What the server's side was at, over all tables.
+    server_waits: Option<ServerWaits>,
+    /// What set the speed, where that could be seen.
+    bottleneck: Option<Bottleneck>,
     phase: &'a PhaseReport,
 }
 
@@ -27,28 +33,82 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let profile = Profile::new();
     let phase = profile.phase("load");
-    let spinner = console.spinner();
-    let mut next = |table: &sawmill_loader::TableName| spinner.set_message(format!("loading {table}"));
-    let reports = tables.load(options, &Control::new(cancel, &phase), &mut next);
-    spinner.finish_and_clear();
-    let (reports, phase) = (reports?, phase.finish());
-    console.result(&TablesResult { tables: &reports, phase: &phase }, || {
-        let header = ["table", "rows", "units", "", "content sum"].map(str::to_owned);
-        let rows = reports.iter().map(|OfTable { table, result: report }| {
-            let standing = match report.standing {
-                Standing::New => "",
-                Standing::Resumed => "went on",
-                Standing::Complete => "was complete",
+    // All tables are made of the same records.
+    let records = tables.records() * tables.names().len() as u64;
+    let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
+        let mut next = |table: &TableName| name(table.name().to_owned());
+        tables.load(options, &Control::new(cancel, &phase), &mut next)
+    })?;
+    let mut phase = phase.finish();
+    // What was counted for the bar are records.
+    phase.rows = reports.iter().map(|report| report.result.rows_loaded).sum();
+    let result = TablesResult {
+        tables: &reports,
+        server_waits: ServerWaits::together(
+            reports.iter().filter_map(|report| report.result.server_waits.as_ref()),
+        ),
+        bottleneck: bottleneck(&phase.threads).filter(|_| phase.rows > 0),
+        phase: &phase,
+    };
+    console.result(&result, || summary(&result))
+}
+
+fn summary(result: &TablesResult<'_>) -> String {
+    let TablesResult { tables, server_waits, bottleneck, phase } = result;
+    let header = ["table", "rows", "units", "", "content sum"].map(str::to_owned);
+    let rows = tables.iter().map(|OfTable { table, result: report }| {
+        let standing = match report.standing {
+            Standing::New => "",
+            Standing::Resumed => "went on",
+            Standing::Complete => "was complete",
+        };
+        let verified = if report.verified.is_some() { "verified" } else { "" };
+        let said: Vec<&str> = [standing, verified].into_iter().filter(|text| !text.is_empty()).collect();
+        let sum = report.content.content_sum.to_string();
+        [table.clone(), thousands(report.rows), thousands(report.units), said.join(", "), sum]
+    });
+    let rows: Vec<[String; 5]> = [header].into_iter().chain(rows).collect();
+    let mut out = phases::table(&rows) + &format!("loaded {}\n", phases::summary(phase));
+    if let Some(files) = tables.first().map(|report| report.result.bytes_in).filter(|_| phase.rows > 0) {
+        let rate = files as f64 / phase.wall.as_secs_f64().max(1e-9);
+        out += &format!(
+            "files of {}, gone through once a table ({})\n",
+            phases::bytes(files),
+            format_byte_rate(rate)
+        );
+    }
+    let retries: u64 = tables.iter().map(|report| report.result.retries).sum();
+    let lost = (retries > 0).then(|| format!("{retries} lost connections tried again"));
+    let (waits, limit) =
+        (server_waits.map(|waits| waits.to_string()), bottleneck.as_ref().map(ToString::to_string));
+    let notes = tables.iter().flat_map(|report| report.result.notes.iter().cloned());
+    [waits, limit, lost].into_iter().flatten().chain(notes).for_each(|line| out += &format!("{line}\n"));
+    out
+}
+
+/// What a load of all tables would do, in the server's eyes.
+pub(crate) fn dry_run(
+    tables: &PostgresTables<'_>,
+    options: &LoadOptions,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let phase = Profile::new().phase("dry run");
+    let plans = tables.rehearse(options, &Control::new(cancel, &phase))?;
+    console.result(&plans, || {
+        let lines = plans.iter().map(|OfTable { table, result: plan }| {
+            let standing = match plan.standing {
+                Standing::New => format!("a new load of {} units", plan.units),
+                Standing::Resumed => format!("would go on from {} of {} units", plan.units_done, plan.units),
+                Standing::Complete => "complete already".to_owned(),
             };
-            let verified = if report.verified.is_some() { "verified" } else { "" };
-            let said: Vec<&str> = [standing, verified].into_iter().filter(|text| !text.is_empty()).collect();
-            let sum = report.content.content_sum.to_string();
-            [table.clone(), thousands(report.rows), thousands(report.units), said.join(", "), sum]
+            format!("{table}: {standing}\n{}\n", plan.copy)
         });
-        let rows: Vec<[String; 5]> = [header].into_iter().chain(rows).collect();
-        let notes = reports.iter().flat_map(|report| &report.result.notes);
-        let notes: String = notes.map(|note| format!("{note}\n")).collect();
-        phases::table(&rows) + &notes + &format!("loaded {}\n", phases::summary(&phase))
+        let (lines, records) = (lines.collect::<String>(), thousands(tables.records()));
+        format!(
+            "{lines}{records} records over {} connections, once a table\nnothing was changed\n",
+            options.degree
+        )
     })
 }
 

@@ -25,6 +25,29 @@ pub struct ServerWaits {
     pub other: f64,
 }
 
+impl ServerWaits {
+    /// Those of several loads together; none where there are no samples.
+    pub fn together<'a>(all: impl IntoIterator<Item = &'a ServerWaits>) -> Option<ServerWaits> {
+        let mut sum = ServerWaits::default();
+        for waits in all {
+            let samples = waits.samples as f64;
+            sum.samples += waits.samples;
+            let mut of = *waits;
+            for (share, of) in sum.shares_mut().into_iter().zip(of.shares_mut()) {
+                *share += *of * samples;
+            }
+        }
+        let samples = sum.samples as f64;
+        sum.shares_mut().into_iter().for_each(|share| *share /= samples);
+        (sum.samples > 0).then_some(sum)
+    }
+
+    fn shares_mut(&mut self) -> [&mut f64; 7] {
+        let Self { samples: _, working, wal, extend, io, lock, client, other } = self;
+        [working, wal, extend, io, lock, client, other]
+    }
+}
+
 impl fmt::Display for ServerWaits {
     /// What was seen in one sample of a hundred or more.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,6 +72,14 @@ impl fmt::Display for ServerWaits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_loads_each_sample_counts_the_same() {
+        let waits =
+            |samples, working| ServerWaits { samples, working, client: 1.0 - working, ..Default::default() };
+        assert_eq!(ServerWaits::together(&[waits(10, 1.0), waits(30, 0.5)]), Some(waits(40, 0.625)));
+        assert_eq!(ServerWaits::together(&[]), None);
+    }
 
     #[test]
     fn shares_that_were_not_seen_are_left_out_of_the_sentence() {

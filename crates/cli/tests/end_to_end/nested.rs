@@ -118,6 +118,29 @@ fn a_killed_load_into_several_tables_is_finished_by_the_same_command() {
 }
 
 #[test]
+fn a_dry_run_of_several_tables_says_what_would_be_done_and_changes_nothing() {
+    let server = LocalPg::start().unwrap();
+    let (file, more) = ("gen:contacts?rows=3k", ["--nested", "tables", "--unlogged", "--foreign-keys"]);
+    let rehearse = || load(&server, file, "c", &[&more[..], &["--dry-run"]].concat()).ok().out;
+    let told = rehearse();
+    assert!(told.contains("public.c_phones: a new load") && told.contains("nothing was changed"), "{told}");
+    let made = "SELECT count(*) FROM pg_class WHERE relname ~ '^c(_phones)?(_|$)' OR relname = 'loads'";
+    assert_eq!(client(&server).query_one(made, &[]).unwrap().get::<_, i64>(0), 0);
+    let loaded = load(&server, file, "c", &[&more[..], &["--json"]].concat()).ok().out;
+    let loaded: serde_json::Value = serde_json::from_str(&loaded).unwrap();
+    let rows: u64 = (0..2).map(|at| loaded["tables"][at]["rows_loaded"].as_u64().unwrap()).sum();
+    assert_eq!(loaded["phase"]["rows"].as_u64(), Some(rows));
+    assert!(rehearse().contains("public.c: complete already"));
+    let unlogged =
+        "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relname IN ('c', 'c_phones')";
+    assert_eq!(client(&server).query_one(unlogged, &[]).unwrap().get::<_, i64>(0), 2);
+    // What a load would refuse is refused.
+    client(&server).batch_execute("DROP SCHEMA _sawmill CASCADE").unwrap();
+    let error = load(&server, file, "c", &[&more[..], &["--dry-run"]].concat()).fails(1);
+    assert!(error.contains("tables exist already: public.c, public.c_phones"), "{error}");
+}
+
+#[test]
 fn layouts_that_do_not_go_with_the_target_are_refused() {
     let server = LocalPg::start().unwrap();
     let file = "gen:contacts?rows=10";

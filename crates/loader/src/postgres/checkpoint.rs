@@ -209,12 +209,13 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Makes sure that no crash of the server has emptied an unlogged table since its units were committed.
+    /// Makes sure that no crash of the server has emptied an unlogged table since its units were committed, which came
+    /// to `total` rows.
     pub(crate) fn refuse_emptied(
         &self,
         connection: &Connection,
         id: &str,
-        total: &Tally,
+        total: u64,
         control: &Control<'_>,
     ) -> Result<()> {
         if !self.unlogged {
@@ -224,7 +225,7 @@ impl Checkpoints {
             format!("SELECT coalesce(sum(rows), 0)::bigint FROM {} WHERE load_id = $1", self.units_table());
         let rows = connection.query(control, &sql, &[&id])?;
         let there: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
-        match there as u64 == total.rows {
+        match there as u64 == total {
             true => Ok(()),
             false => Err(Error::new(
                 Kind::Changed,

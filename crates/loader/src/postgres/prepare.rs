@@ -58,7 +58,15 @@ impl Preparing<'_, '_> {
                     && gathered.as_ref().is_some_and(|gathered| gathered.oid == record.table_oid)
                     && record.changed_files(self.source.files()).is_empty() =>
             {
-                Ok((record, Standing::Complete))
+                match &gathered {
+                    Some(gathered) if self.emptied()? => {
+                        self.connection.begin(self.control)?;
+                        made_types::drop_table(self.connection, &staging, gathered.oid, self.control)?;
+                        self.connection.commit(self.control)?;
+                        self.start(None, &staging)
+                    }
+                    _ => Ok((record, Standing::Complete)),
+                }
             }
             (Some(record), _) if !record.complete => match gathered {
                 Some(gathered) if gathered.oid == record.table_oid => {
@@ -69,6 +77,13 @@ impl Preparing<'_, '_> {
             },
             (_, _) => self.start(gathered.as_ref(), &staging),
         }
+    }
+
+    /// Whether a crash of the server has emptied the unlogged table of a load that was complete.
+    fn emptied(&self) -> Result<bool> {
+        Ok(self.checkpoints.of_unlogged_table()
+            && self.source.rows() > 0
+            && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty())
     }
 
     /// A new table out of sight, and the load's record, in one transaction.

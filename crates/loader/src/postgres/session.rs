@@ -565,11 +565,12 @@ impl Session for PostgresSession<'_> {
             if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {
                 return Ok(());
             }
-            if self.postgres.part_of.is_some() {
-                return checkpoints.complete(connection, id, total, control);
-            }
             connection.begin(control)?;
-            checkpoints.refuse_emptied(connection, id, total, control)?;
+            checkpoints.refuse_emptied(connection, id, total.rows, control)?;
+            if self.postgres.part_of.is_some() {
+                checkpoints.complete(connection, id, total, control)?;
+                return connection.commit(control);
+            }
             if self.postgres.mode == Mode::Upsert {
                 upsert::merge(
                     connection,

@@ -9,24 +9,26 @@
 //! Records of which some part cannot be loaded are taken out of all tables, where they are put aside, before the tables
 //! get their places ([`whole_records`](super::whole_records)).
 
-use std::collections::HashMap;
+mod in_place;
+
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::catalogue::{Found, current_schema, find};
+use self::in_place::{foreign_key, key_name, reference_name};
+use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
-use super::made_types;
+use super::rehearsal::Rehearsal;
 use super::rejected_records::RejectedRecords;
-use super::table_name::{TableName, fitted, quote};
+use super::table_name::TableName;
 use super::verify::{Compared, compare};
 use super::whole_records::WholeRecords;
 use super::{Enums, Mode, Nested, Postgres, Strategy, rejects_file};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
-use crate::load::{LoadOptions, LoadReport, again, load};
+use crate::load::{LoadOptions, LoadReport, load};
 use crate::source::Source;
 use crate::verify::Verification;
 
@@ -73,8 +75,8 @@ impl<'a> PostgresTables<'a> {
                 .at(format!("table {}", postgres.table))
                 .advise("load into new tables (--mode create or replace), and insert from those with SQL"));
         }
-        if !postgres.kind.is_plain() || postgres.strategy == Strategy::Staged {
-            let what = "keys, indexes, storage and strategy are not chosen for several tables at once";
+        if postgres.kind != postgres.kind.of_parts() || postgres.strategy == Strategy::Staged {
+            let what = "keys, indexes and strategy are not chosen for several tables at once";
             return Err(Error::new(Kind::Config, what)
                 .at(format!("table {}", postgres.table))
                 .advise("leave these options out; --foreign-keys makes keys"));
@@ -120,7 +122,7 @@ impl<'a> PostgresTables<'a> {
         }
         if self.foreign_keys {
             for (table, name) in self.tables.iter().zip(&names) {
-                statements.push(primary_key(table, name, &key_name(name)));
+                statements.push(self.primary_key(table, name, &key_name(name)));
             }
             let references = self.references().map(|(child, parent)| {
                 foreign_key(
@@ -135,11 +137,6 @@ impl<'a> PostgresTables<'a> {
         Ok(statements.join(";\n"))
     }
 
-    /// The tables of lists, each with the table that its key refers to.
-    fn references(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.tables.iter().enumerate().filter_map(|(child, table)| Some((child, table.parent?)))
-    }
-
     /// Loads all tables, exactly once, and puts them in their places. `next` is told of each table before it is
     /// loaded.
     ///
@@ -151,37 +148,16 @@ impl<'a> PostgresTables<'a> {
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<OfTable<LoadReport>>> {
-        // What cannot be represented in one of them is told before the first is loaded.
-        self.ddl(control)?;
-        let checkpoints = Checkpoints::new(&self.postgres.checkpoint_schema)?;
         let connection = Connection::open(&self.postgres.server, control)?;
-        let rows = match self.postgres.table.schema() {
-            Some(_) => self.postgres.table.clone(),
-            None => match find(&connection, &self.postgres.table, control)? {
-                Some(found) => self.postgres.table.within(&found.schema),
-                None => self.postgres.table.within(&current_schema(&connection, control)?),
-            },
-        };
-        let names = self.names_of(&rows);
-        let mut mapping = self.source.mapping() + "nested tables";
-        if let Some(rejects) = &self.postgres.rejects {
-            // Which records are put aside depends on what their values may become.
-            mapping = mapping + " of whole records" + &self.postgres.values.mapping();
-            rejects_file::check(&rejects.path)?;
-        }
-        let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
-        // Held until all are in their places, so that nobody else finishes what this run is at.
-        checkpoints.lock(&connection, &id, control)?;
-        self.refuse_existing(&connection, &checkpoints, &id, &names, control)?;
-        let mut reports = Vec::with_capacity(names.len());
-        let mut report = |name: &TableName, result| reports.push(OfTable { table: name.to_string(), result });
-        let parts: Vec<Postgres> =
-            self.tables.iter().zip(&names).map(|(table, name)| self.part(table, name, &id)).collect();
+        // Its lock is held until all are in their places, so that nobody else finishes what this run is at.
+        let parts = self.begin(&connection, control)?;
+        let mut reports = Vec::with_capacity(parts.len());
+        let mut report = |part: &Postgres, result| reports.push(of_table(part, result));
         match &self.postgres.rejects {
             None => {
                 for (table, part) in self.tables.iter().zip(&parts) {
                     next(&part.table);
-                    report(&part.table, load(&self.rows(table), part, options, control)?);
+                    report(part, load(&self.rows(table), part, options, control)?);
                 }
             }
             Some(rejects) => {
@@ -191,16 +167,72 @@ impl<'a> PostgresTables<'a> {
                     tables: &self.tables,
                     parts: &parts,
                     records: &self.records,
-                    checkpoints: &checkpoints,
+                    checkpoints: &self.checkpoints()?,
                     options,
                 };
                 let results = whole.load(rejects, control, next)?;
-                names.iter().zip(results).for_each(|(name, result)| report(name, result));
+                parts.iter().zip(results).for_each(|(part, result)| report(part, result));
             }
         }
-        self.place(&names, options, control)?;
+        self.place(&parts, &reports, options, control)?;
         drop(connection);
         Ok(reports)
+    }
+
+    /// Does everything that a load does before the first row of each table, and takes it back.
+    ///
+    /// # Errors
+    /// As a load's before its first row.
+    pub fn rehearse(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Rehearsal>>> {
+        let parts = {
+            let mut connection = Connection::open(&self.postgres.server, control)?;
+            connection.rehearse(control)?;
+            self.begin(&connection, control)?
+        };
+        let pairs = self.tables.iter().zip(&parts);
+        pairs
+            .map(|(table, part)| Ok(of_table(part, part.rehearse(&self.rows(table), options, control)?)))
+            .collect()
+    }
+
+    /// The tables as targets of loads of their own, once nothing speaks against these. The connection holds the lock of
+    /// the whole load from then on.
+    fn begin(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<Postgres>> {
+        // What cannot be represented in one of them is told before the first is loaded.
+        self.ddl(control)?;
+        let checkpoints = self.checkpoints()?;
+        let rows = match self.postgres.table.schema() {
+            Some(_) => self.postgres.table.clone(),
+            None => match find(connection, &self.postgres.table, control)? {
+                Some(found) => self.postgres.table.within(&found.schema),
+                None => self.postgres.table.within(&current_schema(connection, control)?),
+            },
+        };
+        let names = self.names_of(&rows);
+        let mut mapping = self.source.mapping() + "nested tables";
+        if !self.postgres.kind.is_plain() {
+            mapping += &format!("{:?}", self.postgres.kind);
+        }
+        if let Some(rejects) = &self.postgres.rejects {
+            // Which records are put aside depends on what their values may become.
+            mapping = mapping + " of whole records" + &self.postgres.values.mapping();
+            rejects_file::check(&rejects.path)?;
+        }
+        let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
+        checkpoints.lock(connection, &id, control)?;
+        self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
+        Ok(self.tables.iter().zip(&names).map(|(table, name)| self.part(table, name, &id)).collect())
+    }
+
+    /// How many records the source has; each table is made of all of them.
+    pub fn records(&self) -> u64 {
+        self.source.rows()
+    }
+
+    /// The records of the loads of these tables.
+    fn checkpoints(&self) -> Result<Checkpoints> {
+        let checkpoints = Checkpoints::new(&self.postgres.checkpoint_schema)?;
+        Ok(checkpoints.of_unlogged(self.postgres.kind.unlogged))
     }
 
     /// The rows of one of the tables.
@@ -247,57 +279,6 @@ impl<'a> PostgresTables<'a> {
         }
     }
 
-    /// Puts tables that are complete in their places, all in one transaction.
-    fn place(&self, names: &[TableName], options: &LoadOptions, control: &Control<'_>) -> Result<()> {
-        again(options.retries, control, || {
-            let connection = Connection::open(&self.postgres.server, control)?;
-            connection.batch(control, "BEGIN")?;
-            let mut staged: HashMap<usize, TableName> = HashMap::new();
-            for (i, name) in names.iter().enumerate() {
-                if find(&connection, &name.staging(), control)?.is_some() {
-                    staged.insert(i, name.staging());
-                }
-            }
-            let now = |i: usize| staged.get(&i).unwrap_or(&names[i]);
-            let mut renamed_keys = Vec::new();
-            if self.foreign_keys {
-                for (i, table) in self.tables.iter().enumerate() {
-                    // The name of an index may be that of the table that is replaced: it is given afterwards.
-                    let key = key_name(now(i));
-                    if !has_constraint(&connection, now(i), "contype = 'p'", control)? {
-                        connection.batch(control, &primary_key(table, now(i), &key))?;
-                        renamed_keys.extend(staged.contains_key(&i).then_some((i, key)));
-                    }
-                }
-                for (child, parent) in self.references() {
-                    let name = reference_name(&names[child]);
-                    let there = format!("contype = 'f' AND conname = '{}'", name.replace('\'', "''"));
-                    if !has_constraint(&connection, now(child), &there, control)? {
-                        let key = foreign_key(&self.tables[parent], now(child), now(parent), &name);
-                        connection.batch(control, &key)?;
-                    }
-                }
-            }
-            // Lists before what they refer to.
-            for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
-                if let (Mode::Replace, Some(Found { oid, .. })) =
-                    (self.postgres.mode, find(&connection, name, control)?)
-                {
-                    made_types::drop_table(&connection, name, oid, control)?;
-                }
-                let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
-                connection.batch(control, &rename)?;
-            }
-            for (i, key) in renamed_keys {
-                let (table, name) = (names[i].quoted(), key_name(&names[i]));
-                let rename =
-                    format!("ALTER TABLE {table} RENAME CONSTRAINT {} TO {}", quote(&key), quote(&name));
-                connection.batch(control, &rename)?;
-            }
-            connection.batch(control, "COMMIT")
-        })
-    }
-
     /// Compares each of the tables with the source; see [`verify`](super::verify()). Where a file of rejected rows is
     /// named, its records are left out of the source: each table and the file together must hold what the source holds.
     ///
@@ -325,51 +306,11 @@ impl<'a> PostgresTables<'a> {
     }
 }
 
+fn of_table<T>(part: &Postgres, result: T) -> OfTable<T> {
+    OfTable { table: part.table.to_string(), result }
+}
+
 /// What the load of one table is recorded by: parts of a load are known by its own number.
 fn part_id(id: &str, table: &FlatTable) -> String {
     format!("{id}/{}", table.path.join("/"))
-}
-
-fn has_constraint(
-    connection: &Connection,
-    table: &TableName,
-    which: &str,
-    control: &Control<'_>,
-) -> Result<bool> {
-    let sql = format!(
-        "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass($1) AND {which})"
-    );
-    let rows = connection.query(control, &sql, &[&table.quoted()])?;
-    rows.first().map_or(Ok(false), |row| connection.get(row, 0))
-}
-
-fn key_name(table: &TableName) -> String {
-    fitted(table.name(), "_pkey")
-}
-
-fn reference_name(table: &TableName) -> String {
-    fitted(table.name(), "_fkey")
-}
-
-fn primary_key(table: &FlatTable, name: &TableName, constraint: &str) -> String {
-    let key = key_of(table);
-    format!("ALTER TABLE {} ADD CONSTRAINT {} PRIMARY KEY ({key})", name.quoted(), quote(constraint))
-}
-
-/// The key of lists begins with the key of the table that they are in.
-fn foreign_key(
-    parent: &FlatTable,
-    child_name: &TableName,
-    parent_name: &TableName,
-    constraint: &str,
-) -> String {
-    let (child, constraint, key) = (child_name.quoted(), quote(constraint), key_of(parent));
-    format!(
-        "ALTER TABLE {child} ADD CONSTRAINT {constraint} FOREIGN KEY ({key}) REFERENCES {} ({key})",
-        parent_name.quoted()
-    )
-}
-
-fn key_of(table: &FlatTable) -> String {
-    table.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ")
 }

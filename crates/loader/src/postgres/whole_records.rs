@@ -71,7 +71,7 @@ impl WholeRecords<'_> {
                 return Err(too_many(bad.count(), self.source, group, &last));
             }
         }
-        self.take_out(&bad, control)?;
+        self.take_out(&bad, &reports, control)?;
         if bad.count() > 0 || self.options.verify {
             for ((table, part), report) in self.tables.iter().zip(self.parts).zip(&mut reports) {
                 let rows = FlatRows::new(self.source, table, self.records).leaving_out(Some(&bad));
@@ -88,7 +88,7 @@ impl WholeRecords<'_> {
     }
 
     /// Takes all rows of these records out of the tables, unless that was done before.
-    fn take_out(&self, bad: &BadRecords, control: &Control<'_>) -> Result<()> {
+    fn take_out(&self, bad: &BadRecords, reports: &[LoadReport], control: &Control<'_>) -> Result<()> {
         let taking = control.phase().phase("take out");
         self.connected(control, |connection| {
             let mut done = true;
@@ -103,7 +103,8 @@ impl WholeRecords<'_> {
             // Without statistics a plan could go through a table once for each record.
             connection.batch(control, "SET LOCAL enable_nestloop = off; SET LOCAL enable_mergejoin = off")?;
             let recorder = Recorder::new(self.checkpoints, connection, control)?;
-            for (table, part) in self.tables.iter().zip(self.parts) {
+            for ((table, part), report) in self.tables.iter().zip(self.parts).zip(reports) {
+                self.checkpoints.refuse_emptied(connection, part.load_id(), report.rows, control)?;
                 self.take_out_of(table, part, bad, &recorder, connection, control)?;
             }
             connection.commit(control)?;

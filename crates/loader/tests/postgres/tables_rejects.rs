@@ -13,7 +13,11 @@ use arrow_array::*;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sawmill_loader::{Control, Kind, LoadOptions, ParquetFiles, PostgresTables, RejectOptions, Standing};
+use sawmill_loader::{
+    Control, Kind, LoadOptions, Nul, ParquetFiles, Postgres, PostgresTables, RejectOptions, Standing,
+    TableKind, ValueOptions,
+};
+use sawmill_localpg::LocalPg;
 use sawmill_profile::Profile;
 
 use crate::database::{Database, small, with_control};
@@ -278,6 +282,53 @@ fn a_connection_that_is_lost_while_records_are_taken_out_is_tried_again() {
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
     assert_eq!(database.client().query_one("SELECT last_value FROM times", &[]).unwrap().get::<_, i64>(0), 3);
     holds_all_but(&database, 1000, &[3, 4, 399, 500, 801]);
+}
+
+#[test]
+fn unlogged_tables_that_a_crash_of_the_server_has_emptied_are_filled_again_before_they_are_seen() {
+    let mut server = LocalPg::start().unwrap();
+    let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
+    let path = directory.path().join("rejects.parquet");
+    let url = server.url();
+    let target = |rejects: bool| {
+        let kind = TableKind { unlogged: true, ..TableKind::default() };
+        let rejects = rejects.then(|| RejectOptions { path: path.clone(), most: None });
+        let (server, table) = (url.parse().unwrap(), "t".parse().unwrap());
+        let values = ValueOptions { nul: Nul::Strip, ..ValueOptions::default() };
+        let values = if rejects.is_some() { ValueOptions::default() } else { values };
+        Postgres::new(server, table).kind(kind).rejects(rejects).values(values)
+    };
+    let connect = || postgres::Client::connect(&url, postgres::NoTls).unwrap();
+    for (rejects, rows) in [(false, 1000i64), (true, 995)] {
+        let tables = PostgresTables::new(&source, target(rejects), true).unwrap();
+        let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
+        let crashed = tables.load(&small(), &Control::new(&cancel, &phase), &mut |table| {
+            if table.name() == "t_notes_item" {
+                server.restart_immediate().unwrap();
+            }
+        });
+        let error = crashed.unwrap_err();
+        assert!(
+            error.kind() == Kind::Changed && error.advice().contains("run the same command again"),
+            "{error}"
+        );
+        let seen = "SELECT to_regclass('t') IS NOT NULL";
+        assert!(!connect().query_one(seen, &[]).unwrap().get::<_, bool>(0));
+        let reports = load(&source, target(rejects), true, &small()).unwrap();
+        assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
+        let counts = "SELECT (SELECT count(*) FROM t), (SELECT count(DISTINCT _row) FROM t_notes_item), \
+                      (SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r' AND relname ~ '^t')";
+        let row = connect().query_one(counts, &[]).unwrap();
+        assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2)], [rows, rows, 3]);
+        // When they are in their places, nobody fills them behind their owner's back.
+        drop(row);
+        server.restart_immediate().unwrap();
+        let error = load(&source, target(rejects), true, &small()).unwrap_err();
+        assert!(error.kind() == Kind::Changed && error.what().contains("emptied"), "{error}");
+        connect()
+            .batch_execute("DROP TABLE t, t_notes, t_notes_item CASCADE; DROP SCHEMA _sawmill CASCADE")
+            .unwrap();
+    }
 }
 
 #[test]

@@ -1,0 +1,127 @@
+//! Flat tables in their places: the names they will be seen by, and their keys.
+
+use std::collections::HashMap;
+
+use super::{OfTable, PostgresTables};
+use crate::control::Control;
+use crate::error::Result;
+use crate::flat_tables::FlatTable;
+use crate::load::{LoadOptions, LoadReport, again};
+use crate::postgres::catalogue::{Found, find};
+use crate::postgres::connection::Connection;
+use crate::postgres::table_name::{TableName, fitted, quote};
+use crate::postgres::{Mode, Postgres, made_types};
+
+impl PostgresTables<'_> {
+    /// The tables of lists, each with the table that its key refers to.
+    pub(super) fn references(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.tables.iter().enumerate().filter_map(|(child, table)| Some((child, table.parent?)))
+    }
+
+    /// Puts tables that are complete in their places, all in one transaction.
+    pub(super) fn place(
+        &self,
+        parts: &[Postgres],
+        reports: &[OfTable<LoadReport>],
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let names: Vec<&TableName> = parts.iter().map(|part| &part.table).collect();
+        let checkpoints = self.checkpoints()?;
+        again(options.retries, control, || {
+            let connection = Connection::open(&self.postgres.server, control)?;
+            connection.batch(control, "BEGIN")?;
+            for (part, report) in parts.iter().zip(reports) {
+                checkpoints.refuse_emptied(&connection, part.load_id(), report.result.rows, control)?;
+            }
+            let mut staged: HashMap<usize, TableName> = HashMap::new();
+            for (i, name) in names.iter().enumerate() {
+                if find(&connection, &name.staging(), control)?.is_some() {
+                    staged.insert(i, name.staging());
+                }
+            }
+            let now = |i: usize| staged.get(&i).unwrap_or(names[i]);
+            let mut renamed_keys = Vec::new();
+            if self.foreign_keys {
+                for (i, table) in self.tables.iter().enumerate() {
+                    // The name of an index may be that of the table that is replaced: it is given afterwards.
+                    let key = key_name(now(i));
+                    if !has_constraint(&connection, now(i), "contype = 'p'", control)? {
+                        connection.batch(control, &self.primary_key(table, now(i), &key))?;
+                        renamed_keys.extend(staged.contains_key(&i).then_some((i, key)));
+                    }
+                }
+                for (child, parent) in self.references() {
+                    let name = reference_name(names[child]);
+                    let there = format!("contype = 'f' AND conname = '{}'", name.replace('\'', "''"));
+                    if !has_constraint(&connection, now(child), &there, control)? {
+                        let key = foreign_key(&self.tables[parent], now(child), now(parent), &name);
+                        connection.batch(control, &key)?;
+                    }
+                }
+            }
+            // Lists before what they refer to.
+            for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
+                if let (Mode::Replace, Some(Found { oid, .. })) =
+                    (self.postgres.mode, find(&connection, name, control)?)
+                {
+                    made_types::drop_table(&connection, name, oid, control)?;
+                }
+                let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
+                connection.batch(control, &rename)?;
+            }
+            for (i, key) in renamed_keys {
+                let (table, name) = (names[i].quoted(), key_name(names[i]));
+                let rename =
+                    format!("ALTER TABLE {table} RENAME CONSTRAINT {} TO {}", quote(&key), quote(&name));
+                connection.batch(control, &rename)?;
+            }
+            connection.batch(control, "COMMIT")
+        })
+    }
+
+    pub(super) fn primary_key(&self, table: &FlatTable, name: &TableName, constraint: &str) -> String {
+        let (key, space) = (key_of(table), self.postgres.kind.within_tablespace(" USING INDEX TABLESPACE "));
+        let (name, constraint) = (name.quoted(), quote(constraint));
+        format!("ALTER TABLE {name} ADD CONSTRAINT {constraint} PRIMARY KEY ({key}){space}")
+    }
+}
+
+fn has_constraint(
+    connection: &Connection,
+    table: &TableName,
+    which: &str,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass($1) AND {which})"
+    );
+    let rows = connection.query(control, &sql, &[&table.quoted()])?;
+    rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+}
+
+pub(super) fn key_name(table: &TableName) -> String {
+    fitted(table.name(), "_pkey")
+}
+
+pub(super) fn reference_name(table: &TableName) -> String {
+    fitted(table.name(), "_fkey")
+}
+
+/// The key of lists begins with the key of the table that they are in.
+pub(super) fn foreign_key(
+    parent: &FlatTable,
+    child_name: &TableName,
+    parent_name: &TableName,
+    constraint: &str,
+) -> String {
+    let (child, constraint, key) = (child_name.quoted(), quote(constraint), key_of(parent));
+    format!(
+        "ALTER TABLE {child} ADD CONSTRAINT {constraint} FOREIGN KEY ({key}) REFERENCES {} ({key})",
+        parent_name.quoted()
+    )
+}
+
+fn key_of(table: &FlatTable) -> String {
+    table.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ")
+}
