@@ -132,7 +132,7 @@ pub struct Block {
 /// The single rows of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// End of each row in the block's bytes, and its number in the unit.
+    /// End of each row in the block's bytes, and its number in the unit, or that of the record that it is of.
     pub rows: Vec<Mark>,
     /// The same rows column by column, for a transport that takes columns.
     pub columns: Vec<Bytes>,

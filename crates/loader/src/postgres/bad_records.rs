@@ -1,8 +1,8 @@
 //! Records of a nested source that are put aside whole, and what is left out of its flat tables
 //! ([`FlatRows::leaving_out`](crate::flat_tables::FlatRows::leaving_out)).
 //!
-//! They stand in a temporary file without a name, row group by row group; in memory is no more than where those of each
-//! row group are, and those of one row group at a time.
+//! They stand in a temporary file without a name, unit by unit; in memory is no more than where those of each unit are,
+//! and those of one unit at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,6 +17,9 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::LoadOptions;
 use crate::source::{Source, Unit, UnitKey};
+
+/// Rows of the units that records are kept by.
+const UNIT_ROWS: u64 = 64 * 1024;
 
 /// Records that are put aside, with the reasons.
 #[derive(Debug)]
@@ -120,6 +123,11 @@ impl BadRecords {
         Ok(rows)
     }
 
+    /// The units that have some.
+    pub(super) fn units(&self) -> impl Iterator<Item = UnitKey> {
+        self.units.keys().copied()
+    }
+
     /// Hands out the records of each unit that has some, by their rows.
     ///
     /// # Errors
@@ -134,7 +142,8 @@ impl BadRecords {
         Ok(())
     }
 
-    /// Adds what is recorded for a load, but for what is there already; the last record of the load, with its row group.
+    /// Adds what is recorded for a load, but for what is there already; the last record of the load, with its unit. The
+    /// units are always the same ones, however the load was cut.
     ///
     /// # Errors
     /// A lost connection; the temporary file cannot be written.
@@ -146,16 +155,20 @@ impl BadRecords {
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<Option<(UnitKey, Reject)>> {
-        let groups = row_groups(source);
+        let units = source.plan(UNIT_ROWS).into_iter().flatten();
+        let units: BTreeMap<UnitKey, Unit> = units.map(|unit| (unit.key, unit)).collect();
         let mut keys: Vec<UnitKey> =
             checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
         keys.sort_unstable();
         let mut last = None;
         for key in keys {
-            let Some(group) = groups.get(&(key.file, key.row_group)) else { continue };
             let rejects = checkpoints.rejects(connection, id, key, control)?;
-            last = rejects.last().map(|reject| (group.key, reject.clone())).or(last);
-            self.add(group, rejects.into_iter().map(|reject| (reject.row, reject.reason)))?;
+            let of = |reject: &Reject| unit_of(&units, UnitKey { first_row: reject.row, ..key });
+            for run in rejects.chunk_by(|a, b| of(a) == of(b)) {
+                let Some(unit) = run.first().and_then(of).and_then(|unit| units.get(&unit)) else { continue };
+                last = run.last().map(|reject| (unit.key, reject.clone())).or(last);
+                self.add(unit, run.iter().map(|reject| (reject.row, reject.reason.clone())))?;
+            }
         }
         Ok(last)
     }
@@ -238,6 +251,12 @@ fn unkept(directory: &Path, error: &std::io::Error) -> Error {
     )
     .at(directory.display().to_string())
     .advise("make room there, and run the same command again")
+}
+
+/// The unit that a row of a row group is in.
+pub(super) fn unit_of<T>(units: &BTreeMap<UnitKey, T>, row: UnitKey) -> Option<UnitKey> {
+    let (unit, _) = units.range(..=row).next_back()?;
+    ((unit.file, unit.row_group) == (row.file, row.row_group)).then_some(*unit)
 }
 
 /// The row groups of a source, each as one unit.

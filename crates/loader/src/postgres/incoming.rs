@@ -20,6 +20,8 @@ const BUFFER: usize = 64 * 1024;
 // Kinds of messages (https://www.postgresql.org/docs/current/protocol-message-formats.html).
 const COPY_OUT_RESPONSE: u8 = b'H';
 const COPY_DATA: u8 = b'd';
+const COPY_DONE: u8 = b'c';
+const ERROR_RESPONSE: u8 = b'E';
 
 /// What comes over a connection.
 pub(super) struct Incoming {
@@ -45,6 +47,8 @@ struct Passing {
     head_length: usize,
     /// Bytes of a message that are still to pass.
     left: usize,
+    /// A `COPY` has begun and has not ended yet.
+    copying: bool,
 }
 
 /// What comes next.
@@ -87,8 +91,10 @@ impl Passing {
                     None => self.follows = Follows::Other,
                     Some((kind, length)) => {
                         self.left = length;
-                        if kind == COPY_OUT_RESPONSE {
-                            self.follows = Follows::Rows;
+                        match kind {
+                            COPY_OUT_RESPONSE => (self.follows, self.copying) = (Follows::Rows, true),
+                            COPY_DONE | ERROR_RESPONSE => self.copying = false,
+                            _ => {}
                         }
                     }
                 }
@@ -102,7 +108,7 @@ impl Incoming {
     pub(super) fn new(tls_is_asked_for: bool) -> Self {
         let follows = if tls_is_asked_for { Follows::TlsAnswer } else { Follows::Messages };
         Self {
-            passing: Passing { follows, head: [0; HEAD], head_length: 0, left: 0 },
+            passing: Passing { follows, head: [0; HEAD], head_length: 0, left: 0, copying: false },
             held: Vec::new(),
             data_left: 0,
             buffer: Vec::new(),
@@ -122,9 +128,9 @@ impl Incoming {
         matches!(self.passing.follows, Follows::Rows)
     }
 
-    /// Whether rows come, and all that there were have been read.
+    /// Whether more rows come, and all that there were have been read.
     pub(super) fn is_drained(&self) -> bool {
-        self.has_rows() && self.drained
+        self.passing.copying && self.drained
     }
 
     /// Bytes that are to be passed on.
@@ -315,6 +321,27 @@ mod tests {
             let broken = [message(COPY_OUT_RESPONSE, b"").as_slice(), b"Z\0\0\0\x03", &bytes].concat();
             prop_assert_eq!(through(&broken, &pieces, false), broken);
         }
+    }
+
+    #[test]
+    fn more_is_waited_for_only_between_rows() {
+        let mut incoming = Incoming::new(false);
+        incoming.pass(&message(COPY_OUT_RESPONSE, b""));
+        let mut read = |bytes: &[u8]| {
+            incoming
+                .read(|room| {
+                    room[..bytes.len()].copy_from_slice(bytes);
+                    Ok(bytes.len())
+                })
+                .unwrap();
+            incoming.passed(incoming.pending().len());
+            incoming.is_drained()
+        };
+        assert!(read(&message(COPY_DATA, b"row")));
+        assert!(!read(&[message(COPY_DATA, b"row"), message(COPY_DONE, b"")].concat()));
+        assert!(!read(&message(b'C', b"COPY 2")));
+        assert!(read(&message(COPY_OUT_RESPONSE, b"")));
+        assert!(!read(&message(ERROR_RESPONSE, b"")));
     }
 
     #[test]

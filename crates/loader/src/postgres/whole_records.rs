@@ -6,10 +6,10 @@
 //! came to and notes for every table all records that it is without. So what is recorded, what the tables hold and
 //! what is put aside fit together after any failure, and doing it again does nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::bad_records::{BadRecords, directory_of};
+use super::bad_records::{BadRecords, directory_of, unit_of};
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
@@ -65,10 +65,10 @@ impl WholeRecords<'_> {
             let last = self.connected(control, |connection| {
                 bad.add_recorded(self.source, self.checkpoints, part.load_id(), connection, control)
             })?;
-            if let (Some((group, last)), Some(most)) = (last, rejects.most)
+            if let (Some((unit, last)), Some(most)) = (last, rejects.most)
                 && bad.count() > most
             {
-                return Err(too_many(bad.count(), self.source, group, &last));
+                return Err(too_many(bad.count(), self.source, unit, &last));
             }
         }
         self.take_out(&bad, &reports, control)?;
@@ -137,9 +137,9 @@ impl WholeRecords<'_> {
         let mut units: BTreeMap<UnitKey, Tally> =
             checkpoints.units(connection, id, control)?.into_iter().collect();
         checkpoints.delete_rejects(connection, id, control)?;
-        bad.each_unit(|group, rejects| {
-            for (unit, rejects) in by_unit(&units, group, rejects)? {
-                let unit = Unit { key: unit, ..*group };
+        bad.each_unit(|of, rejects| {
+            for (unit, rejects) in by_unit(&units, of.key, rejects)? {
+                let unit = Unit { key: unit, ..*of };
                 connection.wait(control, recorder.record(&connection.client, id, &unit, rejects))?;
             }
             Ok(())
@@ -149,7 +149,7 @@ impl WholeRecords<'_> {
             Some(_) => part.table.staging(),
             None => part.table.clone(),
         };
-        let delete = self.delete(bad, &written, &columns, id)?;
+        let delete = self.delete(bad, &written, &columns, id);
         let mut deleted = Deleted::new(self.records, &units, columns.len());
         let reading = read_copy(connection, &delete, |bytes| deleted.feed(bytes));
         connection.wait_for(control, reading)?;
@@ -164,20 +164,17 @@ impl WholeRecords<'_> {
     }
 
     /// The statement that deletes the rows of the records that are noted for a load, and gives them back.
-    fn delete(&self, bad: &BadRecords, written: &TableName, columns: &[Column], id: &str) -> Result<String> {
-        let mut groups = [Vec::new(), Vec::new(), Vec::new()];
-        bad.each_unit(|group, _| {
-            let UnitKey { file, row_group, .. } = group.key;
-            let first = self.records.of_group(file, row_group);
-            for (list, number) in groups.iter_mut().zip([file.into(), row_group.into(), first]) {
-                list.push(number.to_string());
-            }
-            Ok(())
-        })?;
-        let [files, row_groups, firsts] = groups.map(|list| list.join(","));
+    fn delete(&self, bad: &BadRecords, written: &TableName, columns: &[Column], id: &str) -> String {
+        let groups: BTreeSet<(u32, u32)> = bad.units().map(|key| (key.file, key.row_group)).collect();
+        let listed = |number: fn(&RecordNumbers, (u32, u32)) -> u64| {
+            let numbers = groups.iter().map(|group| number(self.records, *group).to_string());
+            numbers.collect::<Vec<_>>().join(",")
+        };
+        let (files, row_groups) = (listed(|_, (file, _)| file.into()), listed(|_, (_, group)| group.into()));
+        let firsts = listed(|records, (file, group)| records.of_group(file, group));
         let returned: Vec<String> =
             columns.iter().map(|column| format!("t.{}", quote(&column.name))).collect();
-        Ok(format!(
+        format!(
             "COPY (DELETE FROM {} t USING {} r, \
                unnest('{{{files}}}'::integer[], '{{{row_groups}}}'::integer[], '{{{firsts}}}'::bigint[]) \
                  g (file, row_group, first) \
@@ -187,25 +184,19 @@ impl WholeRecords<'_> {
             self.checkpoints.rejects_table(),
             literal(id),
             returned.join(", "),
-        ))
+        )
     }
 }
 
-/// The records of a row group, by the units in which a table's load has them.
+/// Records of the row group of `key`, by the units in which a table's load has them.
 fn by_unit<'r>(
     units: &BTreeMap<UnitKey, Tally>,
-    group: &Unit,
+    key: UnitKey,
     rejects: &'r [Reject],
 ) -> Result<Vec<(UnitKey, &'r [Reject])>> {
-    let of = |reject: &Reject| unit_of(units, UnitKey { first_row: reject.row, ..group.key });
+    let of = |reject: &Reject| unit_of(units, UnitKey { first_row: reject.row, ..key });
     let runs = rejects.chunk_by(|a, b| of(a) == of(b));
     runs.map(|run| run.first().and_then(of).map(|unit| (unit, run)).ok_or_else(strange)).collect()
-}
-
-/// The unit that a row of a row group is in.
-fn unit_of(units: &BTreeMap<UnitKey, Tally>, row: UnitKey) -> Option<UnitKey> {
-    let (unit, _) = units.range(..=row).next_back()?;
-    ((unit.file, unit.row_group) == (row.file, row.row_group)).then_some(*unit)
 }
 
 /// Deleted rows, which are summed up unit by unit as they come.
@@ -256,7 +247,8 @@ fn strange() -> Error {
         .advise("forget this load and start it again")
 }
 
-fn too_many(count: u64, source: &dyn Source, group: UnitKey, last: &Reject) -> Error {
+fn too_many(count: u64, source: &dyn Source, unit: UnitKey, last: &Reject) -> Error {
+    let group = UnitKey { first_row: 0, ..unit };
     let name = source.files().get(group.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
     let row = source.row_in_group(group, last.row).unwrap_or(last.row);
     Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {}", last.reason))
