@@ -134,6 +134,8 @@ pub struct Block {
 pub(crate) struct Marks {
     /// End of each row in the block's bytes, and its number in the unit, or that of the record that it is of.
     pub rows: Vec<Mark>,
+    /// In their place the numbers alone, where the bytes themselves say where rows end.
+    pub numbers: Vec<u32>,
     /// The same rows column by column, for a transport that takes columns.
     pub columns: Vec<Bytes>,
     /// Rows between them that cannot be represented: number in the unit, column, and why.

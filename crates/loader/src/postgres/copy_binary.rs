@@ -45,7 +45,7 @@ use element::Element;
 use fault::Fault;
 use fixed_width::BLOCK;
 use layout::{BoundColumn, ColumnLayout};
-pub(crate) use rejecting::{RejectingEncoder, row_ends};
+pub(crate) use rejecting::{RejectingEncoder, marked_rows, row_ends};
 
 /// What stands before the first row of a binary COPY: signature, flags, length of the extension.
 pub(crate) const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";

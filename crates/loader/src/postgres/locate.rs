@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::bad_records::BadRecords;
 use super::columns;
 use super::connection::Connection;
-use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
+use super::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
 use super::read_back::read_rows;
 use super::server::Server;
 use super::table_name::TableName;
@@ -203,7 +203,7 @@ impl Locating<'_> {
                     found(row(*refused), None);
                 }
                 let mut start = 0;
-                for mark in &marks.rows {
+                for mark in marked_rows(&block) {
                     let end = mark.end as usize;
                     found(row(mark.row), Some(xxh3_64(&block.bytes[start..end])));
                     start = end;

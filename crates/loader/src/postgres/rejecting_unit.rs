@@ -1,21 +1,22 @@
 //! Rows of a unit of which the server may refuse some.
 //!
-//! Each block of rows is a COPY of its own behind a savepoint. When the server refuses one, the block goes back to the
-//! savepoint and is sent again in parts, around the row that the server names or by halves, down to the single rows
-//! that it refuses; those are recorded with its reason, in the transaction that is open.
+//! Some blocks of rows together are a COPY behind a savepoint, and are kept until the server has taken them. When it
+//! refuses a row, they go back to the savepoint, and each is sent again: in parts, around the row that the server names or
+//! by halves, down to the single rows that it refuses; those are recorded with its reason, in the transaction that is open.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
 use sawmill_profile::{WaitKind, wait};
-use tokio_postgres::Statement;
+use tokio_postgres::{CopyInSink, Statement};
 
 use super::checkpoint::signed;
 use super::connection::{Connection, WireError};
-use super::copy_binary::{HEADER, TRAILER};
+use super::copy_binary::{HEADER, TRAILER, marked_rows};
 use super::partition_tables::is_of_partition;
 use super::rejects::{Recorder, Reject, Rejecting};
 use super::server_error::{copy_line, from_server, is_about_rows};
@@ -25,7 +26,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Unit, UnitKey};
-use crate::target::{Arrived, Block, Parcel, Parcels};
+use crate::target::{Arrived, Block, Mark, Parcel, Parcels};
 
 /// A connection, and what it takes to record units and rows that were put aside.
 pub(super) struct RejectingSender {
@@ -75,6 +76,29 @@ impl RejectingSender {
     }
 }
 
+/// Bytes of blocks that are sent together, and kept meanwhile, where the server has refused none for a while. A load of
+/// three million taxi rows of which none is refused takes 1.10 times as long as one that puts none aside, with blocks sent
+/// each by itself 1.88 times (medians of five, in turns); with 12 MiB it takes 3 % less than with 4.
+const TOGETHER: usize = 4 << 20;
+
+/// After it has refused some a block is sent alone, and with each COPY that it takes so many bytes more.
+const MORE_TOGETHER: usize = 256 << 10;
+
+/// A COPY that has not ended, behind a savepoint.
+struct OpenCopy {
+    sink: Pin<Box<CopyInSink<Bytes>>>,
+    /// What was sent.
+    blocks: Vec<Block>,
+    bytes: usize,
+    /// Why it cannot go on.
+    lost: Option<WireError>,
+}
+
+/// Whether the server refuses one row, and no other run of the load has filled the partition.
+fn is_about_one(error: &tokio_postgres::Error) -> bool {
+    is_about_rows(error) && !is_of_partition(error)
+}
+
 /// A unit under way.
 pub(super) struct RejectingUnit<'a> {
     sender: &'a RejectingSender,
@@ -84,6 +108,10 @@ pub(super) struct RejectingUnit<'a> {
     aside: BTreeSet<u64>,
     /// The sums of those refused rows that the tally of the encoder has.
     encoded: Tuples,
+    /// Blocks on their way behind the savepoint.
+    open: Option<OpenCopy>,
+    /// Bytes of blocks that are sent together.
+    together: usize,
     /// No rows of another run stand in the way: the table is the connection's own, or the server has refused a row,
     /// and no record of the unit was there then.
     refusing: bool,
@@ -100,7 +128,17 @@ impl<'a> RejectingUnit<'a> {
         own_table: bool,
     ) -> Self {
         let encoded = Tuples::new(sender.plan.columns, false);
-        Self { sender, copy, unit, aside: BTreeSet::new(), encoded, refusing: own_table, ended: false }
+        Self {
+            sender,
+            copy,
+            unit,
+            aside: BTreeSet::new(),
+            encoded,
+            open: None,
+            together: TOGETHER,
+            refusing: own_table,
+            ended: false,
+        }
     }
 
     /// How many were put aside so far.
@@ -117,9 +155,10 @@ impl<'a> RejectingUnit<'a> {
                 parcels.recv().await
             };
             match parcel {
-                Some(Parcel::Rows(block)) => self.block(&block).await?,
+                Some(Parcel::Rows(block)) => self.send(block).await?,
                 Some(Parcel::End(tally)) => {
                     self.ended = true;
+                    self.end_copy().await?;
                     break tally;
                 }
                 Some(Parcel::Failed(error)) => return Err(WireError::Own(error)),
@@ -140,25 +179,120 @@ impl<'a> RejectingUnit<'a> {
         Ok(Some(tally))
     }
 
-    /// Sends a block, in ever smaller parts where the server refuses some of it.
-    async fn block(&mut self, block: &Block) -> Result<(), WireError> {
-        let Some(marks) = &block.marks else {
-            return Err(Error::new(Kind::Source, "a block came without the places of its rows").into());
+    /// Sends a block with others.
+    async fn send(&mut self, block: Block) -> Result<(), WireError> {
+        let connection = &self.sender.connection;
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let _starting = wait(WaitKind::Network);
+                connection.client.batch_execute("SAVEPOINT sawmill_rows").await?;
+                let mut sink = Box::pin(connection.client.copy_in::<_, Bytes>(self.copy).await?);
+                connection.send_rows(&mut sink, Bytes::from_static(HEADER)).await?;
+                self.open.insert(OpenCopy { sink, blocks: Vec::new(), bytes: 0, lost: None })
+            }
         };
-        let mut rejects: Vec<Reject> = Vec::new();
-        for (row, reason) in &marks.refused {
+        let sending = wait(WaitKind::Network);
+        sending.add_rows(block.rows);
+        sending.add_bytes(block.bytes.len() as u64);
+        if !block.bytes.is_empty() && open.lost.is_none() {
+            open.lost = connection.send_rows(&mut open.sink, block.bytes.clone()).await.err();
+        }
+        drop(sending);
+        open.bytes += block.bytes.len();
+        open.blocks.push(block);
+        match open.bytes >= self.together || open.lost.is_some() {
+            true => self.end_copy().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the COPY of the blocks that are on their way; where the server refuses some row of them, each is sent by itself.
+    async fn end_copy(&mut self) -> Result<(), WireError> {
+        let Some(OpenCopy { mut sink, blocks, lost, .. }) = self.open.take() else { return Ok(()) };
+        let rows = blocks.iter().map(|block| block.rows).sum::<u64>();
+        let copied = {
+            let _ending = wait(WaitKind::Network);
+            match lost {
+                Some(lost) => Err(lost),
+                None => {
+                    async {
+                        sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
+                        Ok(sink.as_mut().finish().await?)
+                    }
+                    .await
+                }
+            }
+        };
+        match copied {
+            Ok(copied) => {
+                self.taken(copied, rows).await?;
+                self.together = (self.together + MORE_TOGETHER).min(TOGETHER);
+                for block in &blocks {
+                    let rejects = self.refused_before(block)?;
+                    self.record(rejects).await?;
+                }
+            }
+            Err(WireError::Server(error)) if is_about_one(&error) => {
+                self.back().await?;
+                // Where there is one, there may be more soon: the next block goes alone.
+                self.together = 0;
+                match blocks.as_slice() {
+                    [block] => self.block(block, Some(error)).await?,
+                    blocks => {
+                        for block in blocks {
+                            self.block(block, None).await?;
+                        }
+                    }
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The rows of a block that were not encoded.
+    fn refused_before(&mut self, block: &Block) -> Result<Vec<Reject>> {
+        let mut rejects = Vec::new();
+        for (row, reason) in block.marks.iter().flat_map(|marks| &marks.refused) {
             rejects.extend(self.put_aside(*row, reason.clone())?);
         }
-        let start = |row: usize| if row == 0 { 0 } else { marks.rows[row - 1].end as usize };
-        let mut left: Vec<Range<usize>> = std::iter::once(0..marks.rows.len()).collect();
+        Ok(rejects)
+    }
+
+    /// Records rejected rows.
+    async fn record(&self, mut rejects: Vec<Reject>) -> Result<(), WireError> {
+        rejects.sort_unstable_by_key(|reject| reject.row);
+        let Self { sender, unit, .. } = self;
+        let client = &sender.connection.client;
+        Ok(sender.recorder.record(client, &sender.plan.load_id, unit, &rejects).await?)
+    }
+
+    /// Sends a block, in ever smaller parts where the server refuses some of it, or has `refused` all of it.
+    async fn block(
+        &mut self,
+        block: &Block,
+        mut refused: Option<tokio_postgres::Error>,
+    ) -> Result<(), WireError> {
+        let marked: Vec<Mark> = marked_rows(block).collect();
+        if marked.len() as u64 != block.rows {
+            return Err(Error::new(Kind::Source, "a block came without the places of its rows").into());
+        }
+        let mut rejects = self.refused_before(block)?;
+        let start = |row: usize| if row == 0 { 0 } else { marked[row - 1].end as usize };
+        let mut left: Vec<Range<usize>> = std::iter::once(0..marked.len()).collect();
         while let Some(rows) = left.pop().filter(|rows| !rows.is_empty()) {
             let bytes = block.bytes.slice(start(rows.start)..start(rows.end));
-            let Err(error) = self.copy(bytes.clone(), rows.len()).await? else { continue };
+            let copied = match refused.take() {
+                Some(error) => Err(error),
+                None => self.copy(bytes.clone(), rows.len()).await?,
+            };
+            let Err(error) = copied else { continue };
             match (rows.len(), copy_line(&error)) {
                 (1, _) => {
                     self.refuse_recorded().await?;
                     let reason = from_server(&error, "").what();
-                    rejects.extend(self.put_aside(marks.rows[rows.start].row, reason)?);
+                    rejects.extend(self.put_aside(marked[rows.start].row, reason)?);
                     self.encoded.feed(&bytes).map_err(|what| Error::new(Kind::Source, what))?;
                 }
                 (count, Some(line)) if (1..=count).contains(&line) => {
@@ -172,11 +306,7 @@ impl<'a> RejectingUnit<'a> {
                 }
             }
         }
-        rejects.sort_unstable_by_key(|reject| reject.row);
-        let Self { sender, unit, .. } = self;
-        let client = &sender.connection.client;
-        sender.recorder.record(client, &sender.plan.load_id, unit, &rejects).await?;
-        Ok(())
+        self.record(rejects).await
     }
 
     /// A predecessor that was killed may have committed the unit meanwhile: then it is the unit's own rows that stand
@@ -226,19 +356,28 @@ impl<'a> RejectingUnit<'a> {
             sink.as_mut().finish().await
         };
         match copying.await {
-            Ok(copied) if copied == count as u64 => {
-                client.batch_execute("RELEASE SAVEPOINT sawmill_rows").await?;
-                Ok(Ok(()))
-            }
-            Ok(copied) => Err(Error::new(Kind::Mismatch, format!("{count} rows were copied as {copied}"))
-                .advise("a trigger or rule of the table may drop rows")
-                .into()),
-            Err(error) if is_about_rows(&error) && !is_of_partition(&error) => {
-                let back = "ROLLBACK TO SAVEPOINT sawmill_rows; RELEASE SAVEPOINT sawmill_rows";
-                client.batch_execute(back).await?;
+            Ok(copied) => self.taken(copied, count as u64).await.map(Ok),
+            Err(error) if is_about_one(&error) => {
+                self.back().await?;
                 Ok(Err(error))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The server has taken rows that were sent.
+    async fn taken(&self, copied: u64, rows: u64) -> Result<(), WireError> {
+        if copied != rows {
+            return Err(Error::new(Kind::Mismatch, format!("{rows} rows were copied as {copied}"))
+                .advise("a trigger or rule of the table may drop rows")
+                .into());
+        }
+        Ok(self.sender.connection.client.batch_execute("RELEASE SAVEPOINT sawmill_rows").await?)
+    }
+
+    /// Takes back what was sent behind the savepoint.
+    async fn back(&self) -> Result<(), WireError> {
+        let back = "ROLLBACK TO SAVEPOINT sawmill_rows; RELEASE SAVEPOINT sawmill_rows";
+        Ok(self.sender.connection.client.batch_execute(back).await?)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::bad_records::BadRecords;
-use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
+use super::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
 use super::read_back::{Sums, join_all};
 use super::tuples::Tuples;
 use crate::buffers::Buffers;
@@ -59,9 +59,9 @@ impl SourceSums<'_> {
                     let refused = block.marks.as_ref().map_or(0, |marks| marks.refused.len());
                     left_out.fetch_add(refused as u64, Relaxed);
                     let fed = match (&block.marks, &others) {
-                        (Some(marks), Some(others)) if !others.is_empty() => {
+                        (Some(_), Some(others)) if !others.is_empty() => {
                             let mut start = 0;
-                            marks.rows.iter().try_for_each(|mark| {
+                            marked_rows(&block).try_for_each(|mark| {
                                 let row = &block.bytes[start..mark.end as usize];
                                 start = mark.end as usize;
                                 match others.contains(&(unit.key.first_row + u64::from(mark.row))) {

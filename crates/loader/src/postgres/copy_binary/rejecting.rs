@@ -64,13 +64,17 @@ struct Passed {
 
 impl Passed {
     fn block(&mut self, bytes: Bytes, rows: u64) -> Block {
-        let numbers = self.rows.drain(..(rows as usize).min(self.rows.len()));
-        let ends = row_ends(&bytes);
-        let marks = ends.zip(numbers).map(|(end, row)| Mark { end, row }).collect();
+        let numbers = self.rows.drain(..(rows as usize).min(self.rows.len())).collect();
         let refused = std::mem::take(&mut self.refused);
-        let marks = Marks { rows: marks, columns: Vec::new(), refused };
-        Block { bytes, rows, marks: Some(Box::new(marks)) }
+        Block { bytes, rows, marks: Some(Box::new(Marks { numbers, refused, ..Marks::default() })) }
     }
+}
+
+/// Where each row of a block of a [`RejectingEncoder`] ends, and what it is in its unit. It is looked for where single rows
+/// are wanted alone: in most blocks all rows go in.
+pub(crate) fn marked_rows(block: &Block) -> impl Iterator<Item = Mark> {
+    let numbers = block.marks.iter().flat_map(|marks| &marks.numbers);
+    row_ends(&block.bytes).zip(numbers).map(|(end, row)| Mark { end, row: *row })
 }
 
 /// Where each row of encoded rows ends, but for one whose end is missing.
