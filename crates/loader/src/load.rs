@@ -5,7 +5,7 @@
 //! decoder gets further ahead than that. Memory is bounded by
 //! `degree × (CHANNEL + 4) × batch_bytes` (blocks in the channel, one being filled, one being sent, and
 //! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
-//! one batch.
+//! one batch; where rows are put aside, up to 4 MiB of blocks more that the server has not taken yet.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -22,8 +22,8 @@ pub struct Forgotten {
 }
 
 /// Removes the records of all loads into a table and what unfinished loads left behind, and with
-/// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the checkpoints goes when nothing is left in it. Rows
-/// that were appended to a table that existed before stay.
+/// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the
+/// checkpoints goes when nothing is left in it. Rows that were appended to a table that existed before stay.
 ///
 /// # Errors
 /// No connection, or no permission.
