@@ -67,22 +67,27 @@ fn changed_place(rows: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(rows.schema(), columns).unwrap()
 }
 
-/// Makes new tables whose name has this in it refuse rows that are not so.
-fn refuse(database: &Database, table: &str, condition: &str) {
+/// Runs a statement for a table of this name when it is made, out of sight or not; `%s` in it is the table.
+fn when_made(database: &Database, table: &str, statement: &str) {
     let sql = format!(
-        "CREATE FUNCTION refuse_{table}() RETURNS event_trigger LANGUAGE plpgsql AS $$
+        "CREATE FUNCTION made_{table}() RETURNS event_trigger LANGUAGE plpgsql AS $$
          DECLARE made record;
          BEGIN
            FOR made IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
              IF made.object_identity ~ '^public[.]\"?{table}(__sawmill|\"?$)' THEN
-               EXECUTE format('ALTER TABLE %s ADD CONSTRAINT of_{table} CHECK ({condition})', made.object_identity);
+               EXECUTE format('{statement}', made.object_identity);
              END IF;
            END LOOP;
          END $$;
          CREATE EVENT TRIGGER of_{table} ON ddl_command_end WHEN TAG IN ('CREATE TABLE')
-           EXECUTE FUNCTION refuse_{table}()"
+           EXECUTE FUNCTION made_{table}()"
     );
     database.client().batch_execute(&sql).unwrap();
+}
+
+/// Makes a table refuse rows that are not so.
+fn refuse(database: &Database, table: &str, condition: &str) {
+    when_made(database, table, &format!("ALTER TABLE %s ADD CONSTRAINT of_{table} CHECK ({condition})"));
 }
 
 #[test]
@@ -259,19 +264,10 @@ fn a_connection_that_is_lost_while_records_are_taken_out_is_tried_again() {
              BEGIN
                IF nextval('times') IN (1, 2) THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
                RETURN NULL;
-             END $$;
-             CREATE FUNCTION losing() RETURNS event_trigger LANGUAGE plpgsql AS $$
-             DECLARE made record;
-             BEGIN
-               FOR made IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
-                 IF made.object_identity ~ '^public[.]t_notes_item' THEN
-                   EXECUTE format('CREATE TRIGGER lose AFTER DELETE ON %s EXECUTE FUNCTION lose()', made.object_identity);
-                 END IF;
-               END LOOP;
-             END $$;
-             CREATE EVENT TRIGGER losing ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION losing()",
+             END $$",
         )
         .unwrap();
+    when_made(&database, "t_notes_item", "CREATE TRIGGER lose AFTER DELETE ON %s EXECUTE FUNCTION lose()");
     let path = directory.path().join("rejects.parquet");
     let target = || database.target("t").rejects(Some(RejectOptions { path: path.clone(), most: None }));
     let error = load(&source, target(), true, &LoadOptions { retries: 0, ..small() }).unwrap_err();
