@@ -146,7 +146,7 @@ impl BadRecords {
     /// units are always the same ones, however the load was cut.
     ///
     /// # Errors
-    /// A lost connection; the temporary file cannot be written.
+    /// A lost connection; the temporary file cannot be written; a record that the source has not.
     pub(super) fn add_recorded(
         &mut self,
         source: &dyn Source,
@@ -165,7 +165,8 @@ impl BadRecords {
             let rejects = checkpoints.rejects(connection, id, key, control)?;
             let of = |reject: &Reject| unit_of(&units, UnitKey { first_row: reject.row, ..key });
             for run in rejects.chunk_by(|a, b| of(a) == of(b)) {
-                let Some(unit) = run.first().and_then(of).and_then(|unit| units.get(&unit)) else { continue };
+                let unit = run.first().and_then(of).and_then(|unit| units.get(&unit));
+                let unit = unit.ok_or_else(of_no_unit)?;
                 last = run.last().map(|reject| (unit.key, reject.clone())).or(last);
                 self.add(unit, run.iter().map(|reject| (reject.row, reject.reason.clone())))?;
             }
@@ -257,6 +258,12 @@ fn unkept(directory: &Path, error: &std::io::Error) -> Error {
 pub(super) fn unit_of<T>(units: &BTreeMap<UnitKey, T>, row: UnitKey) -> Option<UnitKey> {
     let (unit, _) = units.range(..=row).next_back()?;
     ((unit.file, unit.row_group) == (row.file, row.row_group)).then_some(*unit)
+}
+
+/// A record that was put aside and cannot be found again.
+pub(super) fn of_no_unit() -> Error {
+    Error::new(Kind::Mismatch, "a record was put aside that is in no unit of the load")
+        .advise("forget this load and start it again")
 }
 
 /// The row groups of a source, each as one unit.

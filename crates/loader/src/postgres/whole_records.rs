@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::bad_records::{BadRecords, directory_of, unit_of};
+use super::bad_records::{BadRecords, directory_of, of_no_unit, unit_of};
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
@@ -196,7 +196,7 @@ fn by_unit<'r>(
 ) -> Result<Vec<(UnitKey, &'r [Reject])>> {
     let of = |reject: &Reject| unit_of(units, UnitKey { first_row: reject.row, ..key });
     let runs = rejects.chunk_by(|a, b| of(a) == of(b));
-    runs.map(|run| run.first().and_then(of).map(|unit| (unit, run)).ok_or_else(strange)).collect()
+    runs.map(|run| run.first().and_then(of).map(|unit| (unit, run)).ok_or_else(of_no_unit)).collect()
 }
 
 /// Deleted rows, which are summed up unit by unit as they come.
@@ -240,11 +240,6 @@ impl<'a> Deleted<'a> {
         self.left.drain(..start);
         Ok(())
     }
-}
-
-fn strange() -> Error {
-    Error::new(Kind::Mismatch, "a record was put aside that is in no unit of the load")
-        .advise("forget this load and start it again")
 }
 
 fn too_many(count: u64, source: &dyn Source, unit: UnitKey, last: &Reject) -> Error {
