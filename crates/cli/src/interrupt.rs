@@ -1,5 +1,9 @@
 //! Ctrl-C and its kin: the first asks the command to stop and clean up, the second ends it at
 //! once.
+//!
+//! A signal that was ignored when the command started stays ignored. A shell without job control starts
+//! `sawmill ... &` with SIGINT ignored, and `nohup sawmill ...` starts it with SIGHUP ignored: whoever
+//! starts a command that way wants it to live on.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +16,33 @@ use signal_hook::flag;
 pub(crate) fn on_signal() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if is_ignored(signal)? {
+            continue;
+        }
         // In this order: the first signal finds the flag unset and sets it, the second finds it
         // set.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Whether this process ignores the signal; a process inherits this from the one that started it.
+#[cfg(unix)]
+fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+    // SAFETY: an all-zero sigaction is a valid value. Without a new action, sigaction(2) changes nothing and
+    // writes the present one through the valid pointer.
+    let (answer, present) = unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, std::ptr::null(), &mut present), present)
+    };
+    match answer {
+        0 => Ok(present.sa_sigaction == libc::SIG_IGN),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(not(unix))]
+fn is_ignored(_: std::ffi::c_int) -> io::Result<bool> {
+    Ok(false)
 }

@@ -21,4 +21,5 @@ mod partitions;
 mod readme;
 mod rows;
 mod screen;
+mod signals;
 mod sources;

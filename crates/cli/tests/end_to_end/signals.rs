@@ -1,0 +1,49 @@
+//! Signals that the command was started with: those that it ignores then it keeps ignoring.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::harness::{Ran, names, signal, until, wait};
+
+/// Starts a generation of some seconds from a shell that ignores `ignored`, and waits until it is at work.
+fn generating(out: &std::path::Path, ignored: &str) -> Child {
+    let program = env!("CARGO_BIN_EXE_sawmill");
+    let script =
+        format!("trap '' {ignored}; exec '{program}' gen contacts --rows 4M --files 40 --out \"$0\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).arg(out).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = shell.spawn().unwrap();
+    until("the first file", || out.join("contacts-00000.parquet").exists());
+    child
+}
+
+#[test]
+fn a_command_that_was_started_with_a_signal_ignored_keeps_ignoring_it() {
+    for name in ["INT", "HUP", "TERM"] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let child = generating(&out, name);
+        signal(&child, name);
+        signal(&child, name);
+        wait(child).ok();
+        assert_eq!(names(&out).len(), 41, "40 files and their manifest");
+    }
+}
+
+#[test]
+fn a_command_that_ignores_one_signal_still_obeys_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let child = generating(&out, "INT");
+    signal(&child, "TERM");
+    let error = wait(child).fails(130);
+    assert!(error.contains("interrupted"), "{error}");
+}
+
+#[test]
+fn the_tests_pass_when_they_are_started_with_sigint_ignored() {
+    // As in `cargo test &` of a script, or of a service.
+    let tests = std::env::current_exe().unwrap();
+    let script = "trap '' INT; exec \"$0\" --exact demo::ctrl_c_at_any_moment_leaves_nothing";
+    let ran = Ran::from(Command::new("sh").args(["-c", script]).arg(tests).output().unwrap()).ok();
+    assert!(ran.out.contains("1 passed"), "{}", ran.out);
+}
