@@ -90,6 +90,9 @@ pub(crate) struct LoadArgs {
     /// Where they differ, say which rows of which row groups are missing. PostgreSQL alone.
     #[arg(long, requires = "verify")]
     locate: bool,
+    /// Load files once more that are recorded as loaded, in any mode but create.
+    #[arg(long)]
+    again: bool,
     /// Print the CREATE TABLE statement and stop.
     #[arg(long)]
     ddl: bool,
@@ -180,12 +183,20 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     if args.mode != ModeArg::Upsert && !args.key.is_empty() {
         return Err(Error::usage("a key without mode upsert", "--key", "add --mode upsert"));
     }
+    if args.again && args.mode == ModeArg::Create {
+        let advice = "a new table is made once: add --mode append, upsert, truncate or replace";
+        return Err(Error::usage("--again in mode create", "--again", advice));
+    }
     let target = args.rejects.of(args.values.of(target)?);
     target.refuse_locate(args.locate)?;
     let target = target.by_position(args.map == MapArg::Position).key(&args.key);
     let target = args.table.apply(args.nested.apply(target)?)?;
-    let options =
-        LoadOptions { verify: args.verify, locate: args.locate, ..args.effort.options_for(&target)? };
+    let options = LoadOptions {
+        verify: args.verify,
+        locate: args.locate,
+        again: args.again,
+        ..args.effort.options_for(&target)?
+    };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);

@@ -42,7 +42,9 @@ impl GeneratedRows {
         let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());
         let explained = dataset.explain();
         let bytes = (explained.bytes_a_row * rows as f64) as u64;
-        let files = vec![SourceFile { name, fingerprint, rows, bytes }];
+        // Rows are the same whenever they are made.
+        let stamp = Some(fingerprint.clone());
+        let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes }];
         let schema = as_in_files(&dataset.arrow_schema(), &explained);
         Self { dataset, seed, schema, files, chosen: None, mapping: String::new() }
     }

@@ -40,6 +40,7 @@ mod flat_columns;
 mod flat_tables;
 mod generated_rows;
 mod guarded;
+mod identity;
 mod inline_view;
 mod known_columns;
 mod limited;

@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::recheck::recheck;
 use crate::schedule::Schedule;
 use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit};
@@ -45,6 +46,8 @@ pub struct LoadOptions {
     pub verify: bool,
     /// Where the contents differ, find out which units have rows that are missing.
     pub locate: bool,
+    /// Load what was loaded before once more.
+    pub again: bool,
     /// Rows of the table that are held in memory for that at once, 12 bytes each; a larger table is gone through
     /// several times.
     pub locate_rows: u64,
@@ -62,6 +65,7 @@ impl Default for LoadOptions {
             retries: 8,
             verify: false,
             locate: false,
+            again: false,
             locate_rows: 4 << 20,
         }
     }
@@ -144,38 +148,28 @@ pub fn load(
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     let started = Instant::now();
-    let preparing = control.phase().phase("prepare");
-    let session = target.prepare(source, options, control)?;
-    preparing.finish();
+    let anew = LoadOptions { again: true, ..options.clone() };
+    let (session, notes) = match opened(source, target, options, control)? {
+        Opened::Same(session, notes) => (session, notes),
+        Opened::Changed(how) => match opened(source, target, &anew, control)? {
+            Opened::Same(session, mut notes) => {
+                notes.push(format!("loaded anew: {how}"));
+                (session, notes)
+            }
+            Opened::Changed(error) => return Err(error),
+        },
+    };
     let session = session.as_ref();
     let source = session.source().unwrap_or(source);
     let mut runs = source.plan(session.unit_rows());
     let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
     let mut total = Tally::empty(session.columns());
     let done = session.done();
-    let mut cut_otherwise = false;
-    for run in &mut runs {
-        run.retain(|unit| match done.get(&unit.key) {
-            None => true,
-            Some(tally) => {
-                cut_otherwise |= source.knows_rows() && tally.rows > unit.rows;
-                false
-            }
-        });
-    }
-    let left = runs.iter().map(Vec::len).sum::<usize>() as u64;
+    runs.iter_mut().for_each(|run| run.retain(|unit| !done.contains_key(&unit.key)));
     let units_resumed = done.len() as u64;
     done.values().for_each(|tally| total.add(tally));
     if session.standing() == Standing::Complete {
         runs.clear();
-    } else if cut_otherwise || units_resumed + left != units {
-        return Err(Error::new(
-            Kind::Changed,
-            format!("an earlier run has loaded {units_resumed} units, and this one would cut some of them otherwise"),
-        )
-        .advise(
-            "it was another version of sawmill: finish the load with that one, or forget it and load again",
-        ));
     }
     let progress =
         Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
@@ -230,8 +224,69 @@ pub fn load(
         content: total,
         verified,
         server_waits,
-        notes: session.notes(),
+        notes: session.notes().into_iter().chain(notes).collect(),
     })
+}
+
+/// A session of a source that was compared with what is recorded of it.
+enum Opened<'a> {
+    /// It holds what was loaded. What is to be said about that.
+    Same(Box<dyn Session + 'a>, Vec<String>),
+    /// It does not, and the load is one to be done anew.
+    Changed(Error),
+}
+
+fn opened<'a>(
+    source: &'a dyn Source,
+    target: &'a dyn Target,
+    options: &'a LoadOptions,
+    control: &Control<'_>,
+) -> Result<Opened<'a>> {
+    let preparing = control.phase().phase("prepare");
+    let session = target.prepare(source, options, control)?;
+    preparing.finish();
+    let loaded = session.source().unwrap_or(source);
+    if session.standing() != Standing::Complete {
+        refuse_cut_otherwise(loaded, session.as_ref())?;
+    }
+    match recheck(loaded, session.as_ref(), options, control) {
+        Ok(true) => Ok(Opened::Same(session, Vec::new())),
+        Ok(false) => {
+            let note = "what the source holds of rows that were loaded before was not looked at: some of them were put aside";
+            Ok(Opened::Same(session, vec![note.to_owned()]))
+        }
+        Err(error)
+            if error.kind() == Kind::Changed
+                && session.standing() == Standing::Complete
+                && session.starts_anew() =>
+        {
+            Ok(Opened::Changed(error))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses to go on where units that are in are none of the plan.
+fn refuse_cut_otherwise(source: &dyn Source, session: &dyn Session) -> Result<()> {
+    let (done, mut found) = (session.done(), 0);
+    let mut cut_otherwise = false;
+    for unit in source.plan(session.unit_rows()).iter().flatten() {
+        if let Some(tally) = done.get(&unit.key) {
+            found += 1;
+            cut_otherwise |= source.knows_rows() && tally.rows > unit.rows;
+        }
+    }
+    let known = done.len();
+    match cut_otherwise || found != known {
+        false => Ok(()),
+        true => Err(Error::new(
+            Kind::Changed,
+            format!("an earlier run has loaded {known} units, and this one would cut some of them otherwise"),
+        )
+        .advise(
+            "it was another version of sawmill: finish the load with that one, or forget it and load again",
+        )),
+    }
 }
 
 /// What the workers have done so far.

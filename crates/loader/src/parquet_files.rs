@@ -18,6 +18,7 @@ use crate::column_choice::ColumnChoice;
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
+use crate::identity::Stamp;
 use crate::parquet_interval::as_bytes;
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
@@ -40,8 +41,7 @@ pub(crate) struct OpenedFile {
     /// The columns that are read, in the order of the file; `None` for all.
     pub wanted: Option<Vec<usize>>,
     row_groups: Vec<RowGroup>,
-    length: u64,
-    modified: Option<SystemTime>,
+    stamp: Stamp,
 }
 
 #[derive(Clone, Copy)]
@@ -108,6 +108,7 @@ impl ParquetFiles {
         for (file, opened) in self.files.iter_mut().zip(&self.opened) {
             if opened.path == path {
                 name.clone_into(&mut file.name);
+                file.stamp = None;
             }
         }
         self
@@ -211,7 +212,7 @@ impl OpenedFile {
         let place = self.path.display().to_string();
         let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
-        if metadata.len() != self.length || metadata.modified().ok() != self.modified {
+        if Stamp::of(&metadata) != self.stamp {
             return Err(self.changed());
         }
         Ok(file)
@@ -249,6 +250,7 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
     let failed = |error: std::io::Error| unreadable(&error).at(&shown);
     let canonical = path.canonicalize().map_err(failed)?;
     let metadata = canonical.metadata().map_err(failed)?;
+    let stamp = Stamp::of(&metadata);
     let footer = Footer::open(&canonical).map_err(refused_footer)?;
     if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
@@ -279,18 +281,11 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
     let source = SourceFile {
         name: canonical.display().to_string(),
         fingerprint: fingerprint(&footer, metadata.len()),
+        stamp: stamp.recorded(SystemTime::now()),
         rows: row_groups.iter().map(|group| group.rows).sum(),
         bytes: metadata.len(),
     };
-    let opened = OpenedFile {
-        path: canonical,
-        reader,
-        order: None,
-        wanted: None,
-        row_groups,
-        length: metadata.len(),
-        modified: metadata.modified().ok(),
-    };
+    let opened = OpenedFile { path: canonical, reader, order: None, wanted: None, row_groups, stamp };
     Ok((Opened { opened, schema: read.schema }, source))
 }
 
@@ -306,7 +301,7 @@ fn row_groups(footer: &Footer) -> Vec<RowGroup> {
 }
 
 /// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
-/// every column chunk, so another content shows in it.
+/// every column chunk, so most other contents show in it, but not all: see [`identity`](crate::identity).
 pub(crate) fn fingerprint(footer: &Footer, length: u64) -> String {
     format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
 }

@@ -81,8 +81,11 @@ fn units_of_rows(unit: Unit, unit_rows: u64) -> impl Iterator<Item = Unit> {
 pub struct SourceFile {
     /// What the file is called: for files of a file system the canonical path.
     pub name: String,
-    /// Changes when the content changes; for Parquet the length and a hash of the footer.
+    /// Another one shows that the content is another; for Parquet the length and a hash of the footer. The same does not
+    /// show that it is the same.
     pub fingerprint: String,
+    /// What the file system says of it: as long as it is the same, so is the content. None where that is not known.
+    pub stamp: Option<String>,
     /// Rows in it.
     pub rows: u64,
     /// Its length in bytes.
@@ -135,7 +138,7 @@ pub trait Source: Sync {
     /// Makes sure that the files are still those that were opened.
     ///
     /// # Errors
-    /// A file has another length, another footer or another time of modification; its name.
+    /// A file was written to or replaced; its name.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
@@ -154,6 +157,11 @@ pub trait Source: Sync {
     fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
         let group = UnitKey { first_row: 0, ..unit };
         Ok(rows.iter().map_while(|row| self.row_in_group(group, *row)).collect())
+    }
+
+    /// Whether rows that were put aside are none of the source's any more.
+    fn lacks_rejected(&self) -> bool {
+        false
     }
 
     /// Whether units count all rows of their row groups, so that a unit's row is known by its number.

@@ -6,7 +6,7 @@
 //! A writer commits a unit together with the record that says so. When all units are in, the session
 //! checks the content and finishes: whatever was out of sight until then is put in its place.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::identity::recheck::Encoders;
 use crate::load::LoadOptions;
 use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit, UnitKey};
@@ -64,6 +65,37 @@ pub trait Session: Sync {
 
     /// Units that are in the target already.
     fn done(&self) -> &HashMap<UnitKey, Tally>;
+
+    /// Positions of the files that may hold something else than when those units were recorded.
+    fn untrusted(&self) -> BTreeSet<u32> {
+        BTreeSet::new()
+    }
+
+    /// Whether a load that is complete is done anew where its source holds something else now.
+    fn starts_anew(&self) -> bool {
+        false
+    }
+
+    /// Records that these files hold what was loaded of them, as they are now.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn trust(&self, _files: &BTreeSet<u32>, _control: &Control<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Encoders whose units come to what the target has of them: rows that were put aside are not counted. None where
+    /// that cannot be told.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn summing_encoders<'e>(
+        &'e self,
+        _source: &dyn Source,
+        _control: &Control<'_>,
+    ) -> Result<Option<Box<Encoders<'e>>>> {
+        Ok((self.rejected() == 0).then(|| Box::new(|| self.encoder()) as Box<Encoders<'e>>))
+    }
 
     /// Number of columns that are loaded.
     fn columns(&self) -> usize;

@@ -84,6 +84,10 @@ impl Source for FlatRows<'_> {
         self.table.levels.is_empty() && self.without.is_none()
     }
 
+    fn lacks_rejected(&self) -> bool {
+        self.without.is_some()
+    }
+
     fn counts_all_rows(&self) -> bool {
         self.without.is_none() && self.source.counts_all_rows()
     }

@@ -18,6 +18,7 @@ use super::table_name::{check_name, quote};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
 use crate::source::{SourceFile, UnitKey};
 
 /// How long a new run waits for the server to notice that a killed predecessor is gone.
@@ -50,25 +51,10 @@ pub(crate) struct LoadRecord {
     /// The table, by the number that it keeps when it is renamed.
     pub table_oid: u32,
     pub unit_rows: u64,
-    /// Canonical names of the files, in order, and their fingerprints.
-    pub files: Vec<String>,
-    pub fingerprints: Vec<String>,
+    pub files: RecordedFiles,
     pub complete: bool,
     /// What the table held before, where rows are appended and will be verified.
     pub before: Option<Tally>,
-}
-
-impl LoadRecord {
-    /// The files whose content is not the recorded one.
-    pub(crate) fn changed_files(&self, files: &[SourceFile]) -> Vec<String> {
-        let now: HashMap<&str, &str> =
-            files.iter().map(|file| (file.name.as_str(), file.fingerprint.as_str())).collect();
-        let recorded = self.files.iter().zip(&self.fingerprints);
-        recorded
-            .filter(|(name, fingerprint)| now.get(name.as_str()) != Some(&fingerprint.as_str()))
-            .map(|(name, _)| name.clone())
-            .collect()
-    }
 }
 
 /// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
@@ -152,7 +138,7 @@ impl Checkpoints {
     ) -> Result<Option<LoadRecord>> {
         let sql = format!(
             "SELECT load_id, table_oid, unit_rows, files, fingerprints, completed IS NOT NULL, \
-             before_rows, before_sum, before_non_null FROM {} WHERE load_id = $1",
+             before_rows, before_sum, before_non_null, stamps FROM {} WHERE load_id = $1",
             self.table("loads")
         );
         let rows = connection.query(control, &sql, &[&id])?;
@@ -164,8 +150,7 @@ impl Checkpoints {
             id: connection.get(row, 0)?,
             table_oid: oid as u32,
             unit_rows: unit_rows.max(1) as u64,
-            files: connection.get(row, 3)?,
-            fingerprints: connection.get(row, 4)?,
+            files: read_files(connection, row)?,
             complete: connection.get(row, 5)?,
             before: match before {
                 None => None,
@@ -185,7 +170,7 @@ impl Checkpoints {
     ) -> Result<()> {
         let sql = format!(
             "INSERT INTO {} (load_id, target, mode, table_oid, unit_rows, files, fingerprints, before_rows, \
-             before_sum, before_non_null) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+             before_sum, before_non_null, stamps) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             self.table("loads")
         );
         let before = record.before.as_ref();
@@ -199,13 +184,27 @@ impl Checkpoints {
                 &mode,
                 &i64::from(record.table_oid),
                 &(record.unit_rows as i64),
-                &record.files,
-                &record.fingerprints,
+                &record.files.names,
+                &record.files.fingerprints,
                 &before.map(|tally| tally.rows as i64),
                 &before.map(|tally| tally.content_sum.to_string()),
                 &counts,
+                &record.files.stamps,
             ],
         )?;
+        Ok(())
+    }
+
+    /// Records the stamps that a load's files have now.
+    pub(crate) fn set_stamps(
+        &self,
+        connection: &Connection,
+        id: &str,
+        files: &RecordedFiles,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!("UPDATE {} SET stamps = $2 WHERE load_id = $1", self.table("loads"));
+        connection.execute(control, &sql, &[&id, &files.stamps])?;
         Ok(())
     }
 
@@ -386,6 +385,15 @@ impl Checkpoints {
             self.units_table()
         )
     }
+}
+
+/// The files of a load's row, as `find` selects it. Records of earlier versions have no stamps.
+fn read_files(connection: &Connection, row: &Row) -> Result<RecordedFiles> {
+    let (names, fingerprints): (Vec<String>, Vec<String>) =
+        (connection.get(row, 3)?, connection.get(row, 4)?);
+    let stamps: Option<Vec<Option<String>>> = connection.get(row, 9)?;
+    let stamps = stamps.unwrap_or_else(|| vec![None; names.len()]);
+    Ok(RecordedFiles { names, fingerprints, stamps })
 }
 
 fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {

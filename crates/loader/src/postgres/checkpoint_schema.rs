@@ -13,6 +13,10 @@ use crate::error::{Error, Kind, Result};
 /// All tables of the records.
 const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];
 
+/// Columns of `loads` that earlier versions did not make, with their types: what the file system said of the files, by
+/// what rows and columns of them are known, and the file of the table.
+const LATER: [(&str, &str); 3] = [("stamps", "text[]"), ("mapping", "text"), ("table_file", "bigint")];
+
 /// The comment on a schema that was made for the records, and goes with the last of them.
 const COMMENT: &str = "records of sawmill load";
 
@@ -30,7 +34,7 @@ impl Checkpoints {
     /// Creates the tables where they are missing; several loads may try at the same time.
     pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         if self.exist(connection, control)? {
-            return Ok(());
+            return self.upgrade(connection, control);
         }
         let key = advisory_key(&self.schema);
         let loads = self.table("loads");
@@ -59,10 +63,39 @@ impl Checkpoints {
                    files text[] NOT NULL, fingerprints text[] NOT NULL, \
                    begun timestamptz NOT NULL DEFAULT now(), completed timestamptz, \
                    rows bigint, content_sum text, non_null bigint[], \
-                   before_rows bigint, before_sum text, before_non_null bigint[]); \
-                 {units}; {unlogged}"
+                   before_rows bigint, before_sum text, before_non_null bigint[], {}); \
+                 {units}; {unlogged}",
+                LATER.map(|(name, kind)| format!("{name} {kind}")).join(", ")
             ),
         )?;
+        connection.commit(control)
+    }
+
+    /// Adds the columns that tables of earlier versions lack.
+    fn upgrade(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let missing = "SELECT name FROM unnest($2::text[]) name WHERE NOT EXISTS (\
+                       SELECT FROM pg_catalog.pg_attribute \
+                       WHERE attrelid = to_regclass($1) AND attname = name AND NOT attisdropped)";
+        let names = LATER.map(|(name, _)| name);
+        let missing = connection.query(control, missing, &[&self.table("loads"), &names.as_slice()])?;
+        let missing = missing.iter().map(|row| connection.get(row, 0)).collect::<Result<Vec<String>>>()?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let added = LATER.iter().filter(|(name, _)| missing.iter().any(|missing| missing == name));
+        let added: Vec<String> =
+            added.map(|(name, kind)| format!("ADD COLUMN IF NOT EXISTS {name} {kind}")).collect();
+        let alter = format!("ALTER TABLE {} {}", self.table("loads"), added.join(", "));
+        connection.begin(control)?;
+        connection.batch(control, &alter).map_err(|error| match error.kind() {
+            Kind::Server => {
+                let what = format!("the records of loads are of an earlier version: {}", error.what());
+                Error::new(Kind::Server, what)
+                    .at(error.place())
+                    .advise(format!("let the owner of the table run: {alter}"))
+            }
+            _ => error,
+        })?;
         connection.commit(control)
     }
 

@@ -10,6 +10,7 @@ use super::{Mode, Postgres, columns, dependents, enumerations, made_types, parts
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::target::Standing;
@@ -38,8 +39,10 @@ impl Preparing<'_, '_> {
         self.found = find(self.connection, self.table, self.control)?;
         let gathered = find(self.connection, &staging, self.control)?;
         match (record, &self.found) {
-            (Some(record), Some(found)) if record.complete && record.table_oid == found.oid => {
-                let changed = record.changed_files(self.source.files());
+            (Some(record), Some(found))
+                if record.complete && record.table_oid == found.oid && !self.starts_again() =>
+            {
+                let changed = record.files.changed(self.source.files());
                 match changed.is_empty() {
                     true => Ok((record, Standing::Complete)),
                     false if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
@@ -56,7 +59,7 @@ impl Preparing<'_, '_> {
                 if self.postgres.part_of.is_some()
                     && record.complete
                     && gathered.as_ref().is_some_and(|gathered| gathered.oid == record.table_oid)
-                    && record.changed_files(self.source.files()).is_empty() =>
+                    && record.files.changed(self.source.files()).is_empty() =>
             {
                 match &gathered {
                     Some(gathered) if self.emptied()? => {
@@ -147,7 +150,11 @@ impl Preparing<'_, '_> {
         let gathered = find(self.connection, &staging, self.control)?;
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         match record.filter(|record| record.table_oid == oid) {
-            Some(record) if record.complete && record.changed_files(self.source.files()).is_empty() => {
+            Some(record)
+                if record.complete
+                    && !self.starts_again()
+                    && record.files.changed(self.source.files()).is_empty() =>
+            {
                 return Ok((record, Standing::Complete));
             }
             Some(record) if !record.complete && gathered.is_some() => {
@@ -224,8 +231,8 @@ impl Preparing<'_, '_> {
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         let truncate = self.postgres.mode == Mode::Truncate;
         if let Some(record) = record.filter(|record| record.table_oid == oid) {
-            match (record.complete, record.changed_files(self.source.files()).is_empty()) {
-                (true, true) if !truncate || self.holds_the_rows()? => {
+            match (record.complete, record.files.changed(self.source.files()).is_empty()) {
+                (true, true) if !self.starts_again() && (!truncate || self.holds_the_rows()?) => {
                     return Ok((record, Standing::Complete));
                 }
                 // Somebody has changed what is to be all that the table holds.
@@ -240,6 +247,7 @@ impl Preparing<'_, '_> {
         }
         let before = match (truncate, self.options.verify) {
             (true, _) => Some(Tally::empty(self.columns.len())),
+            (false, _) if self.is_empty()? => Some(Tally::empty(self.columns.len())),
             (false, false) => None,
             (false, true) => {
                 let read = ReadBack {
@@ -263,6 +271,20 @@ impl Preparing<'_, '_> {
         Ok((record, Standing::New))
     }
 
+    /// Whether the table has no rows; false where this user may not look.
+    fn is_empty(&self) -> Result<bool> {
+        let table = self.table.quoted();
+        let may_look = "SELECT pg_catalog.has_table_privilege(to_regclass($1), 'SELECT') \
+                        AND NOT pg_catalog.row_security_active(to_regclass($1))";
+        let rows = self.connection.query(self.control, may_look, &[&table])?;
+        if !rows.first().map_or(Ok(false), |row| self.connection.get(row, 0))? {
+            return Ok(false);
+        }
+        let sql = format!("SELECT NOT EXISTS (SELECT FROM {table})");
+        let rows = self.connection.query(self.control, &sql, &[])?;
+        rows.first().map_or(Ok(false), |row| self.connection.get(row, 0))
+    }
+
     /// Whether the table has as many rows as the source, but for those that were put aside.
     fn holds_the_rows(&self) -> Result<bool> {
         let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
@@ -273,14 +295,18 @@ impl Preparing<'_, '_> {
         Ok(count as u64 + rejected == self.source.rows())
     }
 
+    /// Whether what is complete is done once more. A new table is made once.
+    fn starts_again(&self) -> bool {
+        self.options.again && self.postgres.mode != Mode::Create
+    }
+
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {
         let files = self.source.files();
         LoadRecord {
             id: self.id.to_owned(),
             table_oid,
             unit_rows: self.options.unit_rows.max(1),
-            files: files.iter().map(|file| file.name.clone()).collect(),
-            fingerprints: files.iter().map(|file| file.fingerprint.clone()).collect(),
+            files: RecordedFiles::of(files),
             complete: false,
             before,
         }
@@ -292,7 +318,7 @@ impl Preparing<'_, '_> {
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        let changed = record.changed_files(self.source.files());
+        let changed = record.files.changed(self.source.files());
         match changed.is_empty() {
             true => Ok(()),
             false => Err(Error::new(

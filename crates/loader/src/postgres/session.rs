@@ -1,8 +1,9 @@
 //! A load into a PostgreSQL table: found or made, written, checked, put in its place.
 
 mod put_aside;
+mod source_now;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,6 +31,7 @@ use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::recheck::Encoders;
 use crate::load::{LoadOptions, again};
 use crate::server_waits::ServerWaits;
 use crate::source::{Source, UnitKey};
@@ -156,10 +158,10 @@ impl<'a> PostgresSession<'a> {
                 load_id(source.files(), &mapping, &table.to_string(), mode)
             }
         };
+        checkpoints.create(&connection, control)?;
         way.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
         let (staged, id) = (way.staged, id_of(way.staged));
         checkpoints.lock(&connection, &id, control)?;
-        checkpoints.create(&connection, control)?;
         let mut preparing = Preparing {
             postgres,
             source,
@@ -409,6 +411,34 @@ impl Session for PostgresSession<'_> {
 
     fn done(&self) -> &HashMap<UnitKey, Tally> {
         &self.done
+    }
+
+    fn untrusted(&self) -> BTreeSet<u32> {
+        match self.standing {
+            Standing::New => BTreeSet::new(),
+            _ => self.record.files.untrusted(self.source.files()),
+        }
+    }
+
+    fn trust(&self, files: &BTreeSet<u32>, control: &Control<'_>) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let now = self.record.files.with_stamps_of(self.source.files());
+        self.with_connection(control, |connection| checkpoints.set_stamps(connection, id, &now, control))
+    }
+
+    fn summing_encoders<'e>(
+        &'e self,
+        source: &dyn Source,
+        control: &Control<'_>,
+    ) -> Result<Option<Box<Encoders<'e>>>> {
+        self.encoders_of_loaded(source, control)
+    }
+
+    fn starts_anew(&self) -> bool {
+        matches!(self.postgres.mode, Mode::Replace | Mode::Truncate | Mode::Upsert)
     }
 
     fn columns(&self) -> usize {

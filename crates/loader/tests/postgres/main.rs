@@ -1,5 +1,6 @@
 //! Loads into a real server, in the ways they go well and in the ways they fail.
 
+mod changed_source;
 mod conversions;
 mod database;
 mod enums;
