@@ -14,6 +14,8 @@ pub(crate) struct Stat {
     pub(crate) own_cpu: Duration,
     /// That of its children which have ended and were waited for.
     pub(crate) reaped_cpu: Duration,
+    /// When it started, counted from the start of the system.
+    pub(crate) started: Duration,
 }
 
 impl Stat {
@@ -35,11 +37,13 @@ impl Stat {
         };
         let (user, system) = (time(9)?, time(0)?);
         let (reaped_user, reaped_system) = (time(0)?, time(0)?);
+        let started = time(4)?;
         Some(Self {
             name: name.to_owned(),
             parent,
             own_cpu: user + system,
             reaped_cpu: reaped_user + reaped_system,
+            started,
         })
     }
 }
@@ -77,6 +81,20 @@ pub(crate) fn status_bytes(path: &str, key: &str) -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(kib * 1024)
+    })?
+}
+
+/// The number of the process or thread that was started last, by anybody: the last number of `/proc/loadavg`.
+/// As long as it stays the same, nothing was started.
+pub(crate) fn last_started() -> Option<u32> {
+    with_text("/proc/loadavg", |text| text.split_ascii_whitespace().last()?.parse().ok())?
+}
+
+/// Time since the start of the system, as [`Stat::started`] counts it; to 10 ms.
+pub(crate) fn since_boot() -> Option<Duration> {
+    with_text("/proc/uptime", |text| {
+        let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
     })?
 }
 
@@ -122,11 +140,12 @@ mod tests {
 
     #[test]
     fn a_process_name_with_parentheses_does_not_shift_the_fields() {
-        let text = "42 (a) b (c)) S 7 1 1 0 -1 4194560 1 2 3 4 150 50 30 20 20 0 1 0 9 1 1";
+        let text = "42 (a) b (c)) S 7 1 1 0 -1 4194560 1 2 3 4 150 50 30 20 20 0 1 0 900 1 1";
         let stat = Stat::parse(text, 100).unwrap();
         assert_eq!((stat.name.as_str(), stat.parent), ("a) b (c)", 7));
         assert_eq!(stat.own_cpu, Duration::from_secs(2));
         assert_eq!(stat.reaped_cpu, Duration::from_millis(500));
+        assert_eq!(stat.started, Duration::from_secs(9));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A thread that looks at the run every 100 ms: memory, CPU by thread, bytes of storage and of our
-//! own connections, and the same of other process trees.
+//! A thread that looks at the run every 100 ms, in the first second every 20 ms: memory, CPU by thread, bytes
+//! of storage and of our own connections, and the same of other process trees.
 //!
 //! The thread is named `sampler` and stands in its own figures: 0.2 % of one processor every 100 ms,
 //! without other processes (`cargo run --release -p sawmill-profile --example sampler_cost`). Sampling ends when [`Sampler`] is
@@ -16,6 +16,12 @@ use crate::error::{Error, Result};
 use crate::observed::Observed;
 use crate::timeline::Timeline;
 use crate::wire::WireCounters;
+
+/// A run's start is sampled at a fraction of the interval, for as many intervals: runs of less than a second are
+/// seen, too.
+const START: (u32, u32) = (5, 10);
+/// The smallest distance of samples.
+const LEAST: Duration = Duration::from_millis(5);
 
 /// Another process that is sampled together with its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +88,9 @@ impl SamplerOptions {
         Self::default()
     }
 
-    /// Sets the distance of samples, 5 ms at least.
+    /// Sets the distance of samples, 5 ms at least; it is a fifth of that in the first ten.
     pub fn interval(self, interval: Duration) -> Self {
-        Self { interval: interval.max(Duration::from_millis(5)), ..self }
+        Self { interval: interval.max(LEAST), ..self }
     }
 
     /// Sets how many samples are kept at most, 16 at least.
@@ -206,9 +212,11 @@ impl Drop for Sampler {
 fn run(shared: &Shared, mut observed: Observed, most_samples: usize) {
     let mut next = Instant::now();
     let mut state = shared.state();
+    let (fraction, intervals) = START;
+    let (start, dense) = (next + state.timeline.interval * intervals, state.timeline.interval / fraction);
     let mut last = false;
     while !last {
-        next += state.timeline.interval;
+        next += if next < start { dense.max(LEAST) } else { state.timeline.interval };
         // After a suspension of the machine the samples missed are not made up for.
         next = next.max(Instant::now());
         while !state.stop && Instant::now() < next {
@@ -261,6 +269,26 @@ mod tests {
         assert!(timeline.missing[0].starts_with("gone: there is no such process"));
         let text = serde_json::to_string(&timeline).unwrap();
         assert_eq!(serde_json::from_str::<Timeline>(&text).unwrap().threads, timeline.threads);
+    }
+
+    #[test]
+    fn a_server_is_seen_in_the_first_tenth_of_a_second() {
+        let mut server = std::process::Command::new("sh")
+            .args(["-c", "read line; (while :; do :; done) & a=$!; read line; kill $a"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let options = SamplerOptions::new().watch("server", &Target::Pid(server.id()));
+        let sampler = Sampler::start(options).unwrap();
+        std::io::Write::write_all(server.stdin.as_mut().unwrap(), b"begin\n").unwrap();
+        std::thread::sleep(Duration::from_millis(250));
+        let timeline = sampler.stop();
+        drop(server.stdin.take());
+        server.wait().unwrap();
+        let used = timeline.rate(|sample| Some(sample.watched[0].as_ref()?.cpu));
+        assert!(used.iter().any(|(at, processors)| *at < 0.15 && *processors > 0.1), "{used:?}");
+        let most = std::thread::available_parallelism().unwrap().get() as f64 * 1.2;
+        assert!(used.iter().all(|(_, processors)| *processors < most), "of {most}: {used:?}");
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::seconds;
 /// Samples of this process and of others, in the order of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The distance of the samples now; it doubles when the series is thinned.
+    /// The distance of the samples now, but for those of the run's start, which are closer; it doubles when the
+    /// series is thinned.
     #[serde(with = "seconds")]
     pub interval: Duration,
     /// The samples.

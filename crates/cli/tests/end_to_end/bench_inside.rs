@@ -28,6 +28,8 @@ fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
     let last = timeline["samples"].as_array().unwrap().last().unwrap();
     assert!(last["wire_sent"].as_u64().unwrap() > 10_000, "{last}");
     assert!(last["watched"][0]["resident"].as_u64().unwrap() > 1_000_000, "{last}");
+    let cpu = last["watched"][0]["cpu"].as_f64().unwrap();
+    assert!(cpu > 0.0, "a load of less than a second sees the server, too: {last}");
     assert!(file["filesystems"].as_array().unwrap().len() >= 2, "of the files and of the server's data");
     let run = &side["runs"][0];
     let cpu = run["user"].as_f64().unwrap() + run["system"].as_f64().unwrap();
