@@ -5,13 +5,21 @@
 //! `.ci/fuzz` builds and runs it; docs/footer.md says how.
 #![no_main]
 
+#[path = "../../crates/footer/tests/footer/everything.rs"]
+mod everything;
+
+use std::io;
 use std::sync::LazyLock;
 
+use everything::{everything, page_indexes, page_indexes_one_by_one};
 use libfuzzer_sys::fuzz_target;
 use sawmill_footer::{
-    ColumnIndex, Footer, FooterBytes, FooterIndex, Method, OffsetIndex, Options, Root, SyntheticColumns,
-    SyntheticFooter, dump,
+    ColumnIndex, Error, Footer, FooterBytes, FooterIndex, Method, OffsetIndex, Options, RangeReader, Root,
+    SyntheticColumns, SyntheticFooter, ThriftWriter, dump,
 };
+
+/// The element type of a list of structs.
+const STRUCT: u8 = 12;
 
 /// The methods that the scalar one is compared with.
 const METHODS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
@@ -25,77 +33,109 @@ fn options(choice: u8) -> Options {
     }
 }
 
-/// Asks a footer for everything.
-fn look(footer: &Footer) {
-    let _ = format!("{footer:?} {:?} {:?}", footer.created_by(), footer.schema());
-    for group in footer.row_groups() {
-        let _ = format!("{group:?}");
-        for chunk in group.columns() {
-            let _ = (chunk.path(), chunk.details(), chunk.offset_index_range(), chunk.column_index_range());
-        }
-    }
-    footer.check(|finding| assert!(!finding.to_string().is_empty()));
-}
+/// A file in which `0` comes again and again: page indexes are read from wherever a footer says that they stand.
+struct Everywhere<'a>(&'a [u8]);
 
-fn same(scalar: &Footer, other: &Footer) {
-    assert_eq!((scalar.version(), scalar.num_rows()), (other.version(), other.num_rows()));
-    assert_eq!(scalar.schema(), other.schema());
-    assert_eq!(scalar.created_by(), other.created_by());
-    assert!(scalar.key_value_metadata().eq(other.key_value_metadata()));
-    assert_eq!(scalar.column_orders(), other.column_orders());
-    assert_eq!(scalar.num_row_groups_in_file(), other.num_row_groups_in_file());
-    assert_eq!(scalar.num_row_groups(), other.num_row_groups());
-    for (a, b) in scalar.row_groups().zip(other.row_groups()) {
-        assert_eq!((a.index(), a.footer_offset()), (b.index(), b.footer_offset()));
-        assert_eq!((a.num_rows(), a.total_byte_size()), (b.num_rows(), b.total_byte_size()));
-        assert_eq!(a.num_columns(), b.num_columns());
-        for (a, b) in a.columns().zip(b.columns()) {
-            assert_eq!(a.footer_offset(), b.footer_offset());
-            assert_eq!((a.physical_type(), a.codec()), (b.physical_type(), b.codec()));
-            assert_eq!((a.encodings(), a.num_values()), (b.encodings(), b.num_values()));
-            assert_eq!(a.compressed_size(), b.compressed_size());
-            assert_eq!(a.uncompressed_size(), b.uncompressed_size());
-            assert_eq!(a.data_page_offset(), b.data_page_offset());
-            assert_eq!(a.dictionary_page_offset(), b.dictionary_page_offset());
-            assert_eq!((a.has_metadata(), a.is_encrypted()), (b.has_metadata(), b.is_encrypted()));
-            let text = |error: sawmill_footer::Error| error.to_string();
-            assert_eq!(a.statistics().map_err(text), b.statistics().map_err(text));
-        }
+impl RangeReader for Everywhere<'_> {
+    fn len(&self) -> io::Result<u64> {
+        Ok(if self.0.is_empty() { 0 } else { 1 << 20 })
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let start = offset as usize % self.0.len();
+        buffer.iter_mut().zip(self.0.iter().cycle().skip(start)).for_each(|(to, from)| *to = *from);
+        Ok(())
     }
 }
 
-/// Decodes by all methods, whole and to an index.
+/// Decodes by all methods, whole and to an index, and asks for everything that a footer can give.
 fn agree(bytes: &FooterBytes, options: &Options) {
     let by = |method| Footer::decode(bytes.clone(), &options.clone().method(method));
     let index = |method| {
         let built = FooterIndex::build(bytes.clone(), &Options::new().method(method));
         built.map(|index| index.to_bytes()).map_err(|error| error.to_string())
     };
+    let file = Everywhere(bytes.as_slice());
+    let indexes =
+        |footer: &Result<Footer, Error>| footer.as_ref().ok().map(|footer| page_indexes(footer, &file));
     let (scalar, of_scalar) = (by(Method::Scalar), index(Method::Scalar));
+    let (expected, expected_indexes) = (everything(&scalar), indexes(&scalar));
     if let Ok(footer) = &scalar {
-        look(footer);
+        // One malformed index is an error of all of them, read together.
+        let one_by_one = page_indexes_one_by_one(footer, &file);
+        let together = expected_indexes.as_deref();
+        assert!(together == Some(&one_by_one) || footer.read_page_indexes(&file).is_err());
     }
     for method in METHODS.into_iter().filter(|method| method.is_available()) {
-        match (&scalar, &by(method)) {
-            (Ok(scalar), Ok(other)) => same(scalar, other),
-            (Err(scalar), Err(other)) => assert_eq!(scalar.to_string(), other.to_string()),
-            (scalar, other) => panic!("{scalar:?} and {other:?} by {method:?}"),
-        }
+        let other = by(method);
+        assert_eq!(expected, everything(&other), "{method:?}");
+        assert_eq!(expected_indexes, indexes(&other), "{method:?}");
         assert_eq!(of_scalar, index(method), "{method:?}");
     }
 }
 
+/// A footer of chunks with and without page indexes, whose places lie within [`Everywhere`].
+fn sparse() -> Vec<u8> {
+    let (columns, row_groups) = (9, 6);
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, STRUCT, columns + 1);
+    writer.begin_element();
+    writer.binary(4, b"root");
+    writer.i32(5, columns as i32);
+    writer.stop();
+    for column in 0..columns {
+        writer.begin_element();
+        writer.i32(1, 2);
+        writer.i32(3, 0);
+        writer.binary(4, format!("c{column}").as_bytes());
+        writer.stop();
+    }
+    writer.i64(3, 60);
+    writer.list(4, STRUCT, row_groups);
+    for group in 0..row_groups {
+        writer.begin_element();
+        writer.list(1, STRUCT, columns);
+        for column in 0..columns {
+            writer.begin_element();
+            writer.i64(2, 0);
+            writer.begin(3);
+            writer.i32(1, 2);
+            writer.list(2, 5, 1);
+            writer.integer(0);
+            writer.list(3, 8, 1);
+            writer.bytes_value(b"c");
+            for (field, number) in [(4, 6), (5, 10), (6, 200), (7, 100), (9, 4)] {
+                if field == 4 { writer.i32(field, number) } else { writer.i64(field, number.into()) }
+            }
+            writer.stop();
+            for (field, wanted) in [(4, (group + column) % 3 > 0), (6, (group * column) % 4 > 1)] {
+                if wanted {
+                    writer.i64(field, (1000 * group + 100 * column) as i64);
+                    writer.i32(field + 1, 90);
+                }
+            }
+            writer.stop();
+        }
+        writer.i64(2, 200);
+        writer.i64(3, 10);
+        writer.stop();
+    }
+    writer.stop();
+    writer.into_bytes()
+}
+
 /// Footers to break, made once.
-static MADE: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
-    [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed]
-        .map(|kind| SyntheticFooter { columns: 16, row_groups: 5, kind, seed: 5 }.bytes())
+static MADE: LazyLock<[Vec<u8>; 4]> = LazyLock::new(|| {
+    let made = |kind| SyntheticFooter { columns: 16, row_groups: 5, kind, seed: 5 }.bytes();
+    [made(SyntheticColumns::Float), made(SyntheticColumns::Text), made(SyntheticColumns::Mixed), sparse()]
 });
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let options = options(choice);
-    let made = match (choice / 4 % 4, bytes) {
-        (kind @ 1.., [low, high, patch @ ..]) => {
+    let made = match (choice / 4 % 8, bytes) {
+        (kind @ 1..=4, [low, high, patch @ ..]) => {
             let mut made = MADE[usize::from(kind) - 1].clone();
             let at = usize::from(u16::from_le_bytes([*low, *high])) % made.len();
             let end = (at + patch.len()).min(made.len());

@@ -80,7 +80,11 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
                 }
                 let mut values = [Values::default(); LANES];
                 let mut ends = [0; LANES];
+                // What the chunks are matched against: a chunk of another shape changes what is expected of the next
+                // ones, and must not change how the others of its batch are read. Of this shape that is its lanes.
+                let mut lanes_of_match = 0;
                 if let Some(shape) = self.shapes.get(expected) {
+                    lanes_of_match = shape.lanes;
                     // Nothing starts at the end of the bytes: lanes without a chunk match nothing.
                     let starts =
                         std::array::from_fn(|lane| if lane < count { batch[lane].1 } else { bytes.len() });
@@ -88,10 +92,8 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
                 }
                 for lane in 0..count {
                     let (row, at) = batch[lane];
-                    let matched = match self.shapes.get(expected) {
-                        Some(shape) if ends[lane] != 0 => location(&values[lane], shape),
-                        _ => None,
-                    };
+                    let matched =
+                        if ends[lane] != 0 { location(&values[lane], lanes_of_match) } else { None };
                     let location = match matched {
                         Some(location) => location,
                         None => self.other(kernel, row, at, &mut expected)?,
@@ -119,7 +121,7 @@ impl<W, F> Walk<'_, W, F> {
             let mut values = [Values::default()];
             let [end] = kernel.step::<true, 1>(bytes, [at], shape, &mut values);
             if end != 0
-                && let Some(location) = location(&values[0], shape)
+                && let Some(location) = location(&values[0], shape.lanes)
             {
                 *expected = place;
                 return Ok(location);
@@ -149,18 +151,18 @@ impl<W, F> Walk<'_, W, F> {
         let mut values = [Values::default()];
         let [end] = kernel.step::<true, 1>(bytes, [chunk.at as usize], &shape, &mut values);
         // A shape that does not give back its own chunk is of no use, or wrong.
-        if end == cursor.at && location(&values[0], &shape) == Some(known) {
+        if end == cursor.at && location(&values[0], shape.lanes) == Some(known) {
             self.shapes.push(shape);
         }
     }
 }
 
-/// The location that a match has found; none if a value is one that only a walk may judge.
+/// The location that a match with a shape of these lanes has found; none if a value is one that only a walk may judge.
 #[inline(always)]
-fn location(values: &Values, shape: &Shape) -> Option<Location> {
+fn location(values: &Values, lanes: u8) -> Option<Location> {
     let index = |offset: u8, length: u8| -> Option<Option<(u64, u32)>> {
         let both = 1 << offset | 1 << length;
-        if shape.lanes & both != both {
+        if lanes & both != both {
             return Some(None);
         }
         let offset = u64::try_from(values.lanes[usize::from(offset)]).ok()?;

@@ -12,6 +12,7 @@ use sawmill_footer::{Footer, Method, Options};
 use crate::broken::exercise;
 use crate::equality::{assert_equal, by_parquet};
 use crate::methods::assert_agreement;
+use crate::page_index_equality::{assert_methods_read_the_same_page_indexes, assert_page_indexes};
 use crate::samples;
 
 fn parquet_files(directory: &Path) -> Vec<PathBuf> {
@@ -34,12 +35,13 @@ fn compare(path: &Path) -> bool {
             (Ok(ours), Ok(theirs)) => {
                 assert_equal(ours, theirs);
                 ours.check(|finding| panic!("{}: {finding}", path.display()));
-                ours.read_page_indexes(file.as_slice()).unwrap_or_else(|error| panic!("{error}"));
             }
             (Err(error), Ok(_)) => panic!("{}: {error}", path.display()),
             (_, Err(_)) => {}
         }
     }
+    let (of_columns, of_offsets) = assert_page_indexes(&path.display().to_string(), &file);
+    println!("{of_columns} column indexes, {of_offsets} offset indexes");
     theirs.is_ok()
 }
 
@@ -95,6 +97,7 @@ fn compare_loosely(path: &Path) -> bool {
     };
     exercise(ours.bytes());
     assert_agreement(ours.bytes(), &Options::new());
+    assert_methods_read_the_same_page_indexes(&path.display().to_string(), &file);
     match by_parquet(ours.bytes()) {
         Ok(theirs) => assert_equal(&ours, &theirs),
         Err(error) => println!("{}: the crate cannot read it: {error}", path.display()),

@@ -53,6 +53,11 @@ pub fn required(writer: &mut ThriftWriter, name: &str, uncompressed: i64, at: i6
 pub fn file(len: usize, footer: &[u8]) -> Vec<u8> {
     let mut file = b"PAR1".to_vec();
     file.resize(len, 0xee);
+    file_of(file, footer)
+}
+
+/// A file of all that stands before the footer, and the footer.
+pub fn file_of(mut file: Vec<u8>, footer: &[u8]) -> Vec<u8> {
     file.extend_from_slice(footer);
     file.extend_from_slice(&(footer.len() as u32).to_le_bytes());
     file.extend_from_slice(b"PAR1");

@@ -1,58 +1,15 @@
 //! All methods agree on everything: what they accept, what they refuse and where, what they decode.
 
 use proptest::prelude::*;
-use sawmill_footer::{Error, Footer, Method, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter};
 
 use crate::equality::{assert_equal, by_parquet};
+use crate::everything::everything;
 use crate::handmade;
 use crate::samples;
 
-const OTHERS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
-
-/// Everything that decoding gives, as text; details only of some chunks of large footers.
-fn everything(decoded: &Result<Footer, Error>) -> String {
-    let footer = match decoded {
-        Ok(footer) => footer,
-        Err(error) => return error.to_string(),
-    };
-    let mut text = format!(
-        "{:?} {:?} {:?} {:?} {}",
-        footer,
-        footer.created_by(),
-        footer.key_value_metadata().collect::<Vec<_>>(),
-        footer.column_orders(),
-        footer.trailing_bytes().len(),
-    );
-    let step = 1 + footer.num_columns() * footer.num_row_groups() / 5000;
-    for group in footer.row_groups() {
-        text += &format!(
-            "{group:?} {:?} {:?} {:?}",
-            group.sorting_columns(),
-            group.file_offset(),
-            group.ordinal()
-        );
-        for chunk in group.columns() {
-            text += &format!(
-                "{} {} {} {} {:?} {} {} {} {:?} {} {}\n",
-                chunk.leaf(),
-                chunk.physical_type(),
-                chunk.codec(),
-                chunk.encodings(),
-                chunk.num_values(),
-                chunk.compressed_size(),
-                chunk.uncompressed_size(),
-                chunk.data_page_offset(),
-                chunk.dictionary_page_offset(),
-                chunk.is_encrypted(),
-                chunk.footer_offset(),
-            );
-            if chunk.position() % step == 0 {
-                text += &format!("{:?}", chunk.details().map_err(|error| error.to_string()));
-            }
-        }
-    }
-    text
-}
+/// The methods that are compared with the scalar one.
+pub const OTHERS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
 
 pub fn assert_agreement(bytes: &[u8], options: &Options) {
     let scalar = everything(&Footer::decode(bytes, &options.clone().method(Method::Scalar)));
