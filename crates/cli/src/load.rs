@@ -8,13 +8,14 @@ use sawmill_loader::{
     Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, PostgresTables, Pruned,
     Server, Source, Standing, TableName, Target, load, status,
 };
-use sawmill_profile::{Bottleneck, PhaseReport, Profile, bottleneck, format_byte_rate};
+use sawmill_profile::{Bottleneck, PhaseReport, Profile, format_byte_rate};
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::crate_options::CrateArgs;
 use crate::error::Error;
 use crate::inputs::{self, ColumnArgs};
+use crate::limit;
 use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases;
@@ -236,7 +237,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     }
     let profile = Profile::new();
     let (report, phase) = load_files(source, target.as_target(), &options, &profile, console, cancel)?;
-    let bottleneck = bottleneck(&phase.threads);
+    let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
     let result = LoadResult { table: args.target.table(), report: &report, bottleneck, phase: &phase };
     console.result(&result, || summary(args.target.table(), &report, &phase))
 }
@@ -419,10 +420,11 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
         out +=
             &format!("read {} of the files ({})\n", phases::bytes(report.bytes_read), format_byte_rate(rate));
     }
-    if let Some(waits) = &report.server_waits {
+    if let Some(waits) = limit::seen(report.server_waits.as_ref()) {
         out += &format!("{waits}\n");
     }
-    if let Some(bottleneck) = bottleneck(&phase.threads).filter(|_| report.rows_loaded > 0) {
+    let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
+    if let Some(bottleneck) = bottleneck.filter(|_| report.rows_loaded > 0) {
         out += &format!("{bottleneck}\n");
     }
     if report.retries > 0 {

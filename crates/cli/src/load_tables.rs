@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use sawmill_loader::{
     Control, LoadOptions, LoadReport, OfTable, PostgresTables, ServerWaits, Standing, TableName,
 };
-use sawmill_profile::{Bottleneck, PhaseReport, Profile, bottleneck, format_byte_rate};
+use sawmill_profile::{Bottleneck, PhaseReport, Profile, format_byte_rate};
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::limit;
 use crate::phases::{self, thousands};
 use crate::verify as verification;
 
@@ -42,12 +43,12 @@ pub(crate) fn run(
     let mut phase = phase.finish();
     // What was counted for the bar are records.
     phase.rows = reports.iter().map(|report| report.result.rows_loaded).sum();
+    let server_waits =
+        ServerWaits::together(reports.iter().filter_map(|report| report.result.server_waits.as_ref()));
     let result = TablesResult {
         tables: &reports,
-        server_waits: ServerWaits::together(
-            reports.iter().filter_map(|report| report.result.server_waits.as_ref()),
-        ),
-        bottleneck: bottleneck(&phase.threads).filter(|_| phase.rows > 0),
+        server_waits,
+        bottleneck: limit::of_load(&phase.threads, server_waits.as_ref()).filter(|_| phase.rows > 0),
         phase: &phase,
     };
     console.result(&result, || summary(&result))
@@ -79,8 +80,10 @@ fn summary(result: &TablesResult<'_>) -> String {
     }
     let retries: u64 = tables.iter().map(|report| report.result.retries).sum();
     let lost = (retries > 0).then(|| format!("{retries} lost connections tried again"));
-    let (waits, limit) =
-        (server_waits.map(|waits| waits.to_string()), bottleneck.as_ref().map(ToString::to_string));
+    let (waits, limit) = (
+        limit::seen(server_waits.as_ref()).map(ToString::to_string),
+        bottleneck.as_ref().map(ToString::to_string),
+    );
     let notes = tables.iter().flat_map(|report| report.result.notes.iter().cloned());
     [waits, limit, lost].into_iter().flatten().chain(notes).for_each(|line| out += &format!("{line}\n"));
     out

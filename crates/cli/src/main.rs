@@ -17,6 +17,7 @@ mod r#gen;
 mod globs;
 mod inputs;
 mod interrupt;
+mod limit;
 mod load;
 mod load_tables;
 mod nested_args;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sawmill_profile::Phase;
+use sawmill_profile::{Phase, WaitKind, wait};
 
 use crate::error::{Error, Result};
 
@@ -42,8 +42,9 @@ impl<'a> Control<'a> {
         if self.cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Sleeps, but not through a cancel.
+    /// Sleeps before a server is asked again, but not through a cancel.
     pub(crate) fn sleep(&self, time: Duration) -> Result<()> {
+        let _pausing = wait(WaitKind::Network);
         let end = Instant::now() + time;
         loop {
             self.check()?;

@@ -25,7 +25,15 @@ pub struct ServerWaits {
     pub other: f64,
 }
 
+/// Looks from which shares can be read: of 20 looks, one is five per cent.
+const ENOUGH: u64 = 20;
+
 impl ServerWaits {
+    /// Whether there were enough looks to say what the server was at; of one look each share is 0 or 1.
+    pub fn tell_enough(&self) -> bool {
+        self.samples >= ENOUGH
+    }
+
     /// Those of several loads together; none where there are no samples.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a ServerWaits>) -> Option<ServerWaits> {
         let mut sum = ServerWaits::default();

@@ -4,9 +4,11 @@
 //! before it find the channel full, those behind it find it empty. So the stage that waits least
 //! for channels is the limit, and what that stage did with its time says what the limit is: it
 //! worked, it waited for the server, for the disk or for a lock, or it was ready to run and the
-//! processors were busy with something else.
+//! processors were busy with something else. The last is a figure of the system, not what is left over: a wait
+//! that no span tells of is not blamed on the processors.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::time::Duration;
 
@@ -14,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::span_report::ThreadReport;
 use crate::wait::WaitKind;
+
+/// Shorter phases have no bottleneck: what their threads did first and last is too large a part of them.
+const SHORTEST: Duration = Duration::from_millis(20);
 
 /// What a run spent its limiting time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +34,10 @@ pub enum Limit {
     Work,
     /// Processors: the stage was ready to work but did not get to run.
     Processors,
+    /// The way to the other end of a connection: the stage waited for the server, and the server for the stage.
+    Connection,
+    /// Something that is not measured.
+    Unseen,
 }
 
 /// The verdict on a pipeline.
@@ -53,14 +62,27 @@ pub struct StageTime {
     pub wall: f64,
     /// CPU time of its threads together, in seconds.
     pub cpu: f64,
+    /// Ready to run without a processor, in seconds, where the system counts it.
+    #[serde(default)]
+    pub ready: Option<f64>,
     /// Waited, by kind, in seconds.
     pub waits: BTreeMap<WaitKind, f64>,
 }
 
 impl StageTime {
-    /// Time neither waited nor on a processor, in seconds: ready to run, or in a wait that no span
-    /// tells of.
-    pub fn not_running(&self) -> f64 {
+    /// Time outside of waits that it was ready to run and did not get a processor, in seconds.
+    pub fn without_processor(&self) -> f64 {
+        self.ready.unwrap_or(0.0).min(self.not_running())
+    }
+
+    /// Time of which nothing is known, in seconds: a wait that no span tells of, or, where the system does not
+    /// count that, ready to run without a processor.
+    pub fn unseen(&self) -> f64 {
+        self.not_running() - self.without_processor()
+    }
+
+    /// Time neither in a wait that was measured nor on a processor, in seconds.
+    fn not_running(&self) -> f64 {
         (self.wall - self.waits.values().sum::<f64>() - self.cpu).max(0.0)
     }
 
@@ -74,7 +96,15 @@ impl StageTime {
 pub fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
     let mut stages: BTreeMap<&str, StageTime> = BTreeMap::new();
     for thread in threads {
-        let stage = stages.entry(thread.stage()).or_default();
+        let ready = thread.ready.map(|ready| ready.as_secs_f64());
+        let stage = match stages.entry(thread.stage()) {
+            Entry::Vacant(entry) => entry.insert(StageTime { ready, ..StageTime::default() }),
+            Entry::Occupied(entry) => {
+                let stage = entry.into_mut();
+                stage.ready = stage.ready.zip(ready).map(|(have, more)| have + more);
+                stage
+            }
+        };
         stage.attached += thread.attached;
         stage.wall += thread.wall.as_secs_f64();
         stage.cpu += thread.cpu.as_secs_f64();
@@ -85,14 +115,14 @@ pub fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
     stages.into_iter().map(|(name, time)| StageTime { stage: name.to_owned(), ..time }).collect()
 }
 
-/// Names the bottleneck of a phase; `None` where no thread was attached for a millisecond or more.
+/// Names the bottleneck of a phase; `None` where no thread was attached for 20 ms or more.
 ///
 /// A stage that was attached for less than a tenth of the longest one is not asked: it neither
 /// limited nor was limited. With two stages that wait equally little the one is named that has the
 /// larger part of its own time in one thing.
 pub fn bottleneck(threads: &[ThreadReport]) -> Option<Bottleneck> {
     let longest: Duration = threads.iter().map(|thread| thread.wall).max()?;
-    if longest < Duration::from_millis(1) {
+    if longest < SHORTEST {
         return None;
     }
     stages(threads)
@@ -106,7 +136,8 @@ pub fn bottleneck(threads: &[ThreadReport]) -> Option<Bottleneck> {
                 (Limit::Disk, waited(WaitKind::Disk)),
                 (Limit::Lock, waited(WaitKind::Lock)),
                 (Limit::Work, stage.cpu),
-                (Limit::Processors, stage.not_running()),
+                (Limit::Processors, stage.without_processor()),
+                (Limit::Unseen, stage.unseen()),
             ]
             .into_iter()
             .max_by(|a, b| a.1.total_cmp(&b.1))
@@ -138,6 +169,15 @@ impl fmt::Display for Bottleneck {
                 f,
                 "the processors were the limit: {stage} was ready but did not run {percent:.0} % of its time"
             ),
+            Limit::Connection => write!(
+                f,
+                "the way to the server was the limit: {stage} waited for the server {percent:.0} % of its time, \
+                 and the server for {stage}"
+            ),
+            Limit::Unseen => write!(
+                f,
+                "the limit is not known: {stage} neither worked nor was seen to wait {percent:.0} % of its time"
+            ),
         }
     }
 }
@@ -159,6 +199,7 @@ mod tests {
             attached: 1,
             wall: Duration::from_secs(wall),
             cpu: Duration::from_secs(cpu),
+            ready: None,
             spans: spans.collect(),
         }
     }
@@ -189,9 +230,24 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_neither_waits_nor_runs_lacks_processors() {
-        let found = bottleneck(&[thread("encoder", 10, 3, &[])]).unwrap();
+    fn a_stage_lacks_processors_only_where_the_system_says_that_it_was_ready_to_run() {
+        let ready = |seconds| ThreadReport {
+            ready: Some(Duration::from_secs(seconds)),
+            ..thread("encoder", 10, 3, &[])
+        };
+        let found = bottleneck(&[ready(7)]).unwrap();
         assert_eq!((found.limit, found.share), (Limit::Processors, 0.7));
+        let found = bottleneck(&[ready(1)]).unwrap();
+        assert_eq!((found.limit, found.share), (Limit::Unseen, 0.6));
+        let text = "the limit is not known: encoder neither worked nor was seen to wait 60 % of its time";
+        assert_eq!(found.to_string(), text);
+        assert_eq!(bottleneck(&[thread("encoder", 10, 3, &[])]).unwrap().limit, Limit::Unseen);
+    }
+
+    #[test]
+    fn a_phase_of_some_milliseconds_has_no_verdict() {
+        let short = ThreadReport { wall: Duration::from_millis(19), ..thread("encoder", 1, 0, &[]) };
+        assert_eq!(bottleneck(&[short]), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::live::{LiveThread, Shown, ShownThreads};
 use crate::span_report::{SpanReport, ThreadReport, merge};
-use crate::thread_clock::ThreadClock;
+use crate::thread_clock::{ThreadClock, thread_ready_time};
 use crate::wait::WaitKind;
 
 /// Most places in one thread's tree of spans; spans beyond it are not recorded, so that a
@@ -77,6 +77,7 @@ impl SpanSink {
                 have.attached += report.attached;
                 have.wall += report.wall;
                 have.cpu += report.cpu;
+                have.ready = have.ready.zip(report.ready).map(|(have, more)| have + more);
                 merge(&mut have.spans, report.spans);
             }
             None if full => threads.push(ThreadReport { name: OTHER_THREADS.into(), ..report }),
@@ -132,6 +133,8 @@ pub(crate) struct Ledger {
     pub(crate) clock: ThreadClock,
     /// Wall and CPU time of the last flush.
     since: (u64, u64),
+    /// Time that the thread had been ready to run without a processor at the last flush.
+    ready: Option<u64>,
     counted: bool,
     /// The attachment that this one interrupts.
     outer: Option<Box<Ledger>>,
@@ -207,6 +210,7 @@ impl Ledger {
                     current: ROOT,
                     clock,
                     since,
+                    ready: thread_ready_time(),
                     counted: false,
                     outer: slot.take(),
                 }));
@@ -279,11 +283,15 @@ impl Ledger {
             node.cpu += closed.cpu;
             node.rows += closed.rows;
             node.bytes += closed.bytes;
-            self.current = node.parent;
-            if node.wait.is_some() {
-                self.shown.end_wait();
+            let (parent, waited) = (node.parent, node.wait.is_some());
+            self.current = parent;
+            if waited {
+                match self.nodes.get(parent as usize).and_then(|outer| outer.wait) {
+                    Some(outer) => self.shown.begin_wait(outer),
+                    None => self.shown.end_wait(),
+                }
             }
-            if node.parent == ROOT {
+            if parent == ROOT {
                 self.shown.count(closed.rows, closed.bytes);
             }
         }
@@ -292,12 +300,15 @@ impl Ledger {
     fn flush(&mut self, attached: u64) {
         let now = self.clock.wall();
         let cpu = self.clock.exact_cpu_at(now);
+        let before = std::mem::replace(&mut self.ready, thread_ready_time());
+        let ready = self.ready.zip(before).map(|(now, before)| now.saturating_sub(before));
         let report = ThreadReport {
             name: self.thread_name.clone(),
             // The first flush stands for the attachment, so that a live thread is seen as one.
             attached: if self.counted { 0 } else { 1.max(attached) },
             wall: Duration::from_nanos(now.saturating_sub(self.since.0)),
             cpu: Duration::from_nanos(cpu.saturating_sub(self.since.1)),
+            ready: ready.map(Duration::from_nanos),
             spans: self.drain_children(ROOT, 0),
         };
         self.counted = true;

@@ -109,6 +109,11 @@ mod tests {
             (live[0].name.as_str(), live[0].waiting, live[0].rows, live[0].bytes),
             ("sender 1", None, 5, 70)
         );
+        {
+            let _outer = wait(WaitKind::Network);
+            drop(wait(WaitKind::Lock));
+            assert_eq!(phase.live()[0].waiting, Some(WaitKind::Network), "back in the outer wait");
+        }
         drop(attached);
         assert_eq!(phase.live(), []);
         let _again = phase.attach("sender 1");

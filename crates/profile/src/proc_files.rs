@@ -54,6 +54,17 @@ pub(crate) fn run_time(path: &str) -> Option<Duration> {
     with_text(path, |text| text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos))?
 }
 
+/// Time a thread was ready to run and did not get a processor: the second number of
+/// `/proc/<pid>/task/<tid>/schedstat`; `None` where the kernel does not count it.
+pub(crate) fn ready_time(path: &str) -> Option<Duration> {
+    let numbers = with_text(path, |text| {
+        let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    })?;
+    // A kernel without these statistics shows zeros.
+    numbers.filter(|(ran, ready)| (*ran, *ready) != (0, 0)).map(|(_, ready)| Duration::from_nanos(ready))
+}
+
 /// Resident and shared memory in bytes: fields 2 and 3 of `/proc/<pid>/statm`.
 pub(crate) fn resident_and_shared(path: &str) -> Option<(u64, u64)> {
     with_text(path, |text| {

@@ -23,6 +23,19 @@ pub(crate) fn from_number(seconds: f64) -> Duration {
     Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32)
 }
 
+/// The same of a duration that may not be known.
+pub(crate) mod optional {
+    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, from_number};
+
+    pub(crate) fn serialize<S: Serializer>(value: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        value.map(|value| value.as_secs_f64()).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<f64>::deserialize(from)?.map(from_number))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

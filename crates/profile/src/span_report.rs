@@ -75,6 +75,9 @@ pub struct ThreadReport {
     /// CPU time while attached.
     #[serde(with = "seconds")]
     pub cpu: Duration,
+    /// Time while attached that it was ready to run and did not get a processor, where the system counts it.
+    #[serde(with = "seconds::optional", default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Duration>,
     /// The outermost spans.
     #[serde(default)]
     pub spans: Vec<SpanReport>,

@@ -58,6 +58,15 @@ impl ThreadClock {
     }
 }
 
+/// Time in ns that the calling thread was ready to run and did not get a processor; `None` where the system does
+/// not say. Reading it takes some microseconds: for the edges of an attachment, not of a span.
+pub(crate) fn thread_ready_time() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    return crate::proc_files::ready_time("/proc/thread-self/schedstat").map(|time| time.as_nanos() as u64);
+    #[cfg(not(target_os = "linux"))]
+    return None;
+}
+
 /// CPU time in ns that the calling thread has used, user and system; zero where the system does not
 /// tell.
 #[cfg(unix)]
@@ -108,5 +117,30 @@ mod tests {
             assert!(next >= last);
             last = next;
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_sleeps_is_not_ready_and_one_of_too_many_busy_ones_is() {
+        let Some(before) = thread_ready_time() else {
+            println!("skipped: this kernel does not count it");
+            return;
+        };
+        std::thread::sleep(Duration::from_millis(200));
+        let slept = thread_ready_time().unwrap() - before;
+        assert!(slept < 100_000_000, "{slept}");
+        let many = 3 * std::thread::available_parallelism().unwrap().get();
+        let busy = || {
+            let (before, until) = (thread_ready_time().unwrap(), Instant::now() + Duration::from_millis(300));
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            thread_ready_time().unwrap() - before
+        };
+        let waited: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..many).map(|_| scope.spawn(busy)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert!(waited > 300_000_000, "{waited} ns of {many} threads");
     }
 }

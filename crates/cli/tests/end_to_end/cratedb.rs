@@ -243,3 +243,28 @@ fn a_load_that_is_killed_again_and_again_ends_with_exactly_the_rows_of_the_sourc
     assert_eq!(json["report"]["rows"], rows);
     assert_eq!(bench.rows(), Some(rows));
 }
+
+/// Seconds of waits in a tree of spans; waits inside waits count once.
+fn waited(spans: &Value) -> f64 {
+    let of = |span: &Value| match span["wait"].is_string() {
+        true => span["wall"].as_f64().unwrap(),
+        false => waited(&span["children"]),
+    };
+    spans.as_array().map_or(0.0, |spans| spans.iter().map(of).sum())
+}
+
+#[test]
+fn waiting_for_the_server_is_not_blamed_on_the_processors() {
+    for transport in ["http", "pg"] {
+        let bench = Bench::standin();
+        let file = bench.contacts("60000");
+        let more = ["--row-key", "--transport", transport, "--degree", "1", "--json"];
+        let json = bench.load(&file, &more).ok().json();
+        let threads = json["phase"]["threads"].as_array().unwrap();
+        let sender = threads.iter().find(|thread| thread["name"] == "sender 1").unwrap();
+        let of = |figure: &str| sender[figure].as_f64().unwrap();
+        let known = waited(&sender["spans"]) + of("cpu");
+        assert!(known > 0.8 * of("wall"), "{transport}: {known} of {}\n{sender:#}", of("wall"));
+        assert_ne!(json["bottleneck"]["limit"], "unseen", "{transport}");
+    }
+}

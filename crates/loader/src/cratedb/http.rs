@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use sawmill_profile::{WaitKind, wait};
 
 use super::address::Node;
 use crate::control::{Control, LOOK};
@@ -68,6 +69,7 @@ impl HttpConnection {
         control: &Control<'_>,
     ) -> Result<Self, Broken> {
         let not_sent = |error: &dyn std::fmt::Display| Broken::NotSent(format!("cannot be reached: {error}"));
+        let _connecting = wait(WaitKind::Network);
         control.check().map_err(Broken::Cancelled)?;
         let addresses =
             (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
@@ -122,6 +124,8 @@ impl HttpConnection {
         timeout: Duration,
         control: &Control<'_>,
     ) -> Result<(u16, &[u8]), Broken> {
+        let asking = wait(WaitKind::Network);
+        asking.add_bytes(pieces.iter().map(|piece| piece.len() as u64).sum());
         let was_open = std::mem::replace(&mut self.open, false);
         if !was_open {
             return Err(Broken::NotSent("the connection is closed".to_owned()));
@@ -338,12 +342,14 @@ impl Stream {
         control: &Control<'_>,
     ) -> Result<(), Failure> {
         let mut end = Instant::now() + timeout;
+        let wire = control.phase().wire();
         match self {
             Self::Plain(socket) => {
                 while !bytes.is_empty() {
                     match socket.write(bytes) {
                         Ok(0) => return Err(Failure::Io(io::ErrorKind::WriteZero.into())),
                         Ok(written) => {
+                            wire.add_sent(written as u64);
                             bytes = &bytes[written..];
                             end = Instant::now() + timeout;
                         }
@@ -360,7 +366,10 @@ impl Stream {
                     while connection.wants_write() {
                         match connection.write_tls(socket) {
                             Ok(0) => return Err(Failure::Io(io::ErrorKind::WriteZero.into())),
-                            Ok(_) => end = Instant::now() + timeout,
+                            Ok(written) => {
+                                wire.add_sent(written as u64);
+                                end = Instant::now() + timeout;
+                            }
                             Err(error) if is_pause(&error) => pause(end, control)?,
                             Err(error) => return Err(Failure::Io(error)),
                         }
@@ -372,14 +381,16 @@ impl Stream {
     }
 
     fn receive(&mut self, into: &mut [u8], end: Instant, control: &Control<'_>) -> Result<usize, Failure> {
+        let wire = control.phase().wire();
         loop {
             let read = match self {
-                Self::Plain(socket) => socket.read(into),
+                Self::Plain(socket) => socket.read(into).inspect(|read| wire.add_received(*read as u64)),
                 Self::Tls(connection, socket) => match connection.reader().read(into) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         match connection.read_tls(socket) {
                             Ok(0) => Ok(0),
-                            Ok(_) => {
+                            Ok(read) => {
+                                wire.add_received(read as u64);
                                 let processed = connection.process_new_packets();
                                 processed.map_err(|error| Failure::Io(io::Error::other(error)))?;
                                 continue;

@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use sawmill_profile::{WaitKind, wait};
 use serde_json::value::RawValue;
 use tokio_postgres::types::Type;
 
@@ -476,7 +477,11 @@ impl UnitWriter for CrateWriter {
         self.rejects.clear();
         self.lost = Tally::empty(self.plan.plan.columns.len());
         let tally = loop {
-            match parcels.blocking_recv() {
+            let parcel = {
+                let _empty = wait(WaitKind::ChannelEmpty);
+                parcels.blocking_recv()
+            };
+            match parcel {
                 Some(Parcel::Rows(block)) => self.block(unit, &block, control)?,
                 Some(Parcel::End(tally)) => break tally,
                 Some(Parcel::Failed(error)) => return Err(error),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
-use sawmill_profile::WireCounters;
+use sawmill_profile::{WaitKind, WireCounters, wait};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
@@ -195,12 +195,13 @@ impl Connection {
         &self.place
     }
 
-    /// Waits for what is asked of the server.
+    /// Waits for what is asked of the server, which counts as a wait for the network.
     pub(crate) fn wait<T>(
         &self,
         control: &Control<'_>,
         asked: impl Future<Output = ServerResult<T>>,
     ) -> Result<T> {
+        let _asking = wait(WaitKind::Network);
         self.wait_for(control, async { asked.await.map_err(WireError::Server) })
     }
 

@@ -15,14 +15,15 @@ const LEFT: f64 = 230.0;
 const ROW: f64 = 26.0;
 
 /// What a stage can do with its time, with the colour of each.
-const PARTS: [(&str, usize); 7] = [
+const PARTS: [(&str, usize); 8] = [
     ("on a processor", 2),
     ("waited: channel full", 6),
     ("waited: channel empty", 5),
     ("waited: network", 0),
     ("waited: disk", 1),
     ("waited: lock", 4),
-    ("ready, not running", 7),
+    ("ready, no processor", 7),
+    ("not known", 3),
 ];
 
 pub(super) fn draw(phases: &[PhaseReport]) -> String {
@@ -101,7 +102,7 @@ fn thread_time(phases: &[&PhaseReport]) -> String {
         let waited = |kind| stage.waits.get(&kind).copied().unwrap_or(0.0);
         let mut times = vec![stage.cpu];
         times.extend(WaitKind::ALL.map(waited));
-        times.push(stage.not_running());
+        times.extend([stage.without_processor(), stage.unseen()]);
         let total = times.iter().sum::<f64>().max(stage.wall).max(1e-9);
         let mut x = LEFT;
         for ((part, colour), spent) in PARTS.iter().zip(times).filter(|(_, spent)| *spent > 0.0) {
