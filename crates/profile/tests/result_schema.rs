@@ -17,7 +17,7 @@ fn full_file() -> ResultFile {
     {
         let _outer = span("batch");
         let _inner = wait(WaitKind::Network);
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(30));
     }
     drop(attached);
     phase.finish();
