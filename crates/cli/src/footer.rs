@@ -165,7 +165,7 @@ pub(crate) struct FooterArgs {
     #[cfg(all(unix, target_pointer_width = "64"))]
     #[arg(long, help_heading = "Opening", conflicts_with = "by_index")]
     mapped: bool,
-    /// Keep an index of the file's footer in INDEX: eight bytes a column chunk and the schema.
+    /// Keep an index of the file's footer in INDEX: twelve bytes a column chunk, the schema and a checksum.
     #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = PARTS, conflicts_with = "by_index")]
     save_index: Option<PathBuf>,
     /// Show column chunks by a kept index: the footer is not decoded, each chunk is one small read.
@@ -267,10 +267,11 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
     }
     if let Some(path) = &args.save_index
         && path.exists()
-        && let Err(error) = FooterIndex::load(path)
+        && !matches!(FooterIndex::is_kept_in(path), Ok(true))
     {
         let what = "expected no file in the index's place but an older index, found another one";
-        return Err(Error::usage(what, escaped(&error.place()), "give the index another name"));
+        let place = path.display().to_string();
+        return Err(Error::usage(what, escaped(&place), "give the index another name"));
     }
     if let (Some(index), [file]) = (&args.by_index, files.as_slice()) {
         return indexed::run(args, file, index, console, cancel);

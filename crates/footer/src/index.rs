@@ -3,12 +3,8 @@
 //!
 //! With it, a chunk of a footer of any size is decoded without walking what is before it, and nothing
 //! else of the footer is read. The schema is part of the index, so that names need no walk either; it
-//! is decoded when asked for.
-//!
-//! ```text
-//! magic (8) | footer length (8) | sum of the footer (8) | columns (8) | row groups (8)
-//! | locators (8 each, row group by row group) | schema's list as in the footer
-//! ```
+//! is decoded when asked for. As bytes ([`crate::saved_index`]) it has a checksum over all of itself, the schema's bytes
+//! to compare with the footer's, and a sum of every chunk's struct: nothing is given of bytes that changed since.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,15 +15,11 @@ use crate::index_pass;
 use crate::indexed_chunk::IndexedChunk;
 use crate::options::Options;
 use crate::row::{Locator, locator};
+use crate::saved_index::WRITE_AGAIN;
+use crate::saved_index::sum;
 use crate::schema::Schema;
 use crate::source::RangeReader;
 use crate::thrift::{Cursor, STRUCT};
-
-/// The first bytes of an index; the last of them is the version.
-const MAGIC: [u8; 8] = *b"SAWFIDX3";
-
-/// Bytes before the locators.
-const HEAD: usize = 40;
 
 /// Samples that the sum of a footer is made of, and the bytes of each; and the bytes at the end, in
 /// which the offsets of the last row group tell of all before them.
@@ -38,18 +30,30 @@ const END_LEN: u64 = 4096;
 /// Where the column chunks of a footer stand.
 #[derive(Debug, Clone)]
 pub struct FooterIndex {
-    footer_len: u64,
-    sum: u64,
-    columns: usize,
-    row_groups: usize,
+    pub(crate) footer_len: u64,
+    pub(crate) sum: u64,
+    pub(crate) columns: usize,
+    pub(crate) row_groups: usize,
     /// Eight bytes a chunk, little endian.
-    locators: FooterBytes,
-    schema: OnceLock<Arc<Schema>>,
-    schema_bytes: FooterBytes,
+    pub(crate) locators: FooterBytes,
+    pub(crate) chunk_sums: ChunkSums,
+    pub(crate) schema: OnceLock<Arc<Schema>>,
+    /// Where the schema's list starts in the footer.
+    pub(crate) schema_at: u64,
+    pub(crate) schema_bytes: FooterBytes,
+}
+
+/// The sums of the chunks' structs.
+#[derive(Debug, Clone)]
+pub(crate) enum ChunkSums {
+    /// Those of the footer that the index was made of, of which they are taken when the index is kept.
+    OfFooter(FooterBytes),
+    /// Four bytes a chunk, little endian.
+    Kept(FooterBytes),
 }
 
 /// Where a chunk stands in the footer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     pub at: u64,
     /// 0 if it is not known.
@@ -86,7 +90,9 @@ impl Footer {
             columns,
             row_groups,
             locators: Locators::shared(locators),
+            chunk_sums: ChunkSums::OfFooter(self.bytes.clone()),
             schema: OnceLock::from(self.shared_schema()),
+            schema_at: list.start as u64,
             schema_bytes: self.bytes.slice(list)?,
         })
     }
@@ -94,26 +100,21 @@ impl Footer {
 
 /// A sum over samples of the footer, the same for the same footer: enough to tell a file that was
 /// written anew from the one that was indexed, at a cost that does not grow with it.
-fn sum(len: u64, mut read: impl FnMut(u64, &mut [u8]) -> std::io::Result<()>) -> std::io::Result<u64> {
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+fn samples(len: u64, mut read: impl FnMut(u64, &mut [u8]) -> std::io::Result<()>) -> std::io::Result<u64> {
+    let mut sum = sum::START;
     let mut buffer = [0; END_LEN as usize];
-    let samples = (0..SAMPLES).map(|sample| (len / SAMPLES * sample, SAMPLE_LEN));
-    for (start, sample) in samples.chain([(len.saturating_sub(END_LEN), END_LEN)]) {
+    let parts = (0..SAMPLES).map(|sample| (len / SAMPLES * sample, SAMPLE_LEN));
+    for (start, sample) in parts.chain([(len.saturating_sub(END_LEN), END_LEN)]) {
         let part = &mut buffer[..sample.min(len - start) as usize];
         read(start, part)?;
-        for bytes in part.chunks(8) {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            // As FNV-1a, by words: the rotation brings the high bits, which no product reaches, down.
-            sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        }
+        sum = sum::with_bytes(sum, part);
     }
     Ok(sum)
 }
 
 fn sum_of(bytes: &[u8]) -> u64 {
     // Samples of a slice lie within it.
-    sum(bytes.len() as u64, |at, part| RangeReader::read_exact_at(bytes, at, part)).unwrap_or_default()
+    samples(bytes.len() as u64, |at, part| RangeReader::read_exact_at(bytes, at, part)).unwrap_or_default()
 }
 
 impl FooterIndex {
@@ -127,6 +128,7 @@ impl FooterIndex {
         let shared = footer.into();
         let bytes = shared.as_slice();
         let found = index_pass::places(bytes, options)?;
+        let schema_at = found.schema.start as u64;
         let schema_bytes = shared.slice(found.schema);
         Ok(Self {
             footer_len: bytes.len() as u64,
@@ -134,75 +136,43 @@ impl FooterIndex {
             columns: found.columns,
             row_groups: found.row_groups,
             locators: Locators::shared(found.locators),
+            chunk_sums: ChunkSums::OfFooter(shared.clone()),
             schema: OnceLock::new(),
+            schema_at,
             schema_bytes: schema_bytes.ok_or_else(|| Error::new("expected bytes that stay the same"))?,
         })
     }
 
-    /// The index as bytes, to be kept.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD + self.locators.len() + self.schema_bytes.len());
-        bytes.extend_from_slice(&MAGIC);
-        for number in [self.footer_len, self.sum, self.columns as u64, self.row_groups as u64] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        bytes.extend_from_slice(self.locators.as_slice());
-        bytes.extend_from_slice(self.schema_bytes.as_slice());
-        bytes
-    }
-
-    /// The index of kept bytes, which it shares.
-    ///
-    /// # Errors
-    ///
-    /// The bytes are no index, or not of this version.
-    pub fn from_bytes(bytes: impl Into<FooterBytes>) -> Result<Self, Error> {
-        let shared = bytes.into();
-        let bytes = shared.as_slice();
-        if bytes.get(..8) != Some(&MAGIC) {
-            return Err(wrong());
-        }
-        let number =
-            |at: usize| -> Option<u64> { Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)) };
-        let head = || Some((number(8)?, number(16)?, number(24)?, number(32)?));
-        let (footer_len, sum, columns, row_groups) = head().ok_or_else(wrong)?;
-        let count = columns.checked_mul(row_groups).and_then(|count| usize::try_from(count).ok());
-        let end = count.and_then(|count| count.checked_mul(8)?.checked_add(HEAD)).ok_or_else(wrong)?;
-        Ok(Self {
-            footer_len,
-            sum,
-            columns: usize::try_from(columns).map_err(|_| wrong())?,
-            row_groups: usize::try_from(row_groups).map_err(|_| wrong())?,
-            locators: shared.slice(HEAD..end).ok_or_else(wrong)?,
-            schema: OnceLock::new(),
-            schema_bytes: shared.slice(end..bytes.len()).ok_or_else(wrong)?,
-        })
-    }
-
-    /// Whether the index is of this footer, as far as its length and samples of its bytes tell.
+    /// Whether the index is of this footer, as far as its length, its schema and samples of its other bytes tell. Each
+    /// chunk's bytes are compared when the chunk is asked for.
     ///
     /// # Errors
     ///
     /// It is not.
     pub fn fits(&self, footer: &[u8]) -> Result<(), Error> {
-        match footer.len() as u64 == self.footer_len && sum_of(footer) == self.sum {
-            true => Ok(()),
-            false => Err(self.other(footer.len() as u64)),
-        }
+        self.fits_in(footer, 0, footer.len() as u64)
     }
 
-    /// As [`FooterIndex::fits`], of a footer that starts at byte `start` of `reader`; a few small reads.
+    /// As [`FooterIndex::fits`], of a footer that starts at byte `start` of `reader`; a few reads.
     pub(crate) fn fits_in<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
         start: u64,
         len: u64,
     ) -> Result<(), Error> {
+        let reading = |error: std::io::Error| Error::io("reading the footer", &error);
         if len != self.footer_len {
             return Err(self.other(len));
         }
-        let found = sum(len, |at, part| reader.read_exact_at(start + at, part));
-        match found.map_err(|error| Error::io("reading the footer", &error))? == self.sum {
+        let found = samples(len, |at, part| reader.read_exact_at(start + at, part)).map_err(reading)?;
+        let schema_end = self.schema_at.checked_add(self.schema_bytes.len() as u64);
+        if found != self.sum || schema_end.is_none_or(|end| end > len) {
+            return Err(self.other(len));
+        }
+        // No longer than the index, which is in memory.
+        let mut schema = vec![0; self.schema_bytes.len()];
+        reader.read_exact_at(start + self.schema_at, &mut schema).map_err(reading)?;
+        match schema == self.schema_bytes.as_slice() {
             true => Ok(()),
             false => Err(self.other(len)),
         }
@@ -211,7 +181,7 @@ impl FooterIndex {
     fn other(&self, found: u64) -> Error {
         let expected = self.footer_len;
         Error::new(format!("expected the indexed footer of {expected} bytes, found another one, of {found}"))
-            .with_advice("the file was written anew: make the index anew")
+            .with_advice(format!("the file was written anew: {WRITE_AGAIN}"))
     }
 
     /// The file's schema, decoded when first asked for.
@@ -223,7 +193,13 @@ impl FooterIndex {
         if let Some(schema) = self.schema.get() {
             return Ok(schema);
         }
-        let schema = Schema::read(&mut Cursor::new(self.schema_bytes.as_slice(), 0)).map_err(|_| wrong())?;
+        let schema = Schema::read(&mut Cursor::new(self.schema_bytes.as_slice(), 0)).map_err(|fault| {
+            Error::new(format!(
+                "expected a schema in the index of the footer, found other bytes: {}",
+                fault.kind
+            ))
+            .with_advice("the footer that was indexed is damaged")
+        })?;
         if schema.num_leaves() != self.columns {
             let (leaves, columns) = (schema.num_leaves(), self.columns);
             let what = format!("expected a schema of {columns} columns, as row groups have, found {leaves}");
@@ -256,11 +232,30 @@ impl FooterIndex {
         Some(Place { at: locator & 0xffff_ffff, len: locator >> 32 & 0xffff })
     }
 
+    /// Whether these are the bytes of a chunk's struct in the footer that was indexed, as far as the index knows: one
+    /// that was not kept has no sums.
+    pub(crate) fn same_chunk(&self, row_group: usize, column: usize, bytes: &[u8]) -> Result<(), FaultKind> {
+        let ChunkSums::Kept(sums) = &self.chunk_sums else { return Ok(()) };
+        let at = (row_group * self.columns + column) * 4;
+        let expected =
+            sums.as_slice().get(at..).and_then(<[u8]>::first_chunk).map(|sum| u32::from_le_bytes(*sum));
+        let found = sum::of_chunk(bytes);
+        let what = "as the checksum of the column chunk's bytes";
+        match expected {
+            Some(expected) if expected == found => Ok(()),
+            _ => Err(FaultKind::Mismatch {
+                what,
+                expected: expected.unwrap_or_default().into(),
+                found: found.into(),
+            }),
+        }
+    }
+
     /// Decodes one chunk of the footer that was indexed; none if there is no such chunk.
     ///
     /// # Errors
     ///
-    /// The footer is not the one that was indexed, as far as the place of the chunk tells.
+    /// The footer is not the one that was indexed, as far as its length and the chunk's bytes tell.
     pub fn chunk<'a>(
         &self,
         footer: &'a [u8],
@@ -274,13 +269,8 @@ impl FooterIndex {
             let fault = Fault::new(0, FaultKind::Mismatch { what, expected, found });
             return Err(IndexedChunk::error(footer, 0, (row_group, column), fault));
         }
-        IndexedChunk::decode(footer, place.at as usize, 0, (row_group, column)).map(Some)
+        IndexedChunk::decode(self, footer, place.at as usize, 0, (row_group, column)).map(Some)
     }
-}
-
-fn wrong() -> Error {
-    Error::new("expected an index of a footer, found other bytes or a part of one")
-        .with_advice("make the index anew")
 }
 
 /// Locators as bytes, in the order that they are kept in.

@@ -5,7 +5,9 @@ use std::ops::Range;
 use crate::details::{self, ChunkDetails, Want};
 use crate::enums::{Codec, EncodingSet, PhysicalType};
 use crate::error::{Error, Fault};
+use crate::index::FooterIndex;
 use crate::rows::{Chunk, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN};
+use crate::saved_index::WRITE_AGAIN;
 use crate::scan;
 use crate::statistics::{self, Statistics};
 use crate::thrift::Cursor;
@@ -25,17 +27,29 @@ pub struct IndexedChunk<'a> {
 }
 
 impl<'a> IndexedChunk<'a> {
-    /// Decodes the chunk at `at` of `bytes`, which start at byte `base` of the footer.
+    /// Decodes the chunk at `at` of `bytes`, which start at byte `base` of the footer that `index` is of.
     pub(crate) fn decode(
+        index: &FooterIndex,
         bytes: &'a [u8],
         at: usize,
         base: u64,
         (row_group, column): (usize, usize),
     ) -> Result<Self, Error> {
-        match scan::column_chunk(&mut Cursor::new(bytes, at)) {
+        let mut cursor = Cursor::new(bytes, at);
+        let scanned = scan::column_chunk(&mut cursor).and_then(|chunk| {
+            let own = bytes.get(at..cursor.at).unwrap_or_default();
+            index.same_chunk(row_group, column, own).map_err(|kind| Fault::new(at, kind))?;
+            Ok(chunk)
+        });
+        match scanned {
             Ok(chunk) => Ok(Self { bytes, base, chunk, row_group, column }),
             Err(fault) => Err(explain(bytes, at, base, (row_group, column), fault)),
         }
+    }
+
+    /// Whether the bytes start with a whole chunk.
+    pub(crate) fn is_whole(bytes: &[u8]) -> bool {
+        scan::column_chunk(&mut Cursor::new(bytes, 0)).is_ok()
     }
 
     pub(crate) fn error(bytes: &[u8], at: usize, place: (usize, usize), fault: Fault) -> Error {
@@ -137,5 +151,5 @@ fn explain(bytes: &[u8], start: usize, base: u64, place: (usize, usize), fault: 
     Error::new(fault.kind.to_string())
         .at_path(trace::path_in_chunk(bytes, start, row_group, column, fault.at))
         .at_offset(base + fault.at as u64)
-        .with_advice("the index is of another footer, or either is damaged: make the index anew")
+        .with_advice(format!("the index is of another footer, or the footer is damaged: {WRITE_AGAIN}"))
 }

@@ -148,13 +148,13 @@ impl<R: RangeReader> IndexedFooter<R> {
             self.reader
                 .read_exact_at(self.start + place.at, buffer)
                 .map_err(|error| Error::io("reading a column chunk", &error).in_file(&self.name))?;
-            if place.len != 0 || len == left || IndexedChunk::decode(buffer, 0, 0, (0, 0)).is_ok() {
+            if place.len != 0 || len == left || IndexedChunk::is_whole(buffer) {
                 break;
             }
             len = len.saturating_mul(8).min(left);
         }
         let buffer: &'b [u8] = buffer;
-        let decoded = IndexedChunk::decode(buffer, 0, place.at, (row_group, column));
+        let decoded = IndexedChunk::decode(&self.index, buffer, 0, place.at, (row_group, column));
         decoded.map(Some).map_err(|error| error.in_file(&self.name))
     }
 }

@@ -82,6 +82,7 @@ mod ring;
 mod row;
 mod row_group;
 mod rows;
+mod saved_index;
 mod scan;
 mod schema;
 mod shape;

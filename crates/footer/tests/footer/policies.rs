@@ -111,7 +111,7 @@ fn a_file_opened_by_its_kept_index_gives_every_chunk_by_one_small_read() {
     let part = Footer::open_with(&path, &Options::new().columns([0])).unwrap();
     assert!(part.save_index(&index).unwrap_err().to_string().contains("decoded whole"));
     std::fs::write(&path, samples::write(&samples::flat(900), samples::settings().remove(0).1)).unwrap();
-    assert!(Footer::open_with_index(&path, &index).unwrap_err().advice().contains("make the index anew"));
+    assert!(Footer::open_with_index(&path, &index).unwrap_err().advice().contains("write the index again"));
     assert!(Footer::open_with_index(&path, &path).unwrap_err().to_string().contains("index"));
     assert!(!directory.path().join("a.index.partial").exists());
 }

@@ -76,6 +76,31 @@ fn an_index_of_another_footer_or_none_is_refused() {
     view(&one, &["--by-index", "x", "--schema"]).fails(2);
 }
 
+#[test]
+fn a_damaged_index_is_refused_and_the_error_says_to_write_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("types.parquet");
+    many_types(&path);
+    let index = dir.path().join("types.index");
+    let name = index.to_str().unwrap();
+    view(&path, &["--save-index", name]).ok();
+    let kept = fs::read(&index).unwrap();
+    for at in [0, 7, 20, 33, 50, 61, kept.len() / 2, kept.len() - 30, kept.len() - 1] {
+        let mut damaged = kept.clone();
+        damaged[at] ^= 1;
+        fs::write(&index, damaged).unwrap();
+        let error = view(&path, &["--by-index", name]).fails(1);
+        assert!(error.contains("types.index") && error.contains("--save-index"), "{error}");
+    }
+    // Locators of two chunks in one another's place.
+    let mut swapped = kept.clone();
+    swapped[48..].as_chunks_mut::<8>().0.swap(0, 2);
+    fs::write(&index, swapped).unwrap();
+    view(&path, &["--by-index", name]).fails(1);
+    view(&path, &["--save-index", name]).ok();
+    view(&path, &["--by-index", name]).ok();
+}
+
 #[cfg(all(unix, target_pointer_width = "64"))]
 #[test]
 fn mapped_footers_say_what_read_ones_say() {
