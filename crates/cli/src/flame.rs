@@ -19,7 +19,8 @@ pub(crate) fn drawn(
     check(path)?;
     let sampler = CpuSampler::start()?;
     let worked = work();
-    let stacks = sampler.stop();
+    // Names are looked up now that all figures were taken: it takes much memory.
+    let stacks = sampler.stop().map(|stacks| stacks.named());
     let drawn = stacks.map_err(Error::from).and_then(|stacks| write(path, &stacks, console));
     // What the command itself has to say goes first.
     worked.and(drawn)
@@ -59,6 +60,7 @@ pub(crate) fn write(path: &Path, stacks: &FoldedStacks, console: Console) -> Res
     let command = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
     let title = format!("sawmill {command}");
     stacks.write_svg(path, title.trim_end())?;
-    console.step(&format!("flame graph of {} samples in {}", stacks.samples(), path.display()));
+    let short = if stacks.too_short() { ", too few to say much: let it run for longer" } else { "" };
+    console.step(&format!("flame graph of {} samples in {}{short}", stacks.samples(), path.display()));
     Ok(())
 }

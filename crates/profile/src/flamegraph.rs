@@ -17,13 +17,16 @@ use crate::whole_file::write_whole;
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 18.0;
 const MARGIN: f64 = 8.0;
-const HEAD: f64 = 30.0;
+const HEAD: f64 = 42.0;
 /// Boxes narrower than this share of a pixel could not be seen.
 const NARROWEST: f64 = 0.3;
 /// Width of a letter of the 12 px font, rounded up.
 const LETTER: f64 = 7.3;
 /// Deeper frames are left out of the picture.
 const DEEPEST: usize = 200;
+
+/// Below so many samples the shares of a picture are chance, and it says so.
+const ENOUGH: u64 = 20;
 
 /// A function at one place of the tree of calls.
 #[derive(Debug, Default)]
@@ -53,16 +56,25 @@ impl FoldedStacks {
         picture.draw("all", &root, 0, 0);
         let height = HEAD + MARGIN + ROW * (picture.depth + 1) as f64;
         let samples = crate::format_grouped(root.samples);
+        let short = match self.too_short() {
+            true => format!("<text class=\"short\" x=\"{MARGIN}\" y=\"36\">{}</text>", escape(TOO_SHORT)),
+            false => String::new(),
+        };
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\" viewBox=\"0 0 {WIDTH} {height}\" \
              width=\"100%\" role=\"img\" aria-label=\"flame graph\">\n{STYLE}\
              <rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\"/>\
-             <text class=\"title\" x=\"{MARGIN}\" y=\"20\">{} ({samples} samples)</text>\
+             <text class=\"title\" x=\"{MARGIN}\" y=\"20\">{} ({samples} samples)</text>{short}\
              <g class=\"boxes\" transform=\"translate(0 {})\">\n{}</g>\n{SCRIPT}</svg>\n",
             escape(title),
             height - MARGIN,
             picture.boxes,
         )
+    }
+
+    /// Whether these are too few samples for a picture.
+    pub fn too_short(&self) -> bool {
+        self.samples() < ENOUGH
     }
 
     /// The flame graph as a file.
@@ -144,8 +156,13 @@ fn colour(name: &str, depth: usize) -> String {
     warm.get(place).copied().unwrap_or("#f2b179").to_owned()
 }
 
+/// What a picture of too few samples says.
+const TOO_SHORT: &str =
+    "The run is too short for a flame graph: 199 samples are taken in a second of CPU time.";
+
 const STYLE: &str = "<style>\
 .flame .ground{fill:#fff}.flame .title{fill:#222;font:600 14px system-ui,sans-serif}\
+.flame .short{fill:#a33;font:12px system-ui,sans-serif}\
 .flame .frame text{fill:#111;font:12px ui-monospace,Menlo,Consolas,monospace;pointer-events:none}\
 .flame .frame{cursor:pointer}.flame .frame:hover rect{stroke:#000;stroke-width:1}\
 @media(prefers-color-scheme:dark){.flame .ground{fill:#16181d}.flame .title{fill:#e6e6e6}\
@@ -197,7 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_picture_too() {
-        assert!(FoldedStacks::default().to_svg("none").ends_with("</svg>\n"));
+    fn a_picture_of_nothing_or_of_little_says_that_the_run_was_too_short() {
+        for stacks in [FoldedStacks::default(), FoldedStacks::parse("main;a 19\n").unwrap()] {
+            let svg = stacks.to_svg("short");
+            assert!(svg.contains("too short for a flame graph") && svg.ends_with("</svg>\n"), "{svg}");
+        }
+        let svg = FoldedStacks::parse("main;a 20\n").unwrap().to_svg("long");
+        assert!(!svg.contains("too short"), "{svg}");
     }
 }

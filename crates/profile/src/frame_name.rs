@@ -84,6 +84,14 @@ pub(crate) fn located(name: String, file: Option<&Path>) -> String {
     format!("{}::{name}", path.join("::"))
 }
 
+/// Whether a frame belongs to the start of a program or a thread.
+#[cfg(all(unix, feature = "flamegraph"))]
+pub(crate) fn is_start(name: &str) -> bool {
+    ["__rust_begin_short_backtrace", "lang_start", "__libc_start", "clone3", "start_thread", "thread_start"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,7 +57,7 @@ mod report;
 mod results;
 mod run;
 mod sampler;
-#[cfg(all(unix, feature = "flamegraph"))]
+#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
 mod sampler_files;
 mod seconds;
 mod span;
@@ -81,7 +81,7 @@ pub use command_words::split_command;
 pub use commit::Commit;
 pub use comparison::{Comparison, Method, Verdict};
 pub use counts::{format_count, format_grouped, format_rate, parse_count};
-pub use cpu_sampler::CpuSampler;
+pub use cpu_sampler::{CpuSampler, SampledStacks};
 pub use durations::{format_duration, parse_duration};
 pub use error::{Error, Result};
 pub use folded_stacks::FoldedStacks;

@@ -72,7 +72,7 @@ fn measured_side(runs: Vec<Run>) -> SideResult {
     load.finish();
     let folded_stacks = cpu_sampler.and_then(CpuSampler::stop).map_or(
         "encoder 1;encode;<A as B>::next 30\nencoder 1;encode 10\nsender 1;send 4\n".to_owned(),
-        |stacks| stacks.to_string(),
+        |stacks| stacks.named().to_string(),
     );
     SideResult {
         timeline: Some(sampler.stop()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{
-    Case, CpuSampler, FoldedStacks, PhaseReport, Profile, Run, Sampler, SamplerOptions, Side, SideResult,
+    Case, CpuSampler, PhaseReport, Profile, Run, SampledStacks, Sampler, SamplerOptions, Side, SideResult,
     Target, Timeline, run_interleaved,
 };
 
@@ -77,6 +77,9 @@ pub(crate) struct Measured {
     pub case: Case,
     pub versions: BTreeMap<String, String>,
     pub folders: Vec<PathBuf>,
+    /// The stacks of a run of ours that does not count. Their names are looked up when all cases are measured: it takes
+    /// memory that the next case would show as its own.
+    pub stacks: Option<SampledStacks>,
 }
 
 /// What was seen of a run from inside.
@@ -133,21 +136,18 @@ impl Measurement<'_> {
             let Seen { phases, timeline } = seen.swap_remove(median);
             result = SideResult { timeline: Some(timeline), ..result.with_phases(phases) };
         }
-        if self.flame {
-            let stacks = self.stacks(&mut ours)?;
-            result.folded_stacks = Some(stacks.to_string());
-        }
+        let stacks = self.flame.then(|| self.stacks(&mut ours)).transpose()?;
         let mut results = vec![result];
         for (other, runs) in others.iter().zip(runs) {
             let result = SideResult::new(&other.name, plan.warmup, runs);
             results.push(SideResult { command: Some(other.command()), ..result });
         }
         let case = Case::new(self.name, self.parameters.clone(), results)?;
-        Ok(Measured { case, versions: versions.into_inner(), folders })
+        Ok(Measured { case, versions: versions.into_inner(), folders, stacks })
     }
 
     /// The stacks of a run that does not count.
-    fn stacks(&self, ours: &mut impl FnMut(&Profile) -> Result<Done, Error>) -> Result<FoldedStacks, Error> {
+    fn stacks(&self, ours: &mut impl FnMut(&Profile) -> Result<Done, Error>) -> Result<SampledStacks, Error> {
         self.console.step("one more run for the flame graph");
         let sampler = CpuSampler::start()?;
         let ran = ours(&Profile::new());

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use sawmill_profile::{
-    Case, CommandLine, Commit, Filesystem, FoldedStacks, Method, ResultFile, parse_count, results_table,
-    sweep_tables, write_html_report,
+    Case, CommandLine, Commit, Filesystem, FoldedStacks, Method, ResultFile, SampledStacks, parse_count,
+    results_table, sweep_tables, write_html_report,
 };
 
 use crate::bench::case::Measured;
@@ -21,8 +21,8 @@ pub(crate) struct Outcome<'a> {
     plan: &'a PlanArgs,
     baseline: Option<ResultFile>,
     file: ResultFile,
-    /// Of all cases together.
-    stacks: FoldedStacks,
+    /// Of each case, not named yet.
+    stacks: Vec<Option<SampledStacks>>,
 }
 
 impl<'a> Outcome<'a> {
@@ -47,26 +47,24 @@ impl<'a> Outcome<'a> {
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         // The folder of the code that this was built from, as long as it is there.
         file.commit = Commit::of(Path::new(env!("CARGO_MANIFEST_DIR")));
-        Ok(Outcome { plan, baseline, file, stacks: FoldedStacks::default() })
+        Ok(Outcome { plan, baseline, file, stacks: Vec::new() })
     }
 
     /// Adds a case, compared with that of the baseline.
     pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Error> {
-        let Measured { mut case, versions, folders } = measured;
+        let Measured { mut case, versions, folders, stacks } = measured;
         self.file.versions.extend(versions);
         for filesystem in folders.iter().filter_map(|folder| Filesystem::of(folder)) {
             if !self.file.filesystems.contains(&filesystem) {
                 self.file.filesystems.push(filesystem);
             }
         }
-        if let Some(stacks) = case.sides.first().and_then(|side| side.folded_stacks.as_deref()) {
-            self.stacks.merge(&FoldedStacks::parse(stacks)?);
-        }
         if let Some(baseline) = &self.baseline {
             same_work(&case, baseline)?;
             case.compare_with_baseline(baseline)?;
         }
         self.file.cases.push(case);
+        self.stacks.push(stacks);
         Ok(())
     }
 
@@ -76,9 +74,16 @@ impl<'a> Outcome<'a> {
     }
 
     /// Writes and prints the results, and gives the verdict.
-    pub(crate) fn tell(self, flamegraph: Option<&Path>, console: Console) -> Result<(), Error> {
+    pub(crate) fn tell(mut self, flamegraph: Option<&Path>, console: Console) -> Result<(), Error> {
+        let mut together = FoldedStacks::default();
+        for (case, stacks) in self.file.cases.iter_mut().zip(&self.stacks) {
+            let (Some(side), Some(stacks)) = (case.sides.first_mut(), stacks) else { continue };
+            let named = stacks.named();
+            together.merge(&named);
+            side.folded_stacks = Some(named.to_string());
+        }
         if let Some(path) = flamegraph {
-            flame::write(path, &self.stacks, console)?;
+            flame::write(path, &together, console)?;
         }
         if let Some(path) = &self.plan.results {
             self.file.write(path)?;

@@ -59,3 +59,36 @@ fn where_there_is_no_place_for_it_nothing_is_done() {
     sawmill(["gen", "contacts", "--rows", "10", "--out", &made, "--flamegraph", &svg]).fails(2);
     assert!(!std::path::Path::new(&made).exists());
 }
+
+#[test]
+fn peak_memory_is_the_works_and_not_the_pictures() {
+    let home = home();
+    let path = home.path().join("gen.svg").display().to_string();
+    let args = ["gen", "contacts", "--rows", "2M", "--out", "/dev/null", "--threads", "2", "--json"];
+    let peak = |args: &[&str]| sawmill(args).ok().json()["phase"]["peak_memory"].as_u64().unwrap();
+    let (plain, drawn) = (peak(&args), peak(&[&args[..], &["--flamegraph", &path]].concat()));
+    assert!(drawn < plain + (24 << 20), "{drawn} bytes with a picture, {plain} without");
+}
+
+#[test]
+fn a_benchmarks_picture_is_in_no_figure_of_its_cases() {
+    let home = home();
+    let args = ["gen", "contacts", "--rows", "1M", "--out", "/dev/null", "--threads", "1,2", "--runs", "1"];
+    let more = ["--warmup", "0", "--html", "page.html", "--json", "r.json"];
+    bench(&home, &[&args[..], &more].concat()).ok();
+    let file = crate::bench::read(&home.path().join("r.json"));
+    for case in file["cases"].as_array().unwrap() {
+        let peak = case["sides"][0]["runs"][0]["peak_memory"].as_u64().unwrap();
+        assert!(peak < 80 << 20, "{}: {peak} bytes", case["parameters"]);
+        assert!(case["sides"][0]["folded_stacks"].as_str().unwrap().contains("generate-0"));
+    }
+}
+
+#[test]
+fn a_run_that_is_too_short_says_so() {
+    let home = home();
+    let svg = home.path().join("gen.svg");
+    let path = svg.display().to_string();
+    sawmill(["gen", "contacts", "--rows", "10", "--out", "/dev/null", "--flamegraph", &path]).ok();
+    assert!(picture(&svg).contains("too short for a flame graph"));
+}

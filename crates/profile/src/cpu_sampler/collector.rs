@@ -1,0 +1,117 @@
+//! The thread that gives every thread its timer and takes the stacks out of their slots.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::PERIOD;
+use super::interrupted::{self, SLOTS};
+use super::sampled_stacks::SampledStacks;
+use super::slots::Sampled;
+use super::thread_timers::ThreadTimers;
+
+/// How often new threads are looked for and stacks are taken out. A thread that is over sooner is not seen.
+const EVERY: Duration = Duration::from_millis(5);
+/// Addresses that are kept at most, 16 MiB of them; of what comes after them only the thread is kept.
+const MOST_FRAMES: usize = 2 << 20;
+
+/// The collecting thread.
+pub(super) struct Collector {
+    stop: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<SampledStacks>>,
+}
+
+impl Collector {
+    pub(super) fn start() -> io::Result<Self> {
+        let (stop, stopped) = sync_channel(1);
+        let (tell, told) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("CPU sampler".into()).spawn(move || {
+            // SAFETY: gettid has no preconditions.
+            let mut timers = ThreadTimers::new(PERIOD, unsafe { libc::gettid() } as u32);
+            let mut collected = Collected::default();
+            let begun = interrupted::install().and_then(|()| timers.refresh());
+            let begun = begun.map(|threads| collected.name(&threads));
+            let failed = begun.is_err();
+            // The one who asked waits for this.
+            let _ = tell.send(begun);
+            match failed {
+                true => SampledStacks::default(),
+                false => collect(timers, collected, &stopped),
+            }
+        })?;
+        let begun = told.recv().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")));
+        let collector = Self { stop: Some(stop), thread: Some(thread) };
+        begun.map(|()| collector)
+    }
+
+    pub(super) fn stop(mut self) -> Option<SampledStacks> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<SampledStacks> {
+        // Dropping the channel wakes the thread.
+        self.stop = None;
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn collect(mut timers: ThreadTimers, mut collected: Collected, stopped: &Receiver<()>) -> SampledStacks {
+    while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        SLOTS.drain(|sampled| collected.add(sampled));
+        // Where a new thread gets no timer, the others are sampled all the same.
+        if let Ok(threads) = timers.refresh() {
+            collected.name(&threads);
+        }
+    }
+    drop(timers);
+    interrupted::end();
+    SLOTS.drain(|sampled| collected.add(sampled));
+    collected.stacks(SLOTS.lost())
+}
+
+/// Stacks by thread and addresses, with how many periods each was seen.
+#[derive(Default)]
+struct Collected {
+    names: BTreeMap<u32, String>,
+    stacks: HashMap<(String, Vec<usize>), u64>,
+    frames: usize,
+}
+
+impl Collected {
+    /// Reads the names of threads while they are there.
+    fn name(&mut self, threads: &[u32]) {
+        for thread in threads {
+            if let Ok(name) = std::fs::read_to_string(format!("/proc/self/task/{thread}/comm")) {
+                self.names.insert(*thread, name.trim_end().to_owned());
+            }
+        }
+    }
+
+    fn add(&mut self, sampled: Sampled) {
+        // A pool's thread may have been named since it was started.
+        self.name(&[sampled.thread]);
+        let name = self.names.get(&sampled.thread).cloned().unwrap_or_default();
+        let mut key = (name, sampled.frames);
+        if self.frames >= MOST_FRAMES && !self.stacks.contains_key(&key) {
+            key.1.clear();
+        }
+        let frames = key.1.len();
+        let count = self.stacks.entry(key).or_insert_with(|| {
+            self.frames += frames;
+            0
+        });
+        *count += u64::from(sampled.weight);
+    }
+
+    fn stacks(self, lost: u64) -> SampledStacks {
+        SampledStacks::of(self.stacks, lost)
+    }
+}
