@@ -280,3 +280,46 @@ fn whatever_text_is_taken_becomes_what_the_servers_own_cast_makes_of_it() {
         assert!(rows.is_empty(), "{kind}: {:?}", rows.iter().map(shown).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn a_row_that_a_later_column_refuses_counts_in_no_column() {
+    // Whole numbers, text, numerics and dictionaries stand before the moment that the server's type cannot hold.
+    let rows = 3000i64;
+    let far = |row: &i64| [5, 699, 700, 1500, 1501, 2999].contains(row);
+    let ids = Int64Array::from_iter((0..rows).map(|row| (row % 7 != 0).then_some(row)));
+    let words = StringArray::from_iter((0..rows).map(|row| (row % 5 != 0).then(|| format!("word {row}"))));
+    let prices = Decimal128Array::from_iter((0..rows).map(|row| (row % 3 != 0).then_some(i128::from(row))));
+    let moments = (0..rows).map(|row| Some(if far(&row) { i64::MAX - 1 } else { row * 1000 }));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(ids)),
+        ("word", Arc::new(words)),
+        ("price", Arc::new(prices.with_precision_and_scale(12, 2).unwrap())),
+        ("at", Arc::new(TimestampMillisecondArray::from_iter(moments))),
+        ("id2", Arc::new(Int64Array::from_iter_values(0..rows))),
+    ];
+    let (directory, path) = file_of(columns, 700);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    for mode in [Mode::Create, Mode::Append] {
+        for strategy in [sawmill_loader::Strategy::Direct, sawmill_loader::Strategy::Staged] {
+            if mode == Mode::Append && strategy == sawmill_loader::Strategy::Staged {
+                continue;
+            }
+            let database = Database::new();
+            if mode == Mode::Append {
+                let table = "CREATE TABLE t (id bigint, word text, price numeric, at timestamp, id2 bigint)";
+                database.client().batch_execute(table).unwrap();
+            }
+            let file = directory.path().join(format!("{mode:?}{strategy:?}.parquet"));
+            let rejects = RejectOptions { path: file, most: None };
+            let target = database.target("t").mode(mode).strategy(strategy).rejects(Some(rejects));
+            let report = run(&source, &target, &small()).unwrap();
+            assert_eq!((report.rows, report.rows_rejected), (2994, 6));
+            let verified = report.verified.unwrap();
+            assert!(verified.matches(), "{verified:?}");
+            let counts = database.rows("SELECT non_null FROM _sawmill.loads");
+            let counted = database
+                .rows("SELECT ARRAY[count(id), count(word), count(price), count(at), count(id2)] FROM t");
+            assert_eq!(counts, counted);
+        }
+    }
+}

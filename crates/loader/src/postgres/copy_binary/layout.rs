@@ -137,6 +137,23 @@ fn longer(length: u32, bytes: usize) -> u32 {
     length.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
+/// How many bytes the value of a column takes in a row of the block that is laid out.
+fn value_bytes(column: &BoundColumn<'_>, layout: &ColumnLayout, first: usize, row: usize) -> usize {
+    if !layout.valid.is_valid(row) {
+        return 0;
+    }
+    match column {
+        BoundColumn::Null => 0,
+        BoundColumn::Fixed { width, .. } => *width as usize,
+        BoundColumn::Bytes { values, .. } => values.value(first + row).len(),
+        BoundColumn::Encoded { .. } => match layout.numerics.get(row) {
+            Some(numeric) => numeric.length() as usize,
+            None => layout.encoded.value(row).len(),
+        },
+        BoundColumn::Dictionary { keys, .. } => layout.encoded.value(keys.key(first + row)).len(),
+    }
+}
+
 impl CopyEncoder {
     /// Fills `positions` with the lengths of up to `rows` rows from `first` on. Returns how many
     /// rows were laid out, fewer where their encoded values fill a buffer already, and their bytes.
@@ -227,8 +244,14 @@ impl CopyEncoder {
         for (row, length) in lengths[..rows].iter().enumerate() {
             // A field's length is 32 bits and a message of the protocol 31.
             if *length >= 1 << 30 {
-                let what = format!("the row takes {length} bytes or more, beyond PostgreSQL's 1 GiB");
-                return Err((0, Fault::new(row, what)));
+                let of_column = |(column, layout)| value_bytes(column, layout, first, row);
+                let widths = bound.iter().zip(layouts.iter()).map(of_column);
+                let (column, width) = widths.enumerate().max_by_key(|(_, width)| *width).unwrap_or_default();
+                let what = format!(
+                    "the row takes {length} bytes or more, beyond PostgreSQL's 1 GiB; the column's value, its longest, \
+                     takes {width} of them"
+                );
+                return Err((column, Fault::new(row, what)));
             }
             bytes += *length as usize;
         }

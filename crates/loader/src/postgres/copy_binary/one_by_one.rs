@@ -6,8 +6,8 @@ use arrow_array::builder::{BinaryViewBuilder, StringDictionaryBuilder, StringVie
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float64Array,
-    Int16Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch, StringArray,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray,
+    Float64Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, Field, Schema};
@@ -196,5 +196,32 @@ fn an_entry_that_cannot_be_sent_is_refused_in_whichever_batch_a_row_has_it() {
     match encoder.batch(&batch(vec![0, 0, 1]), &mut emit) {
         Err(Stop::Refused(refused)) => assert_eq!((refused.row, refused.column.as_str()), (2, "words")),
         _ => panic!("the second batch has a row with a 0x00"),
+    }
+}
+
+#[test]
+fn a_row_beyond_the_protocols_limit_names_the_column_of_its_longest_value() {
+    // The memory is zeros that nobody touches.
+    let gigabyte = arrow_buffer::Buffer::from(vec![0u8; 1 << 30]);
+    let view: u128 = 1 << 30;
+    let long = BinaryViewArray::try_new(vec![view].into(), vec![gigabyte], None).unwrap();
+    let batch = RecordBatch::try_from_iter([
+        ("id", Arc::new(Int64Array::from(vec![7])) as ArrayRef),
+        ("word", Arc::new(StringArray::from(vec!["short"])) as ArrayRef),
+        ("blob", Arc::new(long) as ArrayRef),
+    ])
+    .unwrap();
+    let columns = batch.schema_ref().fields().iter().enumerate().map(|(i, field)| {
+        let column_type = ColumnType::Plain(PgType::natural(field).unwrap());
+        Column::new(field, i, column_type, &ValueOptions::default()).unwrap()
+    });
+    let mut encoder = CopyEncoder::new(Arc::new(columns.collect()), Buffers::new(4096));
+    let mut emit = |_: Bytes, _: u64| -> Result<(), ()> { Ok(()) };
+    match encoder.batch(&batch, &mut emit) {
+        Err(Stop::Refused(refused)) => {
+            assert_eq!((refused.row, refused.column.as_str()), (0, "blob"));
+            assert!(refused.what.contains("1 GiB"), "{}", refused.what);
+        }
+        _ => panic!("the row is too long"),
     }
 }

@@ -40,7 +40,6 @@ impl CopyEncoder {
             if run > 0 {
                 write_run(&bound[index..index + run], first, out, positions, words)
                     .map_err(|(column, fault)| (index + column, fault))?;
-                tally.non_null[index..index + run].iter_mut().for_each(|count| *count += rows as u64);
                 index += run;
                 continue;
             }
@@ -70,11 +69,15 @@ impl CopyEncoder {
                     write_values(out, positions, valid, |row| layout.encoded.value(keys.key(first + row)));
                 }
             }
-            tally.non_null[index] += match column {
-                BoundColumn::Null => 0,
-                _ => (rows - valid.nulls_among(rows)) as u64,
-            };
             index += 1;
+        }
+
+        // Counted here, where no column can refuse a value any more: rows that were refused have no part in the tally.
+        for (count, (column, layout)) in tally.non_null.iter_mut().zip(bound.iter().zip(layouts.iter())) {
+            *count += match column {
+                BoundColumn::Null => 0,
+                _ => (rows - layout.valid.nulls_among(rows)) as u64,
+            };
         }
 
         // Each column has moved each position to where the next field goes: now to the row's end.
