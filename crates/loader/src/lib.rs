@@ -30,6 +30,7 @@ mod all_cores;
 mod buffers;
 mod certificates;
 mod column_choice;
+mod common_columns;
 mod condition;
 mod content_sum;
 mod control;

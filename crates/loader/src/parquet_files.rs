@@ -15,6 +15,7 @@ use parquet::file::metadata::PageIndexPolicy;
 use sawmill_footer::{Footer, Options};
 
 use crate::column_choice::ColumnChoice;
+use crate::common_columns::{common, is_untyped, without_dictionaries};
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
@@ -40,6 +41,8 @@ pub(crate) struct OpenedFile {
     pub order: Option<Vec<usize>>,
     /// The columns that are read, in the order of the file; `None` for all.
     pub wanted: Option<Vec<usize>>,
+    /// Some columns have no type here, which they may have in other files.
+    pub untyped: bool,
     row_groups: Vec<RowGroup>,
     stamp: Stamp,
 }
@@ -73,7 +76,7 @@ impl ParquetFiles {
         let mut fields: Vec<Field> =
             first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         for (other, file) in &opened[1..] {
-            let lines = differences(&first.schema, &other.schema);
+            let lines = differences(&Schema::new(fields.clone()), &other.schema);
             if !lines.is_empty() {
                 return Err(Error::new(
                     Kind::Schema,
@@ -83,9 +86,9 @@ impl ParquetFiles {
                 .advise("load files with different columns one by one, or into tables of their own"));
             }
             for field in &mut fields {
-                let theirs = other.schema.field_with_name(field.name());
-                let nullable = field.is_nullable() || theirs.is_ok_and(Field::is_nullable);
-                field.set_nullable(nullable);
+                if let Ok(theirs) = other.schema.field_with_name(field.name()) {
+                    *field = common(field, theirs);
+                }
             }
         }
         let schema = Arc::new(Schema::new(fields));
@@ -95,6 +98,7 @@ impl ParquetFiles {
             let order: Vec<usize> =
                 schema.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok()).collect();
             file.opened.order = (!order.is_sorted()).then_some(order);
+            file.opened.unfold(&schema)?;
             files.push(source);
             kept.push(file.opened);
         }
@@ -207,6 +211,16 @@ impl Source for ParquetFiles {
 }
 
 impl OpenedFile {
+    /// Reads values where other files have no dictionaries.
+    fn unfold(&mut self, common: &Schema) -> Result<()> {
+        let Some(wanted) = without_dictionaries(self.reader.schema(), common) else { return Ok(()) };
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(wanted));
+        let metadata = Arc::clone(self.reader.metadata());
+        self.reader = guarded(|| ArrowReaderMetadata::try_new(metadata, options))
+            .map_err(|error| not_readable(&error).at(self.path.display().to_string()))?;
+        Ok(())
+    }
+
     /// Opens the file again for reading, and makes sure that it is still the same.
     pub(crate) fn reopen(&self) -> Result<File> {
         let place = self.path.display().to_string();
@@ -256,13 +270,9 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
     let file = File::open(&canonical).map_err(failed)?;
-    let not_readable = |error: parquet::errors::ParquetError| {
-        Error::new(Kind::Source, format!("the file cannot be read: {error}"))
-            .at(&shown)
-            .advise("if it is corrupt, write or copy it again")
-    };
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    let derived = guarded(|| ArrowReaderMetadata::load(&file, options)).map_err(not_readable)?;
+    let derived = guarded(|| ArrowReaderMetadata::load(&file, options));
+    let derived = derived.map_err(|error| not_readable(&error).at(&shown))?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
     // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
     let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
@@ -276,7 +286,7 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         as_bytes(derived.metadata(), &read.intervals)
             .and_then(|as_read| ArrowReaderMetadata::try_new(as_read, options))
     });
-    let reader = reader.map_err(not_readable)?;
+    let reader = reader.map_err(|error| not_readable(&error).at(&shown))?;
     let row_groups = row_groups(&footer);
     let source = SourceFile {
         name: canonical.display().to_string(),
@@ -285,7 +295,9 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
         rows: row_groups.iter().map(|group| group.rows).sum(),
         bytes: metadata.len(),
     };
-    let opened = OpenedFile { path: canonical, reader, order: None, wanted: None, row_groups, stamp };
+    let untyped = read.schema.fields().iter().any(|field| is_untyped(field.data_type()));
+    let opened =
+        OpenedFile { path: canonical, reader, order: None, wanted: None, untyped, row_groups, stamp };
     Ok((Opened { opened, schema: read.schema }, source))
 }
 
@@ -309,6 +321,11 @@ pub(crate) fn fingerprint(footer: &Footer, length: u64) -> String {
 /// The error for a footer that cannot be decoded.
 pub(crate) fn refused_footer(error: sawmill_footer::Error) -> Error {
     Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
+}
+
+fn not_readable(error: &parquet::errors::ParquetError) -> Error {
+    Error::new(Kind::Source, format!("the file cannot be read: {error}"))
+        .advise("if it is corrupt, write or copy it again")
 }
 
 fn unreadable(error: &std::io::Error) -> Error {

@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
+use crate::common_columns::typed;
 use crate::error::{Error, Kind, Result};
 use crate::filtered::Filtered;
 use crate::flat_columns::{FlatColumns, NotRead};
@@ -256,13 +257,20 @@ impl UnitReader for ParquetReader<'_> {
             }
         }
         let batch = batch.slice(0, rows);
-        let order = self.source.opened.get(self.unit.file as usize).and_then(|file| self.chosen(file).1);
-        match order {
-            None => Ok(Some(batch)),
-            Some(order) => {
-                let columns = batch.project(&order);
-                Ok(Some(columns.map_err(|error| Error::new(Kind::Source, error.to_string()))?))
-            }
+        let Some(file) = self.source.opened.get(self.unit.file as usize) else { return Ok(Some(batch)) };
+        let failed = |error: arrow_schema::ArrowError| Error::new(Kind::Source, error.to_string());
+        let batch = match self.chosen(file).1 {
+            None => batch,
+            Some(order) => batch.project(&order).map_err(failed)?,
+        };
+        if !file.untyped {
+            return Ok(Some(batch));
         }
+        let fields = self.source.schema().fields();
+        let wanted = (0..batch.num_columns()).map(|place| match &self.only {
+            None => fields.get(place),
+            Some(only) => only.get(place).and_then(|column| fields.get(*column)),
+        });
+        Ok(Some(typed(&batch, wanted).map_err(failed)?))
     }
 }

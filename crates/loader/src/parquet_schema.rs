@@ -7,6 +7,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 
+use crate::common_columns::values_of;
 use crate::parquet_interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
 
 /// Field metadata that names an Arrow extension type
@@ -173,22 +174,25 @@ pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
 }
 
 /// Whether two fields hold the same values: types without regard to nullability, to the names
-/// that writers give to list items and map entries, and to whether text is said to be JSON.
+/// that writers give to list items and map entries, and to whether text is said to be JSON. A field without a type
+/// holds NULLs alone, which every type has, and a dictionary holds its values.
 fn same(a: &Field, b: &Field) -> bool {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     let extension =
         |field: &Field| field.metadata().get(EXTENSION_NAME).filter(|name| *name != JSON_EXTENSION).cloned();
-    extension(a) == extension(b)
-        && match (a.data_type(), b.data_type()) {
-            (List(a), List(b)) | (LargeList(a), LargeList(b)) => same(a, b),
-            (FixedSizeList(a, n), FixedSizeList(b, m)) => n == m && same(a, b),
-            (Map(a, _), Map(b, _)) => match (a.data_type(), b.data_type()) {
-                (Struct(a), Struct(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-                _ => false,
-            },
-            (Struct(a), Struct(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name() && same(a, b))
+    let untyped = *a.data_type() == DataType::Null || *b.data_type() == DataType::Null;
+    untyped
+        || extension(a) == extension(b)
+            && match (a.data_type(), b.data_type()) {
+                (List(a), List(b)) | (LargeList(a), LargeList(b)) => same(a, b),
+                (FixedSizeList(a, n), FixedSizeList(b, m)) => n == m && same(a, b),
+                (Map(a, _), Map(b, _)) => match (a.data_type(), b.data_type()) {
+                    (Struct(a), Struct(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+                    _ => false,
+                },
+                (Struct(a), Struct(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name() && same(a, b))
+                }
+                (a, b) => values_of(a) == values_of(b),
             }
-            (a, b) => a == b,
-        }
 }
