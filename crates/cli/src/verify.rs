@@ -25,6 +25,7 @@ Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips
   sawmill verify contacts.parquet --to postgres://localhost/db --table contacts --nested tables
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --where 'vendor = 2'
+  sawmill verify /data/trips --to postgres://me@localhost/db --table trips --columns id,pickup
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --locate
   sawmill verify new.parquet --to postgres://me@localhost/db --table trips --rejects refused.parquet
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
@@ -112,8 +113,16 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     if verification.put_aside > 0 {
         rows.push(["put aside, left out".to_owned(), thousands(verification.put_aside), String::new()]);
     }
-    let verdict = if verification.matches() { "verified: both hold the same\n" } else { "they differ\n" };
-    phases::table(&rows) + verdict + &located(verification.located.as_ref())
+    let mut verdict = match (verification.matches(), verification.not_compared.as_slice()) {
+        (true, []) => "verified: both hold the same\n".to_owned(),
+        (true, _) => "verified: both hold the same in these columns\n".to_owned(),
+        (false, _) => "they differ\n".to_owned(),
+    };
+    if !verification.not_compared.is_empty() {
+        let columns = verification.not_compared.join(", ");
+        verdict += &format!("not compared, since the files lack them: columns {columns} of the table\n");
+    }
+    phases::table(&rows) + &verdict + &located(verification.located.as_ref())
 }
 
 /// Where they differ.

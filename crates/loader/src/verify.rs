@@ -56,6 +56,9 @@ pub struct Verification {
     /// Rows of the source that were put aside, where they are left out of the comparison.
     #[serde(skip_serializing_if = "is_zero")]
     pub put_aside: u64,
+    /// Columns of the target that the source lacks: nothing is said of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<String>,
     /// Columns whose values differ; empty when all agree, and when they were not looked at one by one.
     pub differing: Vec<String>,
     /// Where they differ, where that was asked for and they do.

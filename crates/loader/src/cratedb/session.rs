@@ -350,6 +350,7 @@ impl Session for CrateSession<'_> {
             source: expected.clone(),
             target,
             put_aside: 0,
+            not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,
         };

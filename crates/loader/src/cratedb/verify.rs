@@ -66,6 +66,7 @@ pub(crate) fn verify(
         source: expected(false)?.whole,
         target: read.run(control)?,
         put_aside: 0,
+        not_compared: Vec::new(),
         differing: Vec::new(),
         located: None,
     };

@@ -148,13 +148,31 @@ pub(crate) fn matched(
             }
         }
     }
-    for theirs in existing {
-        if !theirs.filled && schema.fields().iter().all(|field| *field.name() != theirs.name) {
-            let why = if theirs.not_null { "takes no NULL" } else { "has no default" };
-            refused.push(format!("column {:?} of the table is not in the source and {why}", theirs.name));
-        }
+    for theirs in lacking(schema, existing).filter(|theirs| theirs.not_null && !theirs.filled) {
+        refused.push(format!(
+            "column {:?} of the table is not in the source, takes no NULL and has no default",
+            theirs.name
+        ));
     }
     checked(columns, refused, schema, table)
+}
+
+/// What becomes of the columns of an existing table that this schema lacks.
+pub(crate) fn not_filled(schema: &Schema, existing: &[TableColumn]) -> Vec<String> {
+    let given = |column: &TableColumn| match (column.generated, column.filled) {
+        (true, _) => "computed",
+        (_, true) => "its default",
+        (_, false) => "null",
+    };
+    lacking(schema, existing).map(|column| format!("{:?} ({})", column.name, given(column))).collect()
+}
+
+/// The columns of an existing table that this schema lacks.
+pub(crate) fn lacking<'a>(
+    schema: &'a Schema,
+    existing: &'a [TableColumn],
+) -> impl Iterator<Item = &'a TableColumn> {
+    existing.iter().filter(|theirs| schema.fields().iter().all(|field| *field.name() != theirs.name))
 }
 
 /// The schema with its columns called as those of the table, position by position; columns that the server

@@ -30,6 +30,7 @@ pub struct Forgotten {
 pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
+    super::pooler::refuse(&connection, &postgres.server, control)?;
     let staging = find(&connection, &postgres.table.staging(), control)?;
     let table = find(&connection, &postgres.table, control)?;
     let schema = match (&table, &staging, postgres.table.schema()) {

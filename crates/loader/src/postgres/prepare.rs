@@ -256,6 +256,7 @@ impl Preparing<'_, '_> {
                     columns: self.columns,
                     degree: self.options.degree,
                     each_column: false,
+                    by_value: false,
                 };
                 Some(read.run(self.control)?.whole)
             }

@@ -13,6 +13,7 @@ use sawmill_profile::{WaitKind, wait};
 use super::columns;
 use super::connection::{Connection, WireError};
 use super::copy_binary::Column;
+use super::numeric_values::ByValue;
 use super::server::Server;
 use super::table_name::TableName;
 use super::tuples::Tuples;
@@ -61,6 +62,8 @@ pub(crate) struct ReadBack<'a> {
     pub columns: &'a [Column],
     pub degree: usize,
     pub each_column: bool,
+    /// Numerics of different display scales are the same value.
+    pub by_value: bool,
 }
 
 impl ReadBack<'_> {
@@ -157,6 +160,9 @@ impl ReadBack<'_> {
             connection
         };
         let mut tuples = Tuples::new(self.columns.len(), self.each_column);
+        if self.by_value {
+            tuples = tuples.by_value(ByValue::of(self.columns));
+        }
         loop {
             let sql = format!(
                 "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",

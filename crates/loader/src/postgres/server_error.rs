@@ -83,6 +83,7 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
              default_transaction_read_only"
         }
         &SqlState::TOO_MANY_CONNECTIONS => "use fewer connections, or raise the server's max_connections",
+        &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => NOT_THROUGH_A_POOL,
         _ if kind == Kind::Connection => {
             "run the same command again: what was committed stays and is not loaded twice"
         }
@@ -90,6 +91,10 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
     };
     Error::new(kind, format!("{what} [{}]", code.code())).at(place).advise(advice)
 }
+
+/// What to do where a pooler hands out the server's processes by transactions.
+pub(crate) const NOT_THROUGH_A_POOL: &str = "a load holds a lock and prepared statements of its session: name the \
+     server itself in the address, or a pool in session mode (pgbouncer: pool_mode = session)";
 
 /// What to do when a disk is full. The file's name says which one it was.
 fn disk_full(message: &str) -> &'static str {

@@ -26,7 +26,9 @@ use super::table_name::{TableName, quote};
 use super::way::Way;
 use super::write_ahead::WriteAhead;
 use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, activity, columns, made_types, new_table, partition_tables, parts, upsert};
+use super::{
+    Mode, Postgres, activity, columns, made_types, new_table, partition_tables, parts, pooler, upsert,
+};
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -63,6 +65,8 @@ pub(crate) struct PostgresSession<'a> {
     /// Rows put aside by earlier runs, and by this one where it may.
     rejected_before: u64,
     rejecting: Option<Arc<Rejecting>>,
+    /// Columns of the table that the source lacks, and what they get.
+    not_filled: Vec<String>,
 }
 
 impl<'a> PostgresSession<'a> {
@@ -101,6 +105,7 @@ impl<'a> PostgresSession<'a> {
         }
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
         let mut connection = Connection::open(&postgres.server, control)?;
+        pooler::refuse(&connection, &postgres.server, control)?;
         if rehearse {
             connection.rehearse(control)?;
         }
@@ -114,6 +119,7 @@ impl<'a> PostgresSession<'a> {
         if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
             found.check_table(&table, connection.place())?;
         }
+        let mut not_filled = Vec::new();
         let columns = match (natural, &found) {
             (Some(natural), _) => natural.columns,
             (None, Some(found)) => {
@@ -122,6 +128,7 @@ impl<'a> PostgresSession<'a> {
                     false => Arc::clone(source.schema()),
                     true => columns::by_position(source.schema(), &existing, &table)?,
                 };
+                not_filled = columns::not_filled(&schema, &existing);
                 columns::matched(&schema, &existing, &table, &postgres.values)?
             }
             (None, None) => {
@@ -285,6 +292,7 @@ impl<'a> PostgresSession<'a> {
             done,
             rejected_before,
             rejecting: rejecting.map(Arc::new),
+            not_filled,
         })
     }
 
@@ -488,6 +496,7 @@ impl Session for PostgresSession<'_> {
             columns: &self.columns,
             degree: self.options.degree,
             each_column: false,
+            by_value: false,
         };
         let retries = self.options.retries;
         let mut target = again(retries, control, || read.run(control))?.whole;
@@ -509,6 +518,7 @@ impl Session for PostgresSession<'_> {
             source: expected.clone(),
             target,
             put_aside: 0,
+            not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,
         };
@@ -541,6 +551,7 @@ impl Session for PostgresSession<'_> {
                 options: self.options,
                 unit_rows: self.record.unit_rows,
                 each_column: true,
+                by_value: false,
                 leave_out: refused.is_some(),
                 refused: refused.as_ref(),
             }
@@ -565,6 +576,9 @@ impl Session for PostgresSession<'_> {
         let mut notes = Vec::new();
         if self.postgres.partitions.is_some() && self.standing != Standing::Complete {
             notes.push(self.way.to_string());
+        }
+        if !self.not_filled.is_empty() && self.standing != Standing::Complete {
+            notes.push(format!("columns of the table that the files lack: {}", self.not_filled.join(", ")));
         }
         if !self.can_verify() {
             notes.push("these rows were merged before; they are compared before that alone".to_owned());

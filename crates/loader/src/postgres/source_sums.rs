@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::bad_records::BadRecords;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
+use super::numeric_values::ByValue;
 use super::read_back::{Sums, join_all};
 use super::tuples::Tuples;
 use crate::buffers::Buffers;
@@ -26,6 +27,8 @@ pub(crate) struct SourceSums<'a> {
     pub unit_rows: u64,
     /// Also sum up each column by itself.
     pub each_column: bool,
+    /// Numerics of different display scales are the same value.
+    pub by_value: bool,
     /// Rows that cannot be encoded are left out and counted; otherwise the first of them is an error.
     pub leave_out: bool,
     /// Where rows are left out, others that are left out as well, and not counted.
@@ -49,8 +52,11 @@ impl SourceSums<'_> {
                 true => Box::new(RejectingEncoder::new(encoder)),
             };
             // The encoder sums up whole rows, all that it encodes; for less than that they are looked at again.
-            let again = self.each_column || self.refused.is_some();
+            let again = self.each_column || self.by_value || self.refused.is_some();
             let mut tuples = Tuples::new(columns.len(), self.each_column);
+            if self.by_value {
+                tuples = tuples.by_value(ByValue::of(columns));
+            }
             let mut encoded = Tally::empty(columns.len());
             let mut place = None;
             while let Some(unit) = schedule.next(&mut place) {

@@ -47,6 +47,7 @@ pub fn status(
 ) -> Result<Vec<LoadStatus>> {
     let checkpoints = Checkpoints::new(checkpoint_schema)?;
     let connection = Connection::open(server, control)?;
+    super::pooler::refuse(&connection, server, control)?;
     if !checkpoints.exist(&connection, control)? {
         return Ok(Vec::new());
     }

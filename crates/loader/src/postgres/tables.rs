@@ -19,6 +19,7 @@ use self::in_place::{foreign_key, key_name, reference_name};
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
+use super::pooler;
 use super::rehearsal::Rehearsal;
 use super::rejected_records::RejectedRecords;
 use super::table_name::TableName;
@@ -149,6 +150,7 @@ impl<'a> PostgresTables<'a> {
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<OfTable<LoadReport>>> {
         let connection = Connection::open(&self.postgres.server, control)?;
+        pooler::refuse(&connection, &self.postgres.server, control)?;
         // Its lock is held until all are in their places, so that nobody else finishes what this run is at.
         let parts = self.begin(&connection, control)?;
         let mut reports = Vec::with_capacity(parts.len());
@@ -186,6 +188,7 @@ impl<'a> PostgresTables<'a> {
     pub fn rehearse(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Rehearsal>>> {
         let parts = {
             let mut connection = Connection::open(&self.postgres.server, control)?;
+            pooler::refuse(&connection, &self.postgres.server, control)?;
             connection.rehearse(control)?;
             self.begin(&connection, control)?
         };

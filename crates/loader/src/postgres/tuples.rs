@@ -2,6 +2,7 @@
 
 use super::copy_binary::HEADER;
 use super::locate::Part;
+use super::numeric_values::ByValue;
 use super::read_back::Sums;
 use crate::content_sum::{ContentSum, Tally};
 
@@ -20,6 +21,8 @@ pub(crate) struct Tuples {
     each: Option<Vec<ContentSum>>,
     /// Hashes of rows, of a part of all hashes.
     hashes: Option<(Part, Vec<u64>)>,
+    /// What rows are before they are summed up.
+    by_value: ByValue,
 }
 
 /// The fields of the row that was looked at last. Most have lengths as in the row before: then where they end is known
@@ -81,7 +84,14 @@ impl Tuples {
             row: Fields::new(columns),
             each: each_column.then(|| vec![ContentSum::default(); columns]),
             hashes: None,
+            by_value: ByValue::default(),
         }
+    }
+
+    /// Sums up rows by the values of their numerics.
+    pub(crate) fn by_value(mut self, by_value: ByValue) -> Self {
+        self.by_value = by_value;
+        self
     }
 
     /// Collects the hashes of rows, too, those of one part.
@@ -146,7 +156,7 @@ impl Tuples {
             return Err(format!("a row has {count} fields instead of {}", self.columns));
         }
         let Some(end) = self.row.find(bytes) else { return Ok(None) };
-        let row = &bytes[..end];
+        let row = self.by_value.row(&bytes[..end]);
         if self.row.null {
             for (nulls, length) in self.nulls.iter_mut().zip(&self.row.lengths) {
                 *nulls += u64::from(*length == NULL);

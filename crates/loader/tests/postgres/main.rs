@@ -15,6 +15,7 @@ mod native;
 mod nested;
 mod new_tables;
 mod partitions;
+mod pgbouncer;
 mod proxy;
 mod put_aside;
 mod records;

@@ -112,7 +112,9 @@ fn columns_that_do_not_fit_are_named_all_at_once_before_anything_is_sent() {
     let database = Database::new();
     database
         .client()
-        .batch_execute("CREATE TABLE t (id point, name text, needed text NOT NULL, due timestamp(3))")
+        .batch_execute(
+            "CREATE TABLE t (id point, name text, needed text NOT NULL, due timestamp(3) NOT NULL)",
+        )
         .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -389,4 +391,36 @@ fn two_rows_with_the_same_key_change_nothing_and_say_so() {
     assert!(database.has("t__sawmill_loading"));
     with_control(|control| forget(&target, false, control)).unwrap();
     assert!(!database.has("t__sawmill_loading"));
+}
+
+#[test]
+fn columns_that_only_the_table_has_get_their_default_or_null_and_are_named() {
+    let database = Database::new();
+    let table = "CREATE TABLE t (made timestamptz DEFAULT now(), name text, remark text, id bigint PRIMARY KEY, \
+                 amount double precision, twice double precision GENERATED ALWAYS AS (amount * 2) STORED)";
+    database.client().batch_execute(table).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1000, 700);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let upsert = database.target("t").mode(Mode::Upsert).key(vec!["id".into()]);
+    let targets =
+        [database.target("t").mode(Mode::Append), upsert, database.target("t").mode(Mode::Truncate)];
+    for target in targets {
+        let report = run(&source, &target, &small()).unwrap();
+        assert!(report.verified.unwrap().matches());
+        let note = "columns of the table that the files lack: \"made\" (its default), \"remark\" (null), \"twice\" (computed)";
+        assert!(report.notes.iter().any(|said| said == note), "{:?}", report.notes);
+        let counts = "SELECT count(*), count(made), count(remark), count(twice) FROM t";
+        let counts = database.client().query_one(counts, &[]).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|i| counts.get::<_, i64>(i)), [1000, 1000, 0, 1000]);
+        database.client().batch_execute("UPDATE t SET remark = 'kept' WHERE id = 7").unwrap();
+        let verified = crate::database::with_control(|control| {
+            sawmill_loader::verify(&source, &database.target("t"), &small(), control)
+        });
+        let verified = verified.unwrap();
+        assert!(verified.matches());
+        assert_eq!(verified.not_compared, ["made", "remark", "twice"]);
+        database.client().batch_execute("UPDATE t SET remark = NULL").unwrap();
+    }
 }

@@ -1,9 +1,12 @@
 //! A table that somebody changed is told from one that nobody did.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Decimal128Array, Int64Array};
 use sawmill_loader::{LoadOptions, ParquetFiles, Verification, verify};
 
 use crate::database::{Database, run, small, with_control};
-use crate::fixture::people;
+use crate::fixture::{file_of, people};
 
 fn loaded(rows: usize) -> (Database, tempfile::TempDir, ParquetFiles) {
     let database = Database::new();
@@ -111,4 +114,36 @@ fn a_trigger_that_changes_rows_fails_the_load_before_the_table_is_shown() {
     assert_eq!(error.kind(), sawmill_loader::Kind::Mismatch);
     assert!(error.what().contains("values differ in amount"), "{error}");
     assert!(!database.has("people"));
+}
+
+#[test]
+fn equal_numerics_are_the_same_whatever_number_of_digits_they_are_shown_with() {
+    let database = Database::new();
+    let prices = Decimal128Array::from_iter((0..900).map(|row| (row % 7 != 0).then_some(row * 10)));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..900))),
+        ("price", Arc::new(prices.with_precision_and_scale(12, 2).unwrap())),
+    ];
+    let (_directory, path) = file_of(columns, 300);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let mut client = database.client();
+    // As another loader would have left them: 1.5 and 1.500000 where the file has 1.50.
+    client
+        .batch_execute(
+            "CREATE TABLE people (id bigint, price numeric); \
+             INSERT INTO people SELECT id, CASE WHEN id % 7 <> 0 THEN CASE WHEN id % 2 = 0 \
+               THEN round(id / 10.0, 1) ELSE round(id / 10.0, 6) END END FROM generate_series(0, 899) id",
+        )
+        .unwrap();
+    let same = verification(&database, &source);
+    assert!(same.matches(), "{same:?}");
+    client.batch_execute("UPDATE people SET price = price + 0.001 WHERE id = 500").unwrap();
+    let options = LoadOptions { locate: true, ..small() };
+    let changed =
+        with_control(|control| verify(&source, &database.target("people"), &options, control)).unwrap();
+    assert!(!changed.matches());
+    assert_eq!(changed.differing, ["price"]);
+    let located = changed.located.unwrap();
+    assert_eq!((located.rows_of_none, located.units.len()), (1, 1));
+    assert_eq!(located.units[0].first_missing, [200]);
 }
