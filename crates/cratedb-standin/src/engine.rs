@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::condition::{argument, compare, holds, names_key};
 use crate::json::{Json, quoted};
 use crate::parser::{Column, Condition, Name, Statement, parse};
-use crate::value::{Refused, Type, Value, date_trunc, to_json, to_text};
+use crate::value::{Refused, Type, Value, date_trunc, name_quoted, to_json, to_text};
 
 /// What a statement came to.
 #[derive(Clone, Debug)]
@@ -56,6 +56,7 @@ struct Table {
     columns: Vec<Column>,
     key: Vec<usize>,
     shards: usize,
+    most_columns: usize,
     rows: Vec<Row>,
     by_id: HashMap<String, usize>,
     next: u64,
@@ -69,6 +70,14 @@ pub struct Engine {
 
 pub(crate) fn error(status: u16, code: u32, message: impl Into<String>) -> Error {
     Error { status, code, message: message.into() }
+}
+
+fn columns_of(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.data_type.columns()).sum()
+}
+
+fn too_many_columns(most: usize, name: &Name) -> String {
+    format!("SQLParseException[Limit of total columns [{most}] in table [{}.{}] exceeded]", name.0, name.1)
 }
 
 fn unknown_table(name: &Name) -> Error {
@@ -85,8 +94,33 @@ impl Table {
         self.by_id = self.rows.iter().enumerate().map(|(i, row)| (row.id.clone(), i)).collect();
     }
 
+    /// Adds the fields that dynamic objects get by a row; without them, `false` where they would be too many.
+    fn learn(&mut self, columns: &[usize], values: &[Json]) -> bool {
+        if !columns.iter().any(|at| self.columns[*at].data_type.has_dynamic()) {
+            return true;
+        }
+        let mut learned = self.columns.clone();
+        for (at, json) in columns.iter().zip(values) {
+            learned[*at].data_type.learn(json);
+        }
+        let fits = columns_of(&learned) <= self.most_columns;
+        if fits {
+            self.columns = learned;
+        }
+        fits
+    }
+
     /// One row in; the `Err` refuses the whole request.
-    fn insert(&mut self, columns: &[usize], values: &[Json], ignore: bool) -> Result<RowResult, Error> {
+    fn insert(
+        &mut self,
+        name: &Name,
+        columns: &[usize],
+        values: &[Json],
+        ignore: bool,
+    ) -> Result<RowResult, Error> {
+        if !self.learn(columns, values) {
+            return Ok(RowResult::Refused(4000, too_many_columns(self.most_columns, name)));
+        }
         let mut row = vec![Value::Null; self.columns.len()];
         for (at, json) in columns.iter().zip(values) {
             let Column { data_type, plain, .. } = &self.columns[*at];
@@ -99,7 +133,11 @@ impl Table {
                 }
                 Ok(value) => row[*at] = value,
                 Err(Refused::Request(message)) => return Err(error(400, 4000, message)),
-                Err(Refused::Row(code, message)) => return Ok(RowResult::Refused(code, message)),
+                Err(Refused::Row(code, message)) => {
+                    let column = &self.columns[*at].name;
+                    let message = message.replace("strict object]", &format!("strict object `{column}`]"));
+                    return Ok(RowResult::Refused(code, message));
+                }
             }
         }
         for (i, column) in self.columns.iter().enumerate() {
@@ -196,7 +234,7 @@ impl Engine {
         let mut explained: HashMap<u64, usize> = HashMap::new();
         // What refuses the request is seen before any row is in.
         for row in rows {
-            match table.insert(&positions, row, ignore) {
+            match table.insert(name, &positions, row, ignore) {
                 Ok(RowResult::Refused(code, message)) => {
                     let mut hasher = DefaultHasher::new();
                     format!("{row:?}").hash(&mut hasher);
@@ -230,7 +268,7 @@ impl Engine {
         let done = |count| Ok(Answer { columns: Vec::new(), rows: Vec::new(), count });
         match statement {
             Statement::Nothing(_) => done(0),
-            Statement::Create { name, if_not_exists, columns, key, shards, partitioned } => {
+            Statement::Create { name, if_not_exists, columns, key, shards, partitioned, most_columns } => {
                 let mut tables = self.lock();
                 if tables.contains_key(&name) {
                     return match if_not_exists {
@@ -256,10 +294,14 @@ impl Engine {
                     columns,
                     key: Vec::new(),
                     shards: shards.max(1),
+                    most_columns,
                     rows: Vec::new(),
                     by_id: HashMap::new(),
                     next: 0,
                 };
+                if columns_of(&table.columns) > most_columns {
+                    return Err(error(400, 4000, too_many_columns(most_columns, &name)));
+                }
                 table.key = key.iter().map(|name| table.position(name)).collect::<Result<_, _>>()?;
                 if let Some(partition) = partitioned {
                     table.position(&partition)?;
@@ -358,7 +400,7 @@ impl Engine {
                 let lines = table
                     .columns
                     .iter()
-                    .map(|column| format!("   \"{}\" {}", column.name, column.data_type.shown(1)));
+                    .map(|column| format!("   {} {}", name_quoted(&column.name), column.data_type.shown(1)));
                 let ddl = format!(
                     "CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{}\n)",
                     name.0,

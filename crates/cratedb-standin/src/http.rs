@@ -23,6 +23,14 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) fn serve<S: Read + Write>(stream: S, shared: &Shared, node: usize) {
     let mut stream = BufReader::with_capacity(256 * 1024, stream);
+    // No request begins like this; the start of the PostgreSQL protocol does.
+    if stream.fill_buf().is_ok_and(|bytes| bytes.first() == Some(&0)) {
+        let answer =
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 42\r\n\r\nRequested file [bad-request] was not found";
+        // A client that is gone needs no answer.
+        let _ = stream.get_mut().write_all(answer.as_bytes());
+        return;
+    }
     while shared.alive(node) {
         let Some(request) = read(&mut stream, shared) else { return };
         let request = match request {

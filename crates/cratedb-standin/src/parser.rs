@@ -45,6 +45,17 @@ pub enum Condition {
     In(Expression, Vec<Expression>),
 }
 
+/// What a statement makes of a value that came by column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cast {
+    /// Nothing.
+    Plain,
+    /// `c::type`
+    Direct(Type),
+    /// `(('{"a":' || c || '}')::object(ignored))['a']::type`
+    OfField(Type),
+}
+
 /// A statement.
 #[derive(Clone, Debug)]
 pub enum Statement {
@@ -56,6 +67,8 @@ pub enum Statement {
         key: Vec<String>,
         shards: usize,
         partitioned: Option<String>,
+        /// Columns and fields that the table has at most.
+        most_columns: usize,
     },
     /// DROP TABLE
     Drop { name: Name, if_exists: bool },
@@ -68,7 +81,7 @@ pub enum Statement {
     /// INSERT ... VALUES
     Insert { name: Name, columns: Vec<String>, rows: Vec<Vec<Expression>>, ignore: bool },
     /// INSERT ... SELECT FROM UNNEST: for each column its parameter, and the cast.
-    Unnest { name: Name, columns: Vec<String>, sources: Vec<(usize, Option<Type>)>, ignore: bool },
+    Unnest { name: Name, columns: Vec<String>, sources: Vec<(usize, Cast)>, ignore: bool },
     /// SELECT; an empty list of columns is `count(*)`.
     Select {
         name: Name,
@@ -261,6 +274,7 @@ impl Parser {
         self.expect(")")?;
         let mut shards = 4;
         let mut partitioned = None;
+        let mut most_columns = 1000;
         loop {
             if self.words("partitioned by") {
                 partitioned = self.list(Self::ident)?.pop();
@@ -269,13 +283,21 @@ impl Parser {
                 shards = self.number()?;
                 self.expect("shards")?;
             } else if self.words("with") {
-                self.expect("(")?;
-                if !self.words("number_of_replicas") {
-                    return Err("Invalid property".into());
+                for (name, value) in self.list(Self::parameter)? {
+                    match name.as_str() {
+                        "number_of_replicas" | "refresh_interval" => {}
+                        "mapping.total_fields.limit" => {
+                            most_columns = value.parse().map_err(|_| {
+                                format!("Failed to parse value [{value}] for setting [index.{name}]")
+                            })?;
+                        }
+                        _ => {
+                            return Err(format!(
+                                "Invalid property \"{name}\" passed to [ALTER | CREATE] TABLE statement"
+                            ));
+                        }
+                    }
                 }
-                self.expect("=")?;
-                self.at += 1;
-                self.expect(")")?;
             } else {
                 break;
             }
@@ -288,7 +310,19 @@ impl Parser {
                 "Cannot use non primary key column '{partition}' in PARTITIONED BY clause if primary key is set on table"
             ));
         }
-        Ok(Statement::Create { name, if_not_exists, columns, key, shards, partitioned })
+        Ok(Statement::Create { name, if_not_exists, columns, key, shards, partitioned, most_columns })
+    }
+
+    /// `name = value` of a table, the value as text.
+    fn parameter(&mut self) -> Result<(String, String), String> {
+        let name = self.ident()?;
+        self.expect("=")?;
+        let value = match self.peek() {
+            Some(Token::Text(text) | Token::Number(text) | Token::Word(text)) => text.clone(),
+            other => return Err(format!("line 1: expected a value, not {other:?}")),
+        };
+        self.at += 1;
+        Ok((name, value))
     }
 
     fn column(&mut self) -> Result<(Column, bool), String> {
@@ -411,9 +445,7 @@ impl Parser {
         self.expect("select")?;
         let mut selected = Vec::new();
         loop {
-            let column = self.ident()?;
-            let cast = if self.sign("::") { Some(self.data_type()?) } else { None };
-            selected.push((column, cast));
+            selected.push(self.selected()?);
             if !self.sign(",") {
                 break;
             }
@@ -424,7 +456,7 @@ impl Parser {
         self.ident()?;
         let names = self.list(Self::ident)?;
         self.expect(")")?;
-        let source = |(column, cast): (String, Option<Type>)| {
+        let source = |(column, cast): (String, Cast)| {
             let at = names.iter().position(|name| *name == column).ok_or("Column unknown")?;
             match parameters.get(at) {
                 Some(Expression::Parameter(number)) => Ok((*number, cast)),
@@ -433,6 +465,40 @@ impl Parser {
         };
         let sources = selected.into_iter().map(source).collect::<Result<_, _>>()?;
         Ok(Statement::Unnest { name, columns, sources, ignore: self.words("on conflict do nothing") })
+    }
+
+    /// A column of UNNEST with its cast.
+    fn selected(&mut self) -> Result<(String, Cast), String> {
+        if !self.sign("(") {
+            let column = self.ident()?;
+            let cast = if self.sign("::") { Cast::Direct(self.data_type()?) } else { Cast::Plain };
+            return Ok((column, cast));
+        }
+        self.expect("(")?;
+        self.text("{\"a\":")?;
+        self.expect("|")?;
+        self.expect("|")?;
+        let column = self.ident()?;
+        self.expect("|")?;
+        self.expect("|")?;
+        self.text("}")?;
+        self.expect(")")?;
+        self.expect("::")?;
+        if self.data_type()? != Type::Object(Policy::Ignored, Vec::new()) {
+            return Err("line 1: only object(ignored) is known here".to_owned());
+        }
+        self.expect(")")?;
+        self.expect("[")?;
+        self.text("a")?;
+        self.expect("]")?;
+        self.expect("::")?;
+        Ok((column, Cast::OfField(self.data_type()?)))
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), String> {
+        let found = matches!(self.peek(), Some(Token::Text(t)) if t == text);
+        self.at += usize::from(found);
+        if found { Ok(()) } else { Err(format!("line 1: expected '{text}', not {:?}", self.peek())) }
     }
 
     fn select(&mut self) -> Result<Statement, String> {

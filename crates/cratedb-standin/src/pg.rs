@@ -11,7 +11,7 @@ use crate::Shared;
 use crate::engine::RowResult;
 use crate::fault::Fault;
 use crate::json::Json;
-use crate::parser::{Statement, parse};
+use crate::parser::{Cast, Statement, parse};
 use crate::value::Type;
 
 const TEXTS: [u32; 2] = [25, 1043];
@@ -135,6 +135,11 @@ impl Connection<'_> {
                 }
                 b'D' => {
                     let (_, name) = (fields.u8()?, fields.text()?);
+                    let sql = self.statements.get(&name).map(|(sql, _)| sql.clone()).unwrap_or_default();
+                    if let Some(what) = impossible_cast(&sql) {
+                        self.error("XX000", &what)?;
+                        continue;
+                    }
                     let types =
                         self.statements.get(&name).map(|(_, types)| types.clone()).unwrap_or_default();
                     let mut out = (types.len() as u16).to_be_bytes().to_vec();
@@ -182,7 +187,7 @@ impl Connection<'_> {
         let mut picked: Vec<Vec<Json>> = Vec::new();
         for (number, cast) in &sources {
             let column = arguments.get(*number).cloned().unwrap_or_default();
-            let column = column.into_iter().map(|json| cast_text(json, cast.as_ref()));
+            let column = column.into_iter().map(|json| cast_text(json, cast));
             match column.collect::<Result<Vec<Json>, String>>() {
                 Ok(column) => picked.push(column),
                 Err(what) => return self.error("22000", &what),
@@ -227,7 +232,9 @@ impl Connection<'_> {
 
     fn error(&mut self, code: &str, message: &str) -> io::Result<()> {
         self.failed = true;
-        self.send(b'E', format!("SERROR\0VERROR\0C{code}\0M{message}\0\0").as_bytes())
+        // The context is the stack of the server's code.
+        let stack = "io.crate.exceptions.SQLExceptions.esToCrateException(SQLExceptions.java:196)";
+        self.send(b'E', format!("SERROR\0VERROR\0C{code}\0M{message}\0W{stack}\0\0").as_bytes())
     }
 
     fn send(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
@@ -357,12 +364,25 @@ fn numeric(fields: &mut Reader<'_>) -> io::Result<String> {
     Ok(format!("{}{whole}{point}{}", if sign == 0x4000 { "-" } else { "" }, &behind[..scale]))
 }
 
-/// Text that the statement casts to an object or an array.
-fn cast_text(json: Json, cast: Option<&Type>) -> Result<Json, String> {
-    match (json, cast) {
-        (Json::Text(text), Some(Type::Object(..) | Type::Array(_))) => {
-            Json::parse(&text).map_err(|_| format!("Cannot cast value `{text}`"))
+/// What the server says to a cast that it does not have: text becomes an object, or an array of objects.
+fn impossible_cast(sql: &str) -> Option<String> {
+    let Ok(Statement::Unnest { sources, .. }) = parse(sql, "doc") else { return None };
+    sources.iter().find_map(|(_, cast)| match cast {
+        Cast::Direct(array @ Type::Array(item)) if !matches!(**item, Type::Object(..)) => {
+            Some(format!("Cannot cast expressions from type `text` to type `{}`", array.catalogue_name()))
         }
+        _ => None,
+    })
+}
+
+/// Text that the statement casts to an object or an array.
+fn cast_text(json: Json, cast: &Cast) -> Result<Json, String> {
+    match (json, cast) {
+        (
+            Json::Text(text),
+            Cast::Direct(Type::Object(..) | Type::Array(_))
+            | Cast::OfField(Type::Object(..) | Type::Array(_)),
+        ) => Json::parse(&text).map_err(|_| format!("Cannot cast value `{text}`")),
         (json, _) => Ok(json),
     }
 }

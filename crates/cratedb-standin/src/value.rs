@@ -100,7 +100,7 @@ impl Type {
                 }
                 let blanks = |depth: usize| "   ".repeat(depth);
                 let fields = fields.iter().map(|(name, field)| {
-                    format!("{}\"{name}\" {}", blanks(depth + 1), field.shown(depth + 1))
+                    format!("{}{} {}", blanks(depth + 1), name_quoted(name), field.shown(depth + 1))
                 });
                 let fields = fields.collect::<Vec<_>>().join(",\n");
                 format!("{policy} AS (\n{fields}\n{})", blanks(depth))
@@ -135,7 +135,8 @@ impl Type {
                 Ok(Value::Bool(text == "true"))
             }
             (Type::Integer(bits), Json::Number(_) | Json::Text(_)) => {
-                integer(*bits, json).map(Value::Int).ok_or_else(|| self.refuse(json))
+                let value = integer(*bits, json).ok_or_else(|| self.refuse(json))?;
+                if *bits == 64 { sentinels_apart(value) } else { Ok(Value::Int(value)) }
             }
             (Type::Real, Json::Number(text) | Json::Text(text)) => match text.parse::<f32>() {
                 Ok(value) if value.is_finite() || matches!(json, Json::Text(_)) => Ok(Value::Real(value)),
@@ -165,9 +166,9 @@ impl Type {
                 }
             }
             (Type::Timestamp(_), Json::Number(text)) => match text.parse::<f64>() {
-                Ok(_) => Ok(Value::Int(
+                Ok(_) => sentinels_apart(
                     text.parse::<i64>().unwrap_or_else(|_| text.parse::<f64>().unwrap_or(0.0) as i64),
-                )),
+                ),
                 Err(_) => Err(self.refuse(json)),
             },
             (Type::Timestamp(_), Json::Text(text)) => {
@@ -179,14 +180,48 @@ impl Type {
                 _ => Err(self.refuse(json)),
             },
             (Type::Array(item), Json::Array(items)) => {
-                let mut kinds: Vec<u8> = items.iter().filter_map(kind).collect();
-                kinds.dedup();
-                if kinds.len() > 1 {
-                    return Err(Refused::Request("Mixed dataTypes inside a list are not supported".into()));
-                }
                 Ok(Value::Array(items.iter().map(|json| item.cast(json)).collect::<Result<_, _>>()?))
             }
             _ => Err(self.refuse(json)),
+        }
+    }
+
+    /// Adds the fields that a dynamic object does not have yet, with types guessed from this value. NULL and empty
+    /// arrays give none.
+    pub fn learn(&mut self, json: &Json) {
+        match (self, json) {
+            (Type::Object(policy, fields), Json::Object(members)) => {
+                for (name, json) in members {
+                    match fields.iter_mut().find(|(field, _)| field == name) {
+                        Some((_, field)) => field.learn(json),
+                        None if *policy == Policy::Dynamic => {
+                            fields.extend(guessed(json).map(|field| (name.clone(), field)));
+                        }
+                        None => {}
+                    }
+                }
+            }
+            (Type::Array(item), Json::Array(items)) => items.iter().for_each(|json| item.learn(json)),
+            _ => {}
+        }
+    }
+
+    /// Whether there is an object inside that takes fields it does not declare.
+    pub fn has_dynamic(&self) -> bool {
+        match self {
+            Type::Object(Policy::Dynamic, _) => true,
+            Type::Object(_, fields) => fields.iter().any(|(_, field)| field.has_dynamic()),
+            Type::Array(item) => item.has_dynamic(),
+            _ => false,
+        }
+    }
+
+    /// The columns that a column of this type counts as: itself and all fields.
+    pub fn columns(&self) -> usize {
+        match self {
+            Type::Object(_, fields) => 1 + fields.iter().map(|(_, field)| field.columns()).sum::<usize>(),
+            Type::Array(item) => item.columns(),
+            _ => 1,
         }
     }
 
@@ -201,14 +236,40 @@ impl Type {
     }
 }
 
-fn kind(json: &Json) -> Option<u8> {
-    match json {
-        Json::Null => None,
-        Json::Bool(_) => Some(1),
-        Json::Number(_) => Some(2),
-        Json::Text(_) => Some(3),
-        Json::Array(_) => Some(4),
-        Json::Object(_) => Some(5),
+/// A name as DDL has it.
+pub fn name_quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The type of a field that a dynamic object gets with this value.
+fn guessed(json: &Json) -> Option<Type> {
+    Some(match json {
+        Json::Null => return None,
+        Json::Bool(_) => Type::Boolean,
+        Json::Number(text) if text.contains(['.', 'e', 'E']) => Type::Double,
+        Json::Number(_) => Type::Integer(64),
+        Json::Text(_) => Type::Text(None),
+        Json::Array(items) => {
+            let types: Vec<Type> = items.iter().filter_map(guessed).collect();
+            let double = types.iter().find(|item| **item == Type::Double);
+            Type::Array(Box::new(double.or(types.first())?.clone()))
+        }
+        Json::Object(_) => {
+            let mut object = Type::Object(Policy::Dynamic, Vec::new());
+            object.learn(json);
+            object
+        }
+    })
+}
+
+/// Both ends of 64 bits stand for something else in the index, also those of timestamps.
+fn sentinels_apart(value: i64) -> Result<Value, Refused> {
+    match value {
+        i64::MIN | i64::MAX => Err(Refused::Row(
+            4000,
+            format!("SQLParseException[Value {value} exceeds allowed range for column of type bigint]"),
+        )),
+        value => Ok(Value::Int(value)),
     }
 }
 
@@ -223,7 +284,7 @@ fn integer(bits: u32, json: &Json) -> Option<i64> {
         _ => return None,
     };
     if bits == 64 {
-        return (value != i64::MIN).then_some(value);
+        return Some(value);
     }
     let most = 1i64 << (bits - 1);
     (-most..most).contains(&value).then_some(value)
@@ -287,11 +348,25 @@ fn object(policy: Policy, fields: &[(String, Type)], members: &[(String, Json)])
     let mut values = Vec::with_capacity(members.len());
     for (name, json) in members {
         let value = match fields.iter().find(|(field, _)| field == name) {
-            Some((_, data_type)) => data_type.cast(json)?,
+            Some((_, data_type)) => data_type.cast(json).map_err(|refused| match (refused, data_type) {
+                (refused @ Refused::Request(_), Type::Object(..) | Type::Array(_)) => refused,
+                (Refused::Request(_), scalar) => Refused::Request(format!(
+                    "SQLParseException[Cannot cast object element `{name}` with value `{}` to type `{}`]",
+                    to_text(&untyped(json)),
+                    scalar.catalogue_name()
+                )),
+                (refused, _) => refused,
+            })?,
             None if policy == Policy::Strict => {
                 return Err(Refused::Row(
-                    4003,
-                    format!("StrictDynamicMappingException: cannot add column `{name}` to a strict object"),
+                    4000,
+                    format!("SQLParseException[Cannot add column `{name}` to strict object]"),
+                ));
+            }
+            None if has_big_integer(json) => {
+                return Err(Refused::Row(
+                    5000,
+                    "UncheckedIOException[java.io.IOException: can not write type [class java.math.BigInteger]]".into(),
                 ));
             }
             None => untyped(json),
@@ -299,6 +374,16 @@ fn object(policy: Policy, fields: &[(String, Type)], members: &[(String, Json)])
         values.push((name.clone(), value));
     }
     Ok(Value::Object(values))
+}
+
+/// Whether an integer stands in it that has more than 64 bits.
+fn has_big_integer(json: &Json) -> bool {
+    match json {
+        Json::Number(text) => !text.contains(['.', 'e', 'E']) && text.parse::<i64>().is_err(),
+        Json::Array(items) => items.iter().any(has_big_integer),
+        Json::Object(members) => members.iter().any(|(_, json)| has_big_integer(json)),
+        _ => false,
+    }
 }
 
 /// A value that no column declares.
@@ -424,6 +509,41 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_of_64_bits_refuse_their_row_but_where_no_type_is_declared() {
+        for end in [i64::MIN, i64::MAX] {
+            for (data_type, json) in [
+                (Type::Integer(64), end.to_string()),
+                (Type::Integer(64), format!("\"{end}\"")),
+                (Type::Timestamp(true), end.to_string()),
+                (Type::Array(Box::new(Type::Integer(64))), format!("[1,{end}]")),
+            ] {
+                assert!(matches!(cast(&data_type, &json), Err(Refused::Row(4000, _))), "{json}");
+            }
+            let ignored = Type::Object(Policy::Ignored, Vec::new());
+            assert!(cast(&ignored, &format!("{{\"a\":{end}}}")).is_ok());
+        }
+        let ignored = Type::Object(Policy::Ignored, Vec::new());
+        assert!(matches!(cast(&ignored, "{\"a\":9223372036854775808}"), Err(Refused::Row(5000, _))));
+    }
+
+    #[test]
+    fn a_dynamic_object_guesses_types_from_first_values_and_keeps_to_them() {
+        let mut object = Type::Object(Policy::Dynamic, Vec::new());
+        let first = Json::parse("{\"i\":1,\"f\":1.0,\"t\":\"NaN\",\"n\":null,\"e\":[],\"l\":[{\"q\":1}]}");
+        object.learn(&first.unwrap());
+        assert_eq!(
+            object.shown(0),
+            "OBJECT(DYNAMIC) AS (\n   \"i\" BIGINT,\n   \"f\" DOUBLE PRECISION,\n   \"t\" TEXT,\n   \
+             \"l\" ARRAY(OBJECT(DYNAMIC) AS (\n      \"q\" BIGINT\n   ))\n)"
+        );
+        let Ok(Value::Object(stored)) = cast(&object, "{\"i\":1.5,\"t\":1.5}") else {
+            panic!("an object comes of an object")
+        };
+        assert_eq!(stored[0].1, Value::Int(1));
+        assert_eq!(stored[1].1, Value::Text("1.5".into()));
+    }
+
+    #[test]
     fn numerics_as_numbers_go_through_a_double_and_as_strings_do_not() {
         let numeric = Type::Numeric(Some((38, 2)));
         assert_eq!(
@@ -454,7 +574,10 @@ mod tests {
         ));
         assert!(cast(&Type::Object(Policy::Dynamic, fields), "{\"b\":1}").is_ok());
         let array = Type::Array(Box::new(Type::Text(None)));
-        assert!(matches!(cast(&array, "[1,\"a\"]"), Err(Refused::Request(_))));
+        let texts = ["1", "a"].map(|text| Value::Text(text.into()));
+        assert_eq!(cast(&array, "[1,\"a\"]"), Ok(Value::Array(texts.to_vec())));
+        let integers = Type::Array(Box::new(Type::Integer(64)));
+        assert!(matches!(cast(&integers, "[1,\"a\"]"), Err(Refused::Request(_))));
         assert!(matches!(cast(&Type::Text(Some(2)), "\"abc\""), Err(Refused::Row(..))));
     }
 }
