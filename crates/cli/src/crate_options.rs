@@ -97,12 +97,24 @@ pub(crate) struct CrateArgs {
     /// Replicas of the new table: N or MIN-MAX.
     #[arg(long, value_name = "N", value_parser = replicas)]
     replicas: Option<String>,
+    /// A parameter of the new table, such as mapping.total_fields.limit=3000; may be given again for others.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = table_parameter)]
+    with: Vec<(String, String)>,
     /// Columns that are not indexed.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     no_index: Vec<String>,
     /// Keep no column in the column store.
     #[arg(long)]
     no_columnstore: bool,
+}
+
+fn table_parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("give NAME=VALUE, such as mapping.total_fields.limit=3000".to_owned()),
+    }
 }
 
 fn replicas(text: &str) -> Result<String, String> {
@@ -125,6 +137,7 @@ impl CrateArgs {
             long_text: self.long_text.map(Into::into).unwrap_or_default(),
             shards: self.shards,
             replicas: self.replicas.clone(),
+            with: self.with.clone(),
             partition_by: None,
             primary_key: Vec::new(),
             no_index: self.no_index.clone(),
@@ -151,6 +164,7 @@ impl CrateArgs {
             ("--long-text", self.long_text.is_some()),
             ("--shards", self.shards.is_some()),
             ("--replicas", self.replicas.is_some()),
+            ("--with", !self.with.is_empty()),
             ("--no-index", !self.no_index.is_empty()),
             ("--no-columnstore", self.no_columnstore),
         ];

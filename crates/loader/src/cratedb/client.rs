@@ -256,6 +256,7 @@ impl Client {
     /// What the server said, as an error.
     pub(crate) fn explain(&self, said: &Said) -> Error {
         let (kind, advice) = match said.status {
+            400 if is_about_columns(&said.message) => (Kind::Schema, MORE_COLUMNS),
             401 => (Kind::Server, "check user and password: they come from the address"),
             403 => (
                 Kind::Server,
@@ -285,6 +286,16 @@ impl Client {
             )),
         }
     }
+}
+
+/// What to do about a table with more columns than `mapping.total_fields.limit`, 1,000 by default.
+pub(crate) const MORE_COLUMNS: &str = "fields of objects count too: allow more with --with \
+     'mapping.total_fields.limit=3000' for a new table, or with ALTER TABLE ... SET \
+     (\"mapping.total_fields.limit\" = 3000) for one that exists";
+
+/// Whether the server says that a table would have too many columns.
+pub(crate) fn is_about_columns(message: &str) -> bool {
+    message.contains("Limit of total columns")
 }
 
 impl Said {

@@ -127,10 +127,31 @@ pub(crate) fn create_table(
     if let Some(shards) = options.shards {
         ddl += &format!("\nCLUSTERED INTO {shards} SHARDS");
     }
-    if let Some(replicas) = &options.replicas {
-        ddl += &format!("\nWITH (number_of_replicas = {})", literal(replicas));
-    }
+    ddl += &parameters(table, options)?;
     Ok(ddl)
+}
+
+/// The WITH clause. CrateDB takes the last of two values for one name without a word: that is refused here.
+fn parameters(table: &CrateTable, options: &CrateOptions) -> Result<String> {
+    let mut given: Vec<(&str, &str)> = Vec::new();
+    let replicas = options.replicas.iter().map(|replicas| ("number_of_replicas", replicas.as_str()));
+    let with = options.with.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in replicas.chain(with) {
+        if given.iter().any(|(known, _)| *known == name) {
+            return Err(Error::new(Kind::Config, format!("the parameter {name} has two values"))
+                .at(format!("table {table}"))
+                .advise("give each parameter of the table once; --replicas is number_of_replicas"));
+        }
+        given.push((name, value));
+    }
+    let written = given.iter().map(|(name, value)| {
+        let name = if *name == "number_of_replicas" { (*name).to_owned() } else { quote(name) };
+        format!("{name} = {}", literal(value))
+    });
+    match given.is_empty() {
+        true => Ok(String::new()),
+        false => Ok(format!("\nWITH ({})", written.collect::<Vec<_>>().join(", "))),
+    }
 }
 
 #[cfg(test)]
@@ -198,6 +219,20 @@ mod tests {
         ] {
             assert!(ddl.contains(part), "{part}: {ddl}");
         }
+    }
+
+    #[test]
+    fn parameters_of_the_table_stand_at_its_end_each_once() {
+        let with = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let options = CrateOptions {
+            replicas: Some("0".into()),
+            with: vec![with("mapping.total_fields.limit", "3000"), with("refresh_interval", "5s")],
+            ..CrateOptions::default()
+        };
+        let expected = "\nWITH (number_of_replicas = '0', \"mapping.total_fields.limit\" = '3000', \"refresh_interval\" = '5s')";
+        assert!(ddl(&options, &Key::None).unwrap().ends_with(expected));
+        let twice = CrateOptions { with: vec![with("number_of_replicas", "1")], ..options };
+        assert!(ddl(&twice, &Key::None).unwrap_err().to_string().contains("two values"));
     }
 
     #[test]

@@ -111,6 +111,8 @@ pub struct CrateOptions {
     pub shards: Option<u32>,
     /// `number_of_replicas` of a new table, such as `0` or `0-1`; `None` for the server's default.
     pub replicas: Option<String>,
+    /// Further parameters of a new table, such as `mapping.total_fields.limit`: names and values.
+    pub with: Vec<(String, String)>,
     /// A column, or `date_trunc('month', column)` and the like: what a new table is partitioned by.
     pub partition_by: Option<String>,
     /// Columns of a new table's primary key.

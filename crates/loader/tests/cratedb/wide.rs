@@ -106,3 +106,24 @@ fn a_row_that_fits_no_request_is_refused_before_it_is_sent_and_the_others_go_in(
     assert!(std::fs::read_to_string(rejects).unwrap().contains("bytes of JSON"));
     assert!(cluster.standin.as_ref().is_none_or(|standin| standin.largest() < 4096));
 }
+
+#[test]
+fn more_than_a_thousand_columns_need_a_parameter_of_the_table_which_the_error_names() {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let names: Vec<String> = (0..1200).map(|i| format!("c{i}")).collect();
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let columns = names.iter().map(|name| (name.as_str(), Arc::clone(&column))).collect();
+        let (_kept, source) = source_of(columns, 10);
+        let table = cluster.table();
+        let error = run(&source, &cluster.target(&table, keyed(transport)), &small()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Schema);
+        assert!(error.what().contains("Limit of total columns [1000]"), "{error}");
+        assert!(error.advice().contains("--with 'mapping.total_fields.limit=3000'"), "{error}");
+        let with = vec![("mapping.total_fields.limit".to_owned(), "3000".to_owned())];
+        let options = CrateOptions { with, ..keyed(transport) };
+        let loading = LoadOptions { verify: true, ..small() };
+        let report = run(&source, &cluster.target(&table, options), &loading).unwrap();
+        assert!(report.rows == 2 && report.verified.unwrap().matches());
+    }
+}
