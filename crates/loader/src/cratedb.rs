@@ -11,6 +11,7 @@ mod bodies;
 mod bound;
 mod bulk;
 mod canonical;
+mod carried;
 mod catalogue;
 mod cells;
 mod checkpoint;

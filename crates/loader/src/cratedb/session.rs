@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bodies::Bodies;
+use super::carried::{Carried, Chosen};
 use super::catalogue;
 use super::checkpoint::{Checkpoints, LoadRecord, State};
 use super::client::{Client, Cluster};
@@ -44,7 +45,7 @@ pub(crate) struct CrateSession<'a> {
     record: LoadRecord,
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
-    notes: Vec<String>,
+    chosen: Chosen,
 }
 
 impl<'a> CrateSession<'a> {
@@ -93,8 +94,7 @@ impl<'a> CrateSession<'a> {
         let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
         let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
         // A transport that is not there is told before anything is made, unless there is nothing to do.
-        let mut notes = Vec::new();
-        let chosen = choose_transport(crate_db, &cluster, &plan.key, control, &mut notes);
+        let chosen = choose_transport(crate_db, &cluster, &plan.key, control);
         let complete = |record: &LoadRecord| record.state == State::Complete;
         if let Err(error) = &chosen
             && !checkpoints.find(&mut client, &id, control)?.as_ref().is_some_and(complete)
@@ -124,10 +124,11 @@ impl<'a> CrateSession<'a> {
             || record.state == State::Placing
                 && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
         let written = if gathers && !placed { table.staging() } else { table.clone() };
-        if standing == Standing::Complete {
-            notes.clear();
-        }
-        let by_column = standing != Standing::Complete && chosen?;
+        let chosen = match standing {
+            Standing::Complete => Chosen::Http("no row was sent".to_owned()),
+            _ => chosen?,
+        };
+        let by_column = chosen == Chosen::Pg;
         let (first, repeat) = (head(&written, &plan, ""), head(&written, &plan, REPEAT));
         let encode = EncodePlan {
             rows: crate_db.options.request_rows(),
@@ -163,6 +164,7 @@ impl<'a> CrateSession<'a> {
             rejected: AtomicU64::new(rejected),
             retried: AtomicU64::new(0),
             redone: AtomicU64::new(0),
+            carried: Carried::default(),
             writers: AtomicU64::new(0),
             plan,
         };
@@ -180,7 +182,7 @@ impl<'a> CrateSession<'a> {
             record,
             standing,
             done,
-            notes,
+            chosen,
         })
     }
 
@@ -275,32 +277,28 @@ impl Source for Renamed<'_> {
     }
 }
 
-/// Whether blocks go by column over the PostgreSQL wire.
+/// The transport that blocks take, or the error of one that was asked for and is not there.
 fn choose_transport(
     crate_db: &CrateDb,
     cluster: &Cluster,
     key: &Key,
     control: &Control<'_>,
-    notes: &mut Vec<String>,
-) -> Result<bool> {
+) -> Result<Chosen> {
     let wanted = crate_db.options.transport;
     if wanted == Transport::Http {
-        return Ok(false);
+        return Ok(Chosen::Http("--transport http".to_owned()));
     }
-    // Without a key only HTTP tells which rows of a batch were refused.
     if wanted == Transport::Auto && *key == Key::None && crate_db.options.rejects.is_some() {
-        return Ok(false);
+        return Ok(Chosen::Http(
+            "without a key only HTTP tells which rows of a batch were refused".to_owned(),
+        ));
     }
     match pg::open(&pg::server(&crate_db.server, cluster.tls.as_ref(), 0), control) {
-        Ok(_) => {
-            notes.push("transport pg: UNNEST over the PostgreSQL wire".to_owned());
-            Ok(true)
-        }
+        Ok(_) => Ok(Chosen::Pg),
         Err(error) if error.kind() == Kind::Cancelled || wanted == Transport::Pg => Err(error),
-        Err(_) => {
+        Err(error) => {
             let port = crate_db.server.pg_port;
-            notes.push(format!("transport http: no PostgreSQL wire of CrateDB at port {port}"));
-            Ok(false)
+            Ok(Chosen::Http(format!("no PostgreSQL wire of CrateDB at port {port}: {}", error.what())))
         }
     }
 }
@@ -383,7 +381,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.notes.clone();
+        let mut notes: Vec<String> = self.writers.carried.told(&self.chosen).into_iter().collect();
         let mut count = |number: u64, what: &str| {
             if number > 0 {
                 notes.push(format!("{number} {what}"));

@@ -267,16 +267,27 @@ pub(crate) fn parameter_types(plan: &Plan) -> Vec<Type> {
     key.into_iter().chain(plan.columns.iter().map(|column| array_type(&column.crate_type))).collect()
 }
 
+/// What makes a value of a column out of what came: nothing for scalars, casts for JSON text.
+///
+/// CrateDB has no cast from text to an array but to one of objects. As a field of an object that takes anything, JSON
+/// of an array has a type that can be cast.
+pub(crate) fn from_json(name: &str, data_type: &CrateType) -> String {
+    match data_type {
+        CrateType::Array(item) if !matches!(**item, CrateType::Object(_)) => {
+            format!("(('{{\"a\":' || {name} || '}}')::object(ignored))['a']::{}", data_type.cast())
+        }
+        nested if nested.is_nested() => format!("{name}::{}", nested.cast()),
+        _ => name.to_owned(),
+    }
+}
+
 /// The statement that inserts a block of columns.
 pub(crate) fn insert(table: &CrateTable, plan: &Plan, on_conflict: &str) -> String {
     let key = matches!(plan.key, Key::Row(_));
     let count = plan.columns.len() + usize::from(key);
     let names: Vec<String> = (1..=count).map(|i| format!("c{i}")).collect();
     let parameters: Vec<String> = (1..=count).map(|i| format!("${i}")).collect();
-    let cast = |(name, column): (&String, &Column)| match column.crate_type.is_nested() {
-        true => format!("{name}::{}", column.crate_type.cast()),
-        false => name.clone(),
-    };
+    let cast = |(name, column): (&String, &Column)| from_json(name, &column.crate_type);
     let mut selected: Vec<String> = names.iter().take(usize::from(key)).cloned().collect();
     selected.extend(names.iter().skip(usize::from(key)).zip(plan.columns.iter()).map(cast));
     format!(

@@ -23,8 +23,9 @@ use tokio_postgres::types::Type;
 
 use super::bulk::{self, RowResult};
 use super::canonical;
+use super::carried::Carried;
 use super::checkpoint::{Checkpoints, UnitRecord};
-use super::client::{Attempt, Client, Cluster, Said, is_passing_code};
+use super::client::{Attempt, Client, Cluster, MORE_COLUMNS, Said, is_about_columns, is_passing_code};
 use super::columns::{Key, Plan};
 use super::compare::Comparison;
 use super::http::Broken;
@@ -60,6 +61,7 @@ pub(crate) struct WriterPlan {
     pub rejected: AtomicU64,
     pub retried: AtomicU64,
     pub redone: AtomicU64,
+    pub carried: Carried,
     pub writers: AtomicU64,
 }
 
@@ -109,18 +111,33 @@ impl CrateWriter {
         let mut repeat = self.plan.resumed;
         if !marks.columns.is_empty() && self.pg_failures < 3 {
             match self.send_columns(marks, repeat, control)? {
-                true => return Ok(()),
+                Ok(()) => {
+                    self.plan.carried.by_pg(marks.rows.len());
+                    return Ok(());
+                }
                 // Some of it may be in.
-                false => repeat = true,
+                Err(reason) => {
+                    self.plan.carried.turn(&reason);
+                    repeat = true;
+                }
             }
             self.plan.redone.fetch_add(1, Relaxed);
         }
-        self.send(unit, &block.bytes, marks, 0..marks.rows.len(), repeat, control)
+        self.send(unit, &block.bytes, marks, 0..marks.rows.len(), repeat, control)?;
+        self.plan.carried.by_http(marks.rows.len());
+        Ok(())
     }
 
-    /// Whether the block went in as a whole.
-    fn send_columns(&mut self, marks: &Marks, repeat: bool, control: &Control<'_>) -> Result<bool> {
-        let Some((statements, types)) = &self.plan.unnest else { return Ok(false) };
+    /// Sends a block by column; the inner error is why it did not go in as a whole.
+    fn send_columns(
+        &mut self,
+        marks: &Marks,
+        repeat: bool,
+        control: &Control<'_>,
+    ) -> Result<std::result::Result<(), String>> {
+        let Some((statements, types)) = &self.plan.unnest else {
+            return Ok(Err("the PostgreSQL wire is not used".to_owned()));
+        };
         if self.pg.is_none() {
             let cluster = &self.plan.cluster;
             let server = pg::server(&cluster.server, cluster.tls.as_ref(), self.first_node);
@@ -128,23 +145,26 @@ impl CrateWriter {
             match PgInsert::open(&server, statements, types, control) {
                 Ok(connection) => self.pg = Some(connection),
                 Err(error) if error.kind() == Kind::Cancelled => return Err(error),
-                Err(_) => {
+                Err(error) => {
                     self.pg_failures += 1;
                     self.first_node += 1;
+                    let what = format!("the PostgreSQL wire cannot be used: {}", error.what());
                     // Nothing was sent: without a key, too, the rows may go another way.
                     return match self.plan.plan.key {
-                        Key::None => Err(self.keyless("the PostgreSQL wire cannot be reached any more")),
-                        _ => Ok(false),
+                        Key::None => Err(self.keyless(&what)),
+                        _ => Ok(Err(what)),
                     };
                 }
             }
         }
-        let Some(connection) = &self.pg else { return Ok(false) };
+        let Some(connection) = &self.pg else {
+            return Ok(Err("there is no PostgreSQL wire".to_owned()));
+        };
         let inserted = connection.insert(&marks.columns, repeat, control);
         let what = match inserted {
             Ok(rows) if rows == marks.rows.len() as u64 => {
                 self.pg_failures = 0;
-                return Ok(true);
+                return Ok(Ok(()));
             }
             Ok(rows) => format!("{rows} of {} rows of a batch went in", marks.rows.len()),
             Err(error) if error.kind() == Kind::Cancelled => return Err(error),
@@ -159,7 +179,7 @@ impl CrateWriter {
         };
         match self.plan.plan.key {
             Key::None => Err(self.keyless(&what)),
-            _ => Ok(false),
+            _ => Ok(Err(what)),
         }
     }
 
@@ -415,9 +435,15 @@ impl CrateWriter {
         let place = format!("{file}, row group {row_group}, row {row}");
         if self.plan.rejects.is_none() {
             let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+            let advice = match is_about_columns(reason) {
+                true => MORE_COLUMNS,
+                false => {
+                    "rows count from 0 in their row group; --rejects FILE puts such rows aside and loads the others"
+                }
+            };
             return Err(Error::new(Kind::Value, format!("the server refuses a row: {reason}{code}"))
                 .at(place)
-                .advise("rows count from 0 in their row group; --rejects FILE puts such rows aside and loads the others"));
+                .advise(advice));
         }
         self.rejects.push(Reject { file, row_group, row, reason: reason.to_owned(), code, values });
         let rejected = self.plan.rejected.load(Relaxed) + self.rejects.len() as u64;

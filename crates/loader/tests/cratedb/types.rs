@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, ListBuilder, MapBuilder, StringBuilder};
-use arrow_array::types::Int32Type;
+use arrow_array::builder::{BooleanBuilder, Int32Builder, ListBuilder, MapBuilder, StringBuilder};
+use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Fields};
@@ -55,11 +55,91 @@ fn integers_arrive_exactly_to_the_last_of_64_bits() {
     assert_eq!(plain(Int32Array::from(vec![i32::MIN, i32::MAX])).1, [json!(i32::MIN), json!(i32::MAX)]);
     assert_eq!(plain(UInt32Array::from(vec![u32::MAX])), ("bigint".into(), vec![json!(u32::MAX)]));
     assert_eq!(
-        plain(Int64Array::from(vec![i64::MIN + 1, i64::MAX])).1,
-        [json!(i64::MIN + 1), json!(i64::MAX)]
+        plain(Int64Array::from(vec![i64::MIN + 1, i64::MAX - 1])).1,
+        [json!(i64::MIN + 1), json!(i64::MAX - 1)]
     );
     let (data_type, values) = plain(UInt64Array::from(vec![0, u64::MAX]));
     assert_eq!((data_type.as_str(), values[1].to_string().as_str()), ("numeric", "18446744073709551615"));
+}
+
+#[test]
+fn both_ends_of_64_bits_are_refused_rows_over_either_transport() {
+    let ends = Int64Array::from(vec![Some(i64::MIN), Some(0), Some(i64::MAX), None]);
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..4));
+    let (kept, source) = source_of(vec![("i", ids), ("c", Arc::new(ends))], 10);
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        let rejects = kept.path().join(format!("{transport:?}.ndjson"));
+        let options = CrateOptions { rejects: Some(rejects.clone()), ..keyed(transport) };
+        let report = run(&source, &cluster.target(&table, options), &small()).unwrap();
+        assert_eq!(report.rows, 2);
+        let rejects = std::fs::read_to_string(rejects).unwrap();
+        let rows: Vec<Value> = rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!([&rows[0]["row"], &rows[1]["row"]], [&json!(0), &json!(2)]);
+        for (row, end) in rows.iter().zip([i64::MIN, i64::MAX]) {
+            let reason = row["reason"].as_str().unwrap();
+            assert!(reason.contains(&format!("Value {end} exceeds allowed range")), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn arrays_of_scalars_go_over_the_postgresql_wire_as_every_other_value_does() {
+    fn list<T: ArrowPrimitiveType>(values: Vec<Option<Vec<Option<T::Native>>>>) -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<T, _, _>(values))
+    }
+    let texts = {
+        let mut texts = ListBuilder::new(StringBuilder::new());
+        texts.values().append_value("a\"}\\");
+        texts.values().append_null();
+        texts.values().append_value("");
+        texts.append(true);
+        texts.append(true);
+        texts.append(false);
+        Arc::new(texts.finish()) as ArrayRef
+    };
+    let flags = {
+        let mut flags = ListBuilder::new(BooleanBuilder::new());
+        flags.values().append_value(true);
+        flags.values().append_null();
+        flags.append(true);
+        flags.append(true);
+        flags.append(false);
+        Arc::new(flags.finish()) as ArrayRef
+    };
+    let columns = vec![
+        list::<Int16Type>(vec![Some(vec![Some(-1), None]), Some(vec![]), None]),
+        list::<Int32Type>(vec![Some(vec![Some(i32::MIN), None]), Some(vec![]), None]),
+        list::<Int64Type>(vec![Some(vec![Some(i64::MAX - 1), None]), Some(vec![]), None]),
+        list::<UInt64Type>(vec![Some(vec![Some(u64::MAX), None]), Some(vec![]), None]),
+        list::<Float32Type>(vec![Some(vec![Some(0.1), Some(f32::NAN), None]), Some(vec![]), None]),
+        list::<Float64Type>(vec![Some(vec![Some(1e300), Some(f64::NEG_INFINITY)]), Some(vec![]), None]),
+        list::<TimestampMillisecondType>(vec![Some(vec![Some(-1), None]), Some(vec![]), None]),
+        texts,
+        flags,
+    ];
+    let mut lines = Vec::new();
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3));
+        let names: Vec<String> = (0..columns.len()).map(|i| format!("c{i}")).collect();
+        let mut all = vec![("i", ids)];
+        all.extend(names.iter().map(String::as_str).zip(columns.iter().cloned()));
+        let (_kept, source) = source_of(all, 10);
+        let options = LoadOptions { verify: true, ..small() };
+        let report = run(&source, &cluster.target(&table, keyed(transport)), &options).unwrap();
+        assert!(report.verified.unwrap().matches());
+        let way = match transport {
+            Transport::Pg => "transport pg: 3 rows by UNNEST over the PostgreSQL wire",
+            _ => "transport http: 3 rows; --transport http",
+        };
+        assert_eq!(report.notes, [way]);
+        let names = names.join(", ");
+        lines.push(cluster.sql(&format!("SELECT {names} FROM \"doc\".\"{table}\" ORDER BY \"i\"")));
+    }
+    assert_eq!(lines[0], lines[1], "both transports bring the same");
 }
 
 #[test]
