@@ -22,6 +22,7 @@ mod crate_type;
 mod ddl;
 mod digits;
 mod encoder;
+mod existing;
 mod explain;
 mod forget;
 mod form;

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::Client;
-use super::form::Existing;
-use super::names::{CrateTable, quote};
+use super::existing::{Existing, StoredType, declared_types};
+use super::names::CrateTable;
 use crate::control::Control;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 
 /// Whether there is such a table.
 pub(crate) fn exists(
@@ -22,7 +22,7 @@ pub(crate) fn exists(
     Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
 }
 
-/// The columns of a table, in their order, without the fields of objects.
+/// The columns of a table, in their order, each with the types inside of it.
 pub(crate) fn columns(
     client: &mut Client,
     table: &CrateTable,
@@ -30,44 +30,61 @@ pub(crate) fn columns(
     control: &Control<'_>,
 ) -> Result<Vec<Existing>> {
     #[derive(Deserialize)]
-    struct Row(String, String, Option<u8>, String, String, Option<String>);
-    let statement = "SELECT column_name, data_type, numeric_precision, is_nullable, is_generated, column_default \
+    struct Row(String, String, String, String, Option<String>);
+    let statement = "SELECT column_name, data_type, is_nullable, is_generated, column_default \
                      FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
     let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
-    let rows = answer.all::<Row>()?;
-    // The catalogue's numeric_scale is always NULL
-    // (https://cratedb.com/docs/crate/reference/en/latest/general/information-schema.html); the statement that would make the table does.
-    let scales = match rows.iter().any(|row| row.1 == "numeric") {
-        true => {
-            let statement = format!("SHOW CREATE TABLE {}", table.quoted());
-            let answer = client.sql(&statement, &[], retries, control)?;
-            answer.all::<(String,)>()?.into_iter().map(|(ddl,)| ddl).next().unwrap_or_default()
-        }
-        false => String::new(),
+    let mut rows = answer.all::<Row>()?;
+    // Fields of objects stand here too, by names with brackets.
+    rows.retain(|Row(name, ..)| !name.contains('['));
+    let has_more = |Row(_, data_type, ..): &Row| {
+        data_type == "numeric" || data_type.starts_with("object") || data_type.ends_with("_array")
     };
-    let columns = rows.into_iter().filter(|Row(name, ..)| !name.contains('['));
-    Ok(columns
-        .map(|Row(name, data_type, precision, nullable, generated, default)| {
-            let numeric = data_type == "numeric";
-            Existing {
-                scale: numeric.then(|| scale_of(&scales, &name)).flatten(),
-                precision: precision.filter(|_| numeric),
+    let declared = match rows.iter().any(has_more) {
+        true => declared(client, table, retries, control)?,
+        false => Vec::new(),
+    };
+    let type_of = |row: &Row| match declared.iter().find(|(name, _)| *name == row.0) {
+        Some((_, data_type)) if has_more(row) => Ok(data_type.clone()),
+        None if has_more(row) => Err(Error::new(
+            Kind::Server,
+            format!("SHOW CREATE TABLE does not have the column {:?}, which the catalogue has", row.0),
+        )
+        .at(format!("table {table}, {}", client.place()))
+        .advise(
+            "run the same command again; if the table is not being altered, report this table's statement",
+        )),
+        _ => Ok(StoredType::Scalar(row.1.clone())),
+    };
+    rows.iter()
+        .map(|row| {
+            let Row(name, _, nullable, generated, default) = row;
+            Ok(Existing {
+                name: name.clone(),
+                data_type: type_of(row)?,
                 nullable: nullable == "YES",
                 generated: generated == "ALWAYS",
                 filled: generated == "ALWAYS" || default.is_some(),
-                name,
-                data_type,
-            }
+            })
         })
-        .collect())
+        .collect()
 }
 
-/// The scale in `"name" NUMERIC(precision, scale)`. Columns of the table stand on lines of their own, three
-/// blanks deep, and fields of objects deeper (`SqlFormatter` of the server).
-fn scale_of(ddl: &str, name: &str) -> Option<u8> {
-    let (_, rest) = ddl.split_once(&format!("\n   {} NUMERIC(", quote(name)))?;
-    let (bounds, _) = rest.split_once(')')?;
-    bounds.split_once(',')?.1.trim().parse().ok()
+/// The types of a table's columns by the statement that would make it.
+fn declared(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<Vec<(String, StoredType)>> {
+    let statement = format!("SHOW CREATE TABLE {}", table.quoted());
+    let answer = client.sql(&statement, &[], retries, control)?;
+    let ddl = answer.all::<(String,)>()?.into_iter().map(|(ddl,)| ddl).next().unwrap_or_default();
+    declared_types(&ddl).map_err(|what| {
+        Error::new(Kind::Server, format!("the answer to SHOW CREATE TABLE cannot be read: {what}"))
+            .at(format!("table {table}, {}", client.place()))
+            .advise("load into a new table, or report this table's statement")
+    })
 }
 
 /// The columns of a table's primary key; empty where it has none.
@@ -83,19 +100,4 @@ pub(crate) fn primary_key(
     let names = answer.all::<(String,)>()?.into_iter().map(|(name,)| name);
     // Where there is none, the system column is named.
     Ok(names.filter(|name| name != "_id").collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_scale_stands_in_the_statement_that_makes_the_table() {
-        let ddl = "CREATE TABLE IF NOT EXISTS \"doc\".\"t\" (\n   \"a\" NUMERIC(20, 2),\n   \"b\" NUMERIC(38),\n   \"c\" TEXT\n)";
-        assert_eq!(scale_of(ddl, "a"), Some(2));
-        assert_eq!(scale_of(ddl, "b"), None);
-        assert_eq!(scale_of(ddl, "c"), None);
-        let ddl = "CREATE TABLE IF NOT EXISTS \"doc\".\"t\" (\n   \"o\" OBJECT(STRICT) AS (\n      \"a\" NUMERIC(10, 1)\n   ),\n   \"a\" NUMERIC(20, 2)\n)";
-        assert_eq!(scale_of(ddl, "a"), Some(2), "the field of an object is not the column");
-    }
 }

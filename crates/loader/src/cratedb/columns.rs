@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::crate_type::CrateType;
-use super::form::{self, Existing, Form};
+use super::existing::Existing;
+use super::form::{self, Form};
 use super::names::{CrateTable, quote, refused_name};
 use super::options::CrateOptions;
 use crate::error::{Error, Kind, Result};
@@ -104,25 +105,28 @@ pub(crate) fn matched(
             refused.push(format!("column {name:?} is not in the table"));
             continue;
         };
-        let fitting = form::natural(field, options).map(|(crate_type, form)| {
-            let fitted = form.into_existing(&crate_type, field.data_type(), theirs);
-            (sent_as(crate_type, theirs, fitted.as_ref()), fitted)
-        });
-        match fitting {
-            Ok((crate_type, Some(form))) if !theirs.generated => columns.push(Column {
+        if theirs.generated {
+            refused.push(format!("column {name:?} is computed by the server"));
+            continue;
+        }
+        let (crate_type, form) = match form::natural(field, options) {
+            Ok(natural) => natural,
+            Err(what) => {
+                refused.push(format!("column {name:?}: {what}"));
+                continue;
+            }
+        };
+        match form.into_stored(&crate_type, field.data_type(), &theirs.data_type) {
+            Ok((crate_type, form)) => columns.push(Column {
                 name: name.clone(),
                 source: i,
                 crate_type,
                 form,
                 nullable: theirs.nullable,
             }),
-            Ok((_, Some(_))) => refused.push(format!("column {name:?} is computed by the server")),
-            Ok((_, None)) => refused.push(format!(
-                "column {name:?} is {} in the table, which cannot take every {} exactly",
-                theirs.data_type,
-                field.data_type()
-            )),
-            Err(what) => refused.push(format!("column {name:?}: {what}")),
+            Err(misfit) => {
+                refused.push(format!("column {:?} {}", format!("{name}{}", misfit.path), misfit.what));
+            }
         }
     }
     for theirs in existing {
@@ -139,19 +143,6 @@ pub(crate) fn matched(
         }
     }
     checked(columns, refused, schema, table)
-}
-
-/// The type in which values are sent by column to an existing one.
-fn sent_as(natural: CrateType, existing: &Existing, form: Option<&Form>) -> CrateType {
-    match (form, existing.data_type.as_str()) {
-        (Some(Form::Decimal { to, .. }), _) => {
-            CrateType::Numeric(existing.precision.unwrap_or(form::MOST_DIGITS), *to)
-        }
-        (_, "integer") => CrateType::Integer,
-        (_, "bigint") => CrateType::BigInt,
-        (_, "double precision") => CrateType::Double,
-        _ => natural,
-    }
 }
 
 fn checked(

@@ -91,7 +91,7 @@ impl CrateDb {
             name: column.name.clone(),
             arrow: source.schema().field(column.source).data_type().to_string(),
             crate_type: match existing.iter().find(|theirs| theirs.name == column.name) {
-                Some(theirs) => theirs.shown(),
+                Some(theirs) => theirs.data_type.to_string(),
                 None => column.crate_type.ddl(layout),
             },
             sent_as: match column.crate_type.is_nested() {

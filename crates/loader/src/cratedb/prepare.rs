@@ -169,7 +169,7 @@ pub(super) fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,
     source: &dyn Source,
-    existing: Option<(&[super::form::Existing], &[String])>,
+    existing: Option<(&[super::existing::Existing], &[String])>,
 ) -> Result<Key> {
     let options = &crate_db.options;
     if let Some(name) = &options.row_key {

@@ -5,6 +5,7 @@ mod cluster;
 mod faults;
 mod keys;
 mod modes;
+mod objects;
 mod rows;
 mod tls;
 mod types;
