@@ -13,7 +13,7 @@ use super::address::CrateServer;
 use crate::control::Control;
 use crate::error::Result;
 use crate::postgres::connection::Connection;
-use crate::postgres::server::{Endpoint, Server};
+use crate::postgres::server::{Endpoint, Product, Server};
 use crate::postgres::session_kind::SessionKind;
 
 /// An array that is in its binary form already.
@@ -64,6 +64,7 @@ pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, firs
         timeout,
         tls: tls.cloned(),
         settings: Vec::new(),
+        product: Product::CrateDb,
     }
 }
 
@@ -75,7 +76,7 @@ pub(crate) struct PgInsert {
 }
 
 impl PgInsert {
-    /// Connects and makes the first row that fails end its statement.
+    /// Connects, and prepares both statements.
     pub(crate) fn open(
         server: &Server,
         [plain, repeat]: [&str; 2],
@@ -96,7 +97,7 @@ impl PgInsert {
     }
 }
 
-/// Connects, and finds out whether it is CrateDB that answers: nobody else knows the setting.
+/// Connects, and makes the first row that fails end its statement.
 pub(crate) fn open(server: &Server, control: &Control<'_>) -> Result<Connection> {
     let connection = Connection::open(server, control)?;
     connection.batch(control, "SET SESSION insert_select_fail_fast = true")?;

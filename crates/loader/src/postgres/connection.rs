@@ -17,7 +17,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{CancelToken, Client, CopyInSink, NoTls, Row};
 
-use super::server::{Endpoint, Server};
+use super::server::{Endpoint, Product, Server};
 use super::server_error::{from_server, unreachable};
 use super::session_kind::SessionKind;
 use super::socket::{CopyStream, Socket};
@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     endpoint: Endpoint,
     tls: Option<Tls>,
     place: String,
+    /// What CrateDB reports as its version when a connection begins.
+    crate_version: Option<String>,
     /// The way of rows past the client, where there is no TLS.
     copy_stream: Option<CopyStream>,
     driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
@@ -51,7 +53,7 @@ impl Connection {
             for endpoint in &server.endpoints {
                 control.check()?;
                 match Self::to(endpoint, server, control) {
-                    Ok(connection) => match connection.objection(*wanted, control)? {
+                    Ok(connection) => match connection.objection(server.product, *wanted, control)? {
                         None => {
                             connection.apply(&server.settings, control)?;
                             return Ok(connection);
@@ -69,8 +71,17 @@ impl Connection {
         Err(last)
     }
 
-    /// What stands against this server, where not any will do.
-    fn objection(&self, wanted: SessionKind, control: &Control<'_>) -> Result<Option<&'static str>> {
+    /// What stands against this server, where not any will do. Another product than the one that is looked for is an
+    /// error: the next endpoint would be another kind of mistake.
+    fn objection(
+        &self,
+        product: Product,
+        wanted: SessionKind,
+        control: &Control<'_>,
+    ) -> Result<Option<&'static str>> {
+        if let Some(error) = product.objection(self.crate_version.as_deref()) {
+            return Err(error.at(self.place.clone()));
+        }
         if wanted == SessionKind::Any {
             return Ok(None);
         }
@@ -101,19 +112,21 @@ impl Connection {
             let socket = Socket::connect(endpoint, tls.is_some(), wire).await.map_err(no_way)?;
             let refused = |error| from_server(&error, &place);
             let copy_stream = socket.copy_stream();
-            let (client, driver) = match tls.clone() {
+            let (client, crate_version, driver) = match tls.clone() {
                 None => {
                     let (client, connection) = config.connect_raw(socket, NoTls).await.map_err(refused)?;
-                    (client, runtime.spawn(connection))
+                    let version = connection.parameter("crate_version").map(str::to_owned);
+                    (client, version, runtime.spawn(connection))
                 }
                 Some(tls) => {
                     let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
-                    (client, runtime.spawn(connection))
+                    let version = connection.parameter("crate_version").map(str::to_owned);
+                    (client, version, runtime.spawn(connection))
                 }
             };
             // TLS that is only preferred is what a server need not have.
             let encrypted = tls.as_ref().is_some_and(Tls::has_begun);
-            Ok((client, driver, (!encrypted).then_some(copy_stream)))
+            Ok((client, crate_version, driver, (!encrypted).then_some(copy_stream)))
         };
         let within = async {
             let late = || {
@@ -122,13 +135,14 @@ impl Connection {
             };
             tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
         };
-        let (client, driver, copy_stream) = runtime.block_on(watched(control, within))??;
+        let (client, crate_version, driver, copy_stream) = runtime.block_on(watched(control, within))??;
         Ok(Self {
             cancel: client.cancel_token(),
             client,
             endpoint: endpoint.clone(),
             tls,
             place,
+            crate_version,
             copy_stream,
             driver: std::sync::Mutex::new(Some(driver)),
             rehearsing: false,

@@ -13,7 +13,7 @@ use tokio_postgres::Config;
 use super::parameters::{Parameters, Variable, refused};
 use super::session_kind::SessionKind;
 use super::{password_file, sslmode};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// Seconds to wait for a connection where nothing else was asked for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +33,34 @@ pub struct Server {
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// Parameters of the server that are set on each connection.
     pub(crate) settings: Vec<(String, String)>,
+    /// The database that has to be there.
+    pub(crate) product: Product,
+}
+
+/// Databases that speak the PostgreSQL protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Product {
+    PostgreSql,
+    CrateDb,
+}
+
+impl Product {
+    /// What stands against a server that reports this `crate_version`, or none.
+    pub(crate) fn objection(self, crate_version: Option<&str>) -> Option<Error> {
+        let error = |what: String, advice| Some(Error::new(Kind::Config, what).advise(advice));
+        match (self, crate_version) {
+            (Self::PostgreSql, None) | (Self::CrateDb, Some(_)) => None,
+            (Self::PostgreSql, Some(version)) => error(
+                format!("the server is CrateDB {version}, not PostgreSQL"),
+                "give its address as crate://user:password@HOST:4200/schema, with the port of its HTTP endpoint, and \
+                 ?pg_port=N where the port of its PostgreSQL wire is not 5432",
+            ),
+            (Self::CrateDb, None) => error(
+                "the server is not CrateDB: it names no crate_version".to_owned(),
+                "give the port of CrateDB's PostgreSQL wire (?pg_port=N in the address), or choose --transport http",
+            ),
+        }
+    }
 }
 
 /// One way to reach the server.
@@ -152,6 +180,7 @@ impl Server {
             timeout: timeout(&parameters)?,
             tls,
             settings: Vec::new(),
+            product: Product::PostgreSql,
         })
     }
 

@@ -22,6 +22,11 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
                     "give it in the address, PGPASSWORD or ~/.pgpass, which nobody else may read (chmod 600)",
                 );
         }
+        if cause.contains("bytes remaining on stream") || text.contains("unexpected message") {
+            return Error::new(Kind::Config, "what listens there does not speak the PostgreSQL protocol")
+                .at(place)
+                .advise("check the port; the HTTP endpoint of CrateDB, at port 4200, has addresses that begin with crate://");
+        }
         // Everything without an answer of the server is about the wire, except what the client itself
         // refuses before it sends, and authentication.
         let ours = ["authentication", "configuration", "serializing", "deserializing", "expected"];
@@ -56,7 +61,9 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         false => Kind::Server,
     };
     let mut what = format!("the server says: {}", db.message());
-    for more in [db.detail(), db.where_()].into_iter().flatten() {
+    // CrateDB gives the stack of its Java code as the context of an error, which helps no one who loads.
+    let context = db.where_().filter(|context| !context.contains(".java:"));
+    for more in [db.detail(), context].into_iter().flatten() {
         what += &format!(" ({})", more.replace('\n', "; "));
     }
     let advice = match code {

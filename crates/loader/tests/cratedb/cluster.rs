@@ -69,6 +69,18 @@ impl Cluster {
         Self { standin: Some(standin), url, address, authorization: String::new(), prefix: "t".to_owned() }
     }
 
+    /// Host and port of its HTTP endpoint.
+    pub fn http_address(&self) -> &str {
+        &self.address
+    }
+
+    /// Host and port of its PostgreSQL wire.
+    pub fn pg_address(&self) -> String {
+        let (_, port) = self.url.rsplit_once("pg_port=").unwrap();
+        let (host, _) = self.address.rsplit_once(':').unwrap();
+        format!("{host}:{port}")
+    }
+
     /// A table's name that nobody else uses.
     pub fn table(&self) -> String {
         format!("{}_{}", self.prefix, NUMBER.fetch_add(1, Relaxed))

@@ -1,6 +1,7 @@
 //! Loads into CrateDB: into a strict stand-in, or into a real cluster where `SAWMILL_CRATEDB_URL` (its HTTP
 //! address) and `SAWMILL_CRATEDB_PG_URL` (its PostgreSQL wire) name one. Faults need the stand-in.
 
+mod addresses;
 mod cluster;
 mod faults;
 mod keys;
