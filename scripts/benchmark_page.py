@@ -7,21 +7,21 @@ AREAS = [
     (
         "gen-",
         "Generation",
-        "Whole runs, files written and their rows counted. Ours is timed inside its process, the peer from "
-        "start to end.",
+        "Whole runs, files written, their rows and bytes counted. Both sides are timed from the start of their "
+        "process to its end.",
     ),
     (
         "footer-",
         "Footers",
-        "All footers of a folder of wide files are read and decoded, one file after the other; the peer is "
-        "timed from start to end, with the start of Python. [footer.md](footer.md) has decoders alone.",
+        "All footers of a folder of wide files are read and decoded, one file after the other; both "
+        "sides are timed from the start of their process to its end, peers with the start of Python. [footer.md](footer.md) has decoders alone.",
     ),
     (
         "load-",
         "Loading into PostgreSQL",
         "The same rows into an empty table of the same columns; what a peer left there is counted, and its "
-        "content compared, or there is no figure. A peer is timed from start to end, with the start of its "
-        "process (of the floor, one psql a connection); ours inside its process.",
+        "content compared, or there is no figure. Both sides are timed from the start of their "
+        "process to its end (of the floor, one psql a connection).",
     ),
 ]
 # The order of peers; others follow by name.
@@ -83,18 +83,18 @@ def area(prefix, title, note, names, results, drawn):
     for name in names:
         entry = results[name]
         if "failed" in entry:
-            rows.append([name.removeprefix(prefix), entry["failed"]] + [""] * 7)
+            rows.append([name.removeprefix(prefix), entry["failed"]] + [""] * 8)
             continue
         case = entry["cases"][0]
         ours, theirs = case["sides"][0], case["sides"][1]
-        cells = [theirs["name"], work(ours), time(ours["wall"]), time(theirs["wall"])]
+        cells = [theirs["name"], work(ours), written(ours, theirs), time(ours["wall"]), time(theirs["wall"])]
         cells += [time(ours["cpu"]), time(theirs["cpu"]), memory(ours), memory(theirs)]
         rows.append(cells + [comparison(case["comparisons"][0])])
         # Bars of one picture stand for the same work.
         if not charted or work(ours) == first:
             first = work(ours)
             charted.append((theirs["name"], ours["wall"], theirs["wall"]))
-    columns = ["peer", "work", "ours", "theirs", "ours, CPU", "theirs, CPU", "ours, memory", "theirs, memory"]
+    columns = ["peer", "work", "bytes of ours, of theirs", "ours", "theirs", "ours, CPU", "theirs, CPU", "ours, memory", "theirs, memory"]
     text += table(columns + ["ours is"], rows)
     if charted:
         picture = f"benchmarks/{prefix.rstrip('-')}.svg"
@@ -145,6 +145,12 @@ def hot_paths(entry):
 def work(side):
     rows = side["work"].get("rows")
     return f"{rows:,} rows" if rows else side["work"].get("checksum", "")
+
+
+def written(*sides):
+    """The bytes that each side made; loads into the same table are compared by their rows and content alone."""
+    made = [side["work"].get("bytes") for side in sides]
+    return ", ".join(f"{count / 1e6:,.1f} MB" for count in made) if all(made) else ""
 
 
 def comparison(found):

@@ -46,6 +46,8 @@ def of_sawmill_bench(file, root):
 
 def side(found):
     kept = {name: found.get(name) for name in ("name", "wall", "cpu", "peak_memory")}
+    # With a command a side was a process of its own.
+    kept["whole_process"] = bool(found.get("command"))
     run = found["runs"][0]
     kept["work"] = {name: run[name] for name in ("rows", "bytes", "checksum") if run.get(name) is not None}
     phases = found.get("phases") or []
@@ -53,6 +55,40 @@ def side(found):
     kept["spans_cpu"] = sum(phase["cpu"] for phase in phases if phase["depth"] == 0)
     if found.get("folded_stacks"):
         kept["samples"] = samples(found["folded_stacks"])
+    return kept
+
+
+def changed_files(root):
+    """Files of the code that differ from the commit; results and what is drawn from them are no code."""
+    command = ["git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!README.md"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    return [line[3:] for line in done.stdout.splitlines()] if done.returncode == 0 else []
+
+
+def unfair(entry, newest):
+    """Why a comparison is not published; none where it is fair. All stand in one table: of one machine, one commit."""
+    for case in entry["cases"]:
+        if any(not side.get("whole_process") for side in case["sides"]):
+            return "to be measured anew: not both sides were timed from the start of their process to its end"
+    if not entry.get("commit") or entry["commit"]["changed"]:
+        return "to be measured anew: the code was changed since its commit"
+    if (entry["commit"]["hash"], entry["machine"]) != (newest["commit"]["hash"], newest["machine"]):
+        return "to be measured anew: of another commit or machine than the newest comparison"
+    return None
+
+
+def is_comparison(entry):
+    return entry.get("kind") == "sawmill bench" and "failed" not in entry and len(entry["cases"][0]["sides"]) > 1
+
+
+def published(results):
+    """The results without comparisons that are not fair; these have the reason in their place."""
+    compared = [entry for entry in results.values() if is_comparison(entry) and entry.get("commit")]
+    newest = max(compared, key=lambda entry: entry["started"], default=None)
+    kept = {}
+    for name, entry in results.items():
+        reason = unfair(entry, newest or entry) if is_comparison(entry) else None
+        kept[name] = failed(entry["kind"], reason) if reason else entry
     return kept
 
 

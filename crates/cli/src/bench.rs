@@ -14,6 +14,7 @@ mod generate;
 mod history;
 mod loads;
 mod outcome;
+mod own_process;
 mod plan;
 mod saved;
 pub(crate) mod sweep;
@@ -24,8 +25,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use clap::{Args, Subcommand};
 use sawmill_profile::CpuSampler;
 
-use crate::bench::case::Measurement;
+use crate::bench::case::{Measured, Measurement};
 use crate::bench::outcome::Outcome;
+use crate::bench::own_process::Once;
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
 use crate::console::Console;
@@ -46,8 +48,9 @@ Examples:
 
 Sweeps: --threads, --files and --row-group-rows of gen, --tail-hint of footer, --degree, --batch-rows and
 --unit-rows of load take lists (1,2,4) and ranges with their end (1..4, 10..30+10, 1024..16384*2), --table
-and --pk of load lists of words; all combinations are measured. Ours is timed inside this process, without
-its start; another program as a whole, with its start. Sides that did not do the same work are an error.
+and --pk of load lists of words; all combinations are measured. With --against both sides are timed from the
+start of their process to its end: each run of ours is a process of its own, too. Without it ours is timed
+inside this process. Sides that did not do the same work are an error.
 Exit code 3: slower than --fail-if-slower allows.")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -71,6 +74,33 @@ impl What {
             What::Report(_) => None,
         }
     }
+
+    fn measure(
+        &self,
+        server: Option<&loads::Server>,
+        measurement: &Measurement<'_>,
+    ) -> Option<Result<Measured, Error>> {
+        Some(match self {
+            What::Gen(args) => generate::measure(args, measurement),
+            What::Footer(args) => footers::measure(args, measurement),
+            What::Load(args) => loads::measure(args, server, measurement),
+            What::Report(_) => return None,
+        })
+    }
+}
+
+/// Does one run of one point, and leaves what it saw of itself to the process that measures it.
+fn run_once(
+    once: &Once,
+    points: &[(&Parameters, &BenchArgs)],
+    (name, plan): (&'static str, &PlanArgs),
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let Some((parameters, args)) = points.get(once.point) else { return Ok(()) };
+    let (point, once) = (once.point, Some(once));
+    let measurement = Measurement { name, parameters, point, once, plan, flame: false, console, cancel };
+    args.what.measure(None, &measurement).transpose().map(drop)
 }
 
 /// Measures every point of a sweep; without one there is a single point without parameters.
@@ -88,6 +118,9 @@ pub(crate) fn run(
         return history::run(args, console);
     }
     let Some((name, plan)) = first.what.plan() else { return Ok(()) };
+    if let Some(once) = Once::asked() {
+        return run_once(&once, points, (name, plan), console, cancel);
+    }
     if let Some(path) = flamegraph {
         flame::check(path)?;
         // Told before any time is spent; a page does without where it cannot be had.
@@ -99,14 +132,9 @@ pub(crate) fn run(
         What::Load(args) => loads::Server::start(args, console)?,
         _ => None,
     };
-    for (parameters, args) in points {
-        let measurement = Measurement { name, parameters, plan, flame, console, cancel };
-        let measured = match &args.what {
-            What::Gen(args) => generate::measure(args, &measurement),
-            What::Footer(args) => footers::measure(args, &measurement),
-            What::Load(args) => loads::measure(args, server.as_ref(), &measurement),
-            What::Report(_) => continue,
-        };
+    for (point, (parameters, args)) in points.iter().enumerate() {
+        let measurement = Measurement { name, parameters, point, once: None, plan, flame, console, cancel };
+        let Some(measured) = args.what.measure(server.as_ref(), &measurement) else { continue };
         // Whatever a run said when it was told to stop, it is told as that.
         let measured = measured.map_err(|error| match cancel.load(Relaxed) {
             true => Error::new(Exit::Interrupted, "interrupted", "between or within runs", ""),

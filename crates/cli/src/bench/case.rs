@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{
     Case, CpuSampler, PhaseReport, Profile, Run, SampledStacks, Sampler, SamplerOptions, Side, SideResult,
-    Target, Timeline, run_interleaved,
+    Target, run_interleaved,
 };
 
 use crate::bench::against::{OURS, Other, Told};
+use crate::bench::own_process::{self, Once, Seen};
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
 use crate::console::Console;
@@ -21,6 +22,10 @@ use crate::error::Error;
 pub(crate) struct Measurement<'a> {
     pub name: &'static str,
     pub parameters: &'a Parameters,
+    /// The number of these parameters in the sweep.
+    pub point: usize,
+    /// Where this process is one run of ours, for another one that measures it.
+    pub once: Option<&'a Once>,
     pub plan: &'a PlanArgs,
     /// Whether a flame graph is drawn, for which a run is added.
     pub flame: bool,
@@ -49,6 +54,16 @@ pub(crate) trait Surroundings {
         Ok(())
     }
 
+    /// Makes room for a run of ours in a process of its own; its environment says where.
+    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Clears the room after such a run.
+    fn after_ours(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Clears the room after a run that failed.
     fn abandon(&mut self) {}
 
@@ -73,6 +88,7 @@ impl Surroundings for Folders {
 }
 
 /// A measured case, and what was learnt on the way.
+#[derive(Default)]
 pub(crate) struct Measured {
     pub case: Case,
     pub versions: BTreeMap<String, String>,
@@ -82,12 +98,6 @@ pub(crate) struct Measured {
     pub stacks: Option<SampledStacks>,
 }
 
-/// What was seen of a run from inside.
-struct Seen {
-    phases: Vec<PhaseReport>,
-    timeline: Timeline,
-}
-
 impl Measurement<'_> {
     /// Runs `ours`, each time with a new profile, and the other programs.
     pub(crate) fn case(
@@ -95,6 +105,10 @@ impl Measurement<'_> {
         mut surroundings: impl Surroundings,
         mut ours: impl FnMut(&Profile) -> Result<Done, Error>,
     ) -> Result<Measured, Error> {
+        if let Some(once) = self.once {
+            once.leave(&observed(&mut ours, &surroundings.watched())?)?;
+            return Ok(Measured::default());
+        }
         let plan = self.plan.run_plan();
         let others = Other::all(&self.plan.against)?;
         let title = Case { name: self.name.into(), parameters: self.parameters.clone(), ..Case::default() };
@@ -105,7 +119,19 @@ impl Measurement<'_> {
         let silent = Cell::new(None);
         let mut seen: Vec<Seen> = Vec::new();
         let mut sides = vec![Side::new(OURS, |number| {
-            let (run, of) = observed(&mut ours, &watched)?;
+            // Beside another program ours is measured as that is: as a whole process.
+            let of = match others.is_empty() {
+                true => observed(&mut ours, &watched)?,
+                false => {
+                    let mut around = surroundings.borrow_mut();
+                    let environment = around.before_ours()?;
+                    let of = own_process::run(self.point, &environment, self.cancel)
+                        .inspect_err(|_| around.abandon())?;
+                    around.after_ours()?;
+                    of
+                }
+            };
+            let run = of.run.clone();
             if !number.warmup {
                 seen.push(of);
             }
@@ -133,10 +159,14 @@ impl Measurement<'_> {
         }
         let mut result = SideResult::new(OURS, plan.warmup, runs.next().unwrap_or_default());
         if let Some(median) = result.median_run().filter(|place| *place < seen.len()) {
-            let Seen { phases, timeline } = seen.swap_remove(median);
+            let Seen { phases, timeline, .. } = seen.swap_remove(median);
             result = SideResult { timeline: Some(timeline), ..result.with_phases(phases) };
         }
         let stacks = self.flame.then(|| self.stacks(&mut ours)).transpose()?;
+        if !others.is_empty() {
+            // As of other programs: each run was a process of its own.
+            result.command = Some(format!("{OURS} bench {}, one run a process", self.name));
+        }
         let mut results = vec![result];
         for (other, runs) in others.iter().zip(runs) {
             let result = SideResult::new(&other.name, plan.warmup, runs);
@@ -161,7 +191,7 @@ impl Measurement<'_> {
 fn observed(
     ours: &mut impl FnMut(&Profile) -> Result<Done, Error>,
     watched: &[(&'static str, Target)],
-) -> Result<(Run, Seen), Error> {
+) -> Result<Seen, Error> {
     let profile = Profile::with_hardware();
     let mut options = SamplerOptions::new().started(profile.started()).wire(profile.wire());
     for (name, target) in watched {
@@ -179,5 +209,5 @@ fn observed(
         bytes: Some(done.bytes),
         checksum: done.checksum,
     };
-    Ok((run, Seen { phases: profile.phases(), timeline }))
+    Ok(Seen { run, phases: profile.phases(), timeline })
 }

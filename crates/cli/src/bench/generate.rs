@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::bench::against::Told;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
+use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::console::Console;
 use crate::error::Error;
@@ -45,10 +46,18 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     if asked == Output::Stdout {
         return Err(Error::usage("standard output has the results", "--out -", "give /dev/null"));
     }
-    let room = Room { parent: parent_of(&asked, out), directory: None };
+    let device = matches!(asked, Output::Device(_));
+    let room = Room { parent: parent_of(&asked, out), directory: None, device };
     measurement.case(room, |profile| {
-        let directory = Temporary::beside(&asked, out)?;
-        let output = directory.output(&asked);
+        let given = own_process::place(OUT);
+        let directory = match given {
+            Some(_) => Temporary(None),
+            None => Temporary::beside(&asked, out)?,
+        };
+        let output = match &given {
+            Some(given) => inside(Path::new(given), &asked),
+            None => directory.output(&asked),
+        };
         let job = args.job.job(&plan, &output);
         // The table of the end has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
@@ -58,6 +67,17 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
         let bytes = files.iter().map(|file| file.bytes).sum();
         Ok(Done { phase, rows: Some(rows), bytes, checksum: None })
     })
+}
+
+/// The variable that names the directory for the files of a run.
+const OUT: &str = "SAWMILL_BENCH_OUT";
+
+/// The same kind of output inside of a directory.
+fn inside(directory: &Path, asked: &Output) -> Output {
+    match asked {
+        Output::File(_) => Output::File(directory.join("dataset.parquet")),
+        _ => Output::Directory(directory.to_owned()),
+    }
 }
 
 /// Where new directories are made: where the output is asked for, or among the temporary files.
@@ -77,6 +97,8 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
 struct Room {
     parent: PathBuf,
     directory: Option<Temporary>,
+    /// Whether ours writes to a device.
+    device: bool,
 }
 
 impl Surroundings for Room {
@@ -84,7 +106,15 @@ impl Surroundings for Room {
         let directory = Temporary::inside(&self.parent)?;
         let path = directory.0.as_ref().map(|directory| directory.path().display().to_string());
         self.directory = Some(directory);
-        Ok(vec![("SAWMILL_BENCH_OUT", path.unwrap_or_default())])
+        Ok(vec![(OUT, path.unwrap_or_default())])
+    }
+
+    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+        if self.device { Ok(Vec::new()) } else { self.before() }
+    }
+
+    fn after_ours(&mut self) -> Result<(), Error> {
+        self.directory.take().map_or(Ok(()), Temporary::close)
     }
 
     fn after(&mut self, _: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
@@ -139,8 +169,7 @@ impl Temporary {
 
     fn output(&self, asked: &Output) -> Output {
         match (&self.0, asked) {
-            (Some(directory), Output::File(_)) => Output::File(directory.path().join("dataset.parquet")),
-            (Some(directory), _) => Output::Directory(directory.path().to_owned()),
+            (Some(directory), asked) => inside(directory.path(), asked),
             (None, asked) => asked.clone(),
         }
     }

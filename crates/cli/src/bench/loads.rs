@@ -13,6 +13,7 @@ use sawmill_profile::{Profile, Run, Target};
 
 use crate::bench::against::Told;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
+use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::console::Console;
 use crate::demo;
@@ -75,6 +76,10 @@ pub(crate) struct LoadBench {
     #[command(flatten)]
     pub plan: PlanArgs,
 }
+
+/// The variables that name the server and the table of a run.
+const URL: &str = "SAWMILL_BENCH_URL";
+const TABLE: &str = "SAWMILL_BENCH_TABLE";
 
 /// What the tables' names begin with.
 const DEFAULT_NAME: &str = "sawmill_bench";
@@ -153,10 +158,11 @@ pub(crate) fn measure(
     // A table that each run makes itself.
     let new = args.strategy == Some(StrategyArg::Staged) || args.partition_by.is_some();
     let strategy: Strategy = args.strategy.map(Into::into).unwrap_or_default();
-    let url = match (&args.to, server) {
-        (Some(url), _) => url.clone(),
-        (None, Some(server)) => server.local.url(),
-        (None, None) => return Err(Error::usage("no server", "--to", "give its address")),
+    let url = match (own_process::place(URL), &args.to, server) {
+        (Some(url), _, _) => url,
+        (None, Some(url), _) => url.clone(),
+        (None, None, Some(server)) => server.local.url(),
+        (None, None, None) => return Err(Error::usage("no server", "--to", "give its address")),
     };
     let number = Cell::new(0);
     let table = args.name()?;
@@ -171,13 +177,16 @@ pub(crate) fn measure(
         source: &source,
         options: &options,
         kind: kind.clone().unwrap_or_default(),
+        appends: kind.is_some() && !new,
         cancel: measurement.cancel,
         made: None,
         compared: Vec::new(),
         folder: files.first().and_then(|file| file.parent()),
     };
     let mut measured = measurement.case(room, |profile| {
-        let mut target = next()?;
+        // In a process of its own the one that measures it names the table, makes it and removes it.
+        let given = own_process::place(TABLE);
+        let mut target = given.as_deref().map_or_else(&next, |table| target::postgres(&url, table))?;
         let quiet = Console { verbose: 0, ..measurement.console };
         let mut survey = None;
         if new {
@@ -188,13 +197,17 @@ pub(crate) fn measure(
                 survey = Some(surveying.finish());
             }
         } else if let Some(kind) = &kind {
-            make_empty(&target, &source, kind, measurement.cancel)?;
+            if given.is_none() {
+                make_empty(&target, &source, kind, measurement.cancel)?;
+            }
             target = target.mode(Mode::Append);
         }
         let loaded = load_files(&source, &target, &options, profile, quiet, measurement.cancel);
         match loaded {
             Ok((report, mut phase)) => {
-                demo::remove(&target, true)?;
+                if given.is_none() {
+                    demo::remove(&target, true)?;
+                }
                 if let Some(survey) = &survey {
                     phase.wall += survey.wall;
                     phase.cpu += survey.cpu;
@@ -211,6 +224,7 @@ pub(crate) fn measure(
                 // Nothing was made where the table was there before or the server was never reached.
                 let made = if kind.is_some() && !new { Some(true) } else { error.made_table() };
                 if let Some(made) = made
+                    && given.is_none()
                     && let Err(left) = demo::remove(&target, made)
                 {
                     measurement.console.step(&format!("warning: {left}"));
@@ -219,7 +233,7 @@ pub(crate) fn measure(
             }
         }
     })?;
-    if server.is_none() {
+    if server.is_none() && measurement.once.is_none() {
         let version = quietly(|control| Ok(next()?.server_version(control)?))?;
         measured.versions.insert("PostgreSQL".to_owned(), version);
     }
@@ -252,6 +266,8 @@ struct Room<'a> {
     source: &'a ParquetFiles,
     options: &'a LoadOptions,
     kind: TableKind,
+    /// Whether ours appends to a table that was made empty before.
+    appends: bool,
     cancel: &'a AtomicBool,
     made: Option<Postgres>,
     /// Sides whose content was compared.
@@ -263,10 +279,7 @@ impl Surroundings for Room<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let target = (self.next)()?;
         make_empty(&target, self.source, &self.kind, self.cancel)?;
-        let mut environment = vec![
-            ("SAWMILL_BENCH_URL", self.url.to_owned()),
-            ("SAWMILL_BENCH_TABLE", target.table().to_string()),
-        ];
+        let mut environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
         if let Some(server) = self.server {
             environment.push(("SAWMILL_BENCH_HOST", server.local.socket_dir().display().to_string()));
@@ -280,6 +293,20 @@ impl Surroundings for Room<'_> {
         let looked = self.look(&target, side, run, told);
         demo::remove(&target, true)?;
         looked
+    }
+
+    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+        let target = (self.next)()?;
+        if self.appends {
+            make_empty(&target, self.source, &self.kind, self.cancel)?;
+        }
+        let environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
+        self.made = Some(target);
+        Ok(environment)
+    }
+
+    fn after_ours(&mut self) -> Result<(), Error> {
+        self.made.take().map_or(Ok(()), |target| demo::remove(&target, true))
     }
 
     fn abandon(&mut self) {

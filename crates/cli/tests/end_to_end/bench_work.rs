@@ -76,3 +76,49 @@ fn a_program_gets_an_empty_table_whose_rows_are_counted_and_compared() {
     let left = "select count(*) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')";
     assert_eq!(client.query_one(left, &[]).unwrap().get::<_, i64>(0), 0, "the tables are gone");
 }
+
+#[test]
+fn beside_another_program_ours_is_timed_from_the_start_of_its_process_to_its_end_too() {
+    let home = home();
+    let other = format!("sh -c '{} gen contacts --rows 2000 --out $SAWMILL_BENCH_OUT'", ourselves());
+    let sweep = ["--threads", "1,2", "--runs", "2", "--json"];
+    let json = bench(&home, &[&GEN[..], &["--against", &other], &sweep].concat()).ok().json();
+    for (case, threads) in json["cases"].as_array().unwrap().iter().zip(["1", "2"]) {
+        assert_eq!(case["parameters"]["threads"], threads);
+        let (ours, theirs) = (&case["sides"][0], &case["sides"][1]);
+        let whole = ours["runs"].as_array().unwrap().iter().map(|run| run["wall"].as_f64().unwrap());
+        let inside = ours["phases"][0]["wall"].as_f64().unwrap();
+        assert!(whole.fold(f64::INFINITY, f64::min) > 0.0005 && inside > 0.0, "{ours}");
+        assert!(ours["wall"]["max"].as_f64().unwrap() > inside, "the start of the process counts: {ours}");
+        for side in [ours, theirs] {
+            let run = &side["runs"][0];
+            assert_eq!((run["rows"].as_u64(), run["bytes"].is_u64()), (Some(2000), true), "{run}");
+        }
+        assert_eq!(ours["runs"][0]["bytes"], theirs["runs"][0]["bytes"], "the same files");
+        assert!(!ours["timeline"]["samples"].as_array().unwrap().is_empty());
+    }
+    assert_eq!(names(home.path()), [""; 0], "the directories are gone");
+}
+
+#[test]
+fn a_load_of_ours_in_a_process_of_its_own_leaves_no_table_behind() {
+    let home = home();
+    let files = contacts(&home);
+    let server = LocalPg::start().unwrap();
+    let url = server.url();
+    let to = "--to $SAWMILL_BENCH_URL --table $SAWMILL_BENCH_TABLE --mode append";
+    let loader = format!("loader=sh -c '{} load {files} {to}'", ourselves());
+    for more in [&["--strategy", "staged"][..], &["--table", "unlogged"], &[]] {
+        let load = ["load", &files, "--to", &url, "--runs", "1", "--json", "--against", &loader];
+        let json = bench(&home, &[&load[..], more].concat()).ok().json();
+        let run = &json["cases"][0]["sides"][0]["runs"][0];
+        assert_eq!(run["rows"], 2000);
+        assert!(run["checksum"].is_string());
+        assert_eq!(json["cases"][0]["sides"][0]["timeline"]["watched"][0], "PostgreSQL");
+    }
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+    let tables =
+        "select count(*) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')";
+    let left: i64 = client.query_one(&format!("{tables} and schemaname <> '_sawmill'"), &[]).unwrap().get(0);
+    assert_eq!(left, 0);
+}
