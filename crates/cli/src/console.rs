@@ -5,6 +5,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -27,6 +28,9 @@ pub(crate) struct Console {
 
 /// How often a progress bar looks at its phase.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The bars that are shown now.
+static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
 
 /// Bytes of output that are written in one go.
 const OUTPUT_BUFFER: usize = 64 * 1024;
@@ -101,6 +105,19 @@ impl Console {
         }
     }
 
+    /// Says at once what a person should know, above the bars where there are some.
+    pub(crate) fn notice(self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Nobody is left to hear that standard error is closed.
+        let _ = match screen {
+            Some(screen) => screen.println(text),
+            None => writeln!(std::io::stderr(), "{text}"),
+        };
+    }
+
     /// Says how it happens, with `-v`.
     pub(crate) fn detail(self, text: impl FnOnce() -> String) {
         if self.verbose > 0 {
@@ -146,6 +163,7 @@ impl Console {
         }
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
         let screen = MultiProgress::new();
+        *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen.clone());
         let bar = screen.add(ProgressBar::new(rows).with_prefix(title.to_owned()));
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
@@ -171,6 +189,7 @@ impl Console {
             done.store(true, Relaxed);
             ticker.thread().unpark();
             bar.finish_and_clear();
+            *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
             result
         })
     }

@@ -253,7 +253,8 @@ pub(crate) fn load_files(
 ) -> Result<(LoadReport, PhaseReport), Error> {
     let rows = source.rows();
     let phase = profile.phase("load");
-    let control = Control::new(cancel, &phase);
+    let say = |line: &str| console.notice(line);
+    let control = Control::new(cancel, &phase).saying(&say);
     let report = console
         .with_bar("load", rows, &AtomicU64::new(0), &phase, || load(source, target, options, &control))?;
     Ok((report, phase.finish()))

@@ -38,7 +38,8 @@ pub(crate) fn run(
     let records = tables.records() * tables.names().len() as u64;
     let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
         let mut next = |table: &TableName| name(table.name().to_owned());
-        tables.load(options, &Control::new(cancel, &phase), &mut next)
+        let say = |line: &str| console.notice(line);
+        tables.load(options, &Control::new(cancel, &phase).saying(&say), &mut next)
     })?;
     let mut phase = phase.finish();
     // What was counted for the bar are records.

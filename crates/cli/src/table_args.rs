@@ -41,6 +41,10 @@ pub(crate) struct TableArgs {
     /// Where the table and its keys are stored. PostgreSQL.
     #[arg(long, value_name = "NAME")]
     tablespace: Option<String>,
+    /// How long to wait for a lock that somebody else holds, such as 30s or 5min, before the load ends; it says for whom
+    /// it waits. PostgreSQL [default: as the server has it, mostly without a limit].
+    #[arg(long, value_name = "TIME")]
+    lock_timeout: Option<String>,
     /// Set a parameter of the server on each connection, such as maintenance_work_mem=1GB; may be given again.
     /// PostgreSQL.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
@@ -179,6 +183,9 @@ impl TableArgs {
                 });
                 postgres = postgres.strategy(self.strategy.map(Into::into).unwrap_or_default());
                 postgres = postgres.part_rows(self.part_rows.unwrap_or(sawmill_loader::Postgres::PART_ROWS));
+                if let Some(time) = &self.lock_timeout {
+                    postgres = postgres.setting("lock_timeout", time);
+                }
                 for (name, value) in &self.set {
                     postgres = postgres.setting(name, value);
                 }
@@ -192,6 +199,7 @@ impl TableArgs {
                     ("--index", !self.index.is_empty()),
                     ("--unlogged", self.unlogged),
                     ("--tablespace", self.tablespace.is_some()),
+                    ("--lock-timeout", self.lock_timeout.is_some()),
                     ("--set", !self.set.is_empty()),
                 ];
                 if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {

@@ -120,7 +120,9 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     };
     if !verification.not_compared.is_empty() {
         let columns = verification.not_compared.join(", ");
-        verdict += &format!("not compared, since the files lack them: columns {columns} of the table\n");
+        verdict += &format!(
+            "not compared: columns {columns} of the table, which are not among those of the files\n"
+        );
     }
     phases::table(&rows) + &verdict + &located(verification.located.as_ref())
 }

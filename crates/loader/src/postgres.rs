@@ -10,6 +10,7 @@
 
 mod activity;
 pub(crate) mod bad_records;
+mod blockers;
 mod catalogue;
 mod catalogue_type;
 pub(crate) mod checkpoint;
@@ -50,6 +51,7 @@ mod rejected_records;
 mod rejecting_unit;
 mod rejects;
 mod rejects_file;
+mod replaced;
 pub(crate) mod server;
 pub(crate) mod server_error;
 mod service_file;

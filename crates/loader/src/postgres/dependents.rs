@@ -6,11 +6,11 @@ use super::table_name::TableName;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
-/// Refuses to replace a table that others depend on.
+/// Refuses to replace a table that others depend on; it may be one of several that are replaced together.
 pub(super) fn refuse(
     connection: &Connection,
     table: &TableName,
-    oid: u32,
+    together: &[u32],
     control: &Control<'_>,
 ) -> Result<()> {
     let sql = "SELECT DISTINCT CASE WHEN r.oid IS NULL THEN pg_catalog.pg_describe_object(d.classid, d.objid, 0) \
@@ -20,10 +20,10 @@ pub(super) fn refuse(
                  ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid \
                LEFT JOIN pg_catalog.pg_constraint c \
                  ON d.classid = 'pg_catalog.pg_constraint'::regclass AND c.oid = d.objid \
-               WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = $1 AND d.deptype = 'n' \
-               AND (r.ev_class <> $1 OR c.contype = 'f' AND c.conrelid <> $1 AND c.conparentid = 0) ORDER BY 1";
+               WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = ANY ($1) AND d.deptype = 'n' \
+               AND (r.ev_class <> ALL ($1) OR c.contype = 'f' AND c.conrelid <> ALL ($1) AND c.conparentid = 0) ORDER BY 1";
     let mut others: Vec<String> = Vec::new();
-    for row in connection.query(control, sql, &[&oid])? {
+    for row in connection.query(control, sql, &[&together])? {
         others.push(connection.get(&row, 0)?);
     }
     match others.is_empty() {

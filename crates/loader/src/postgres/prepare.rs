@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Mode, Postgres, columns, dependents, enumerations, made_types, parts};
+use super::{Mode, Postgres, blockers, columns, dependents, enumerations, made_types, parts};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -95,7 +95,7 @@ impl Preparing<'_, '_> {
         // Of several tables that are replaced together, each may refer to another.
         if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.part_of)
         {
-            dependents::refuse(connection, self.table, found.oid, self.control)?;
+            dependents::refuse(connection, self.table, &[found.oid], self.control)?;
         }
         if let Some(found) = gathered {
             connection.begin(self.control)?;
@@ -114,6 +114,7 @@ impl Preparing<'_, '_> {
         enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
         let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
         connection.begin(self.control)?;
+        self.claim(staging)?;
         // Of a run whose table was dropped, parts may be left.
         let left = parts::of_load(connection, self.checkpoints, self.id, self.control)?;
         parts::drop_all(connection, &left, self.control)?;
@@ -129,6 +130,19 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         connection.commit(self.control)?;
         Ok((record, Standing::New))
+    }
+
+    /// Makes sure, until the transaction that is open ends, that no other load makes the table that gathers.
+    fn claim(&self, staging: &TableName) -> Result<()> {
+        let key = advisory_key(&format!("new table {}", staging.quoted()));
+        self.connection.query(self.control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
+        match find(self.connection, staging, self.control)? {
+            None => Ok(()),
+            Some(found) => {
+                self.connection.batch(self.control, "ROLLBACK")?;
+                self.refuse_gathered(Some(&found), staging)
+            }
+        }
     }
 
     /// The statements that make the table that gathers, with its partitions where rows go directly into them.
@@ -171,6 +185,7 @@ impl Preparing<'_, '_> {
             self.table.quoted()
         );
         self.connection.begin(self.control)?;
+        self.claim(&staging)?;
         self.connection.batch(self.control, &create)?;
         let record = self.record(oid, None);
         self.checkpoints.delete(self.connection, self.id, self.control)?;
@@ -264,7 +279,9 @@ impl Preparing<'_, '_> {
         let record = self.record(oid, before);
         self.connection.begin(self.control)?;
         if truncate {
-            self.connection.batch(self.control, &format!("TRUNCATE TABLE {}", self.table.quoted()))?;
+            let empty = format!("TRUNCATE TABLE {}", self.table.quoted());
+            let (server, connection) = (&self.postgres.server, self.connection);
+            blockers::named(server, connection, self.control, || connection.batch(self.control, &empty))?;
         }
         self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;

@@ -83,7 +83,7 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
             "if a time limit of the server is too short for the load, lift it: --set statement_timeout=0"
         }
         &SqlState::LOCK_NOT_AVAILABLE => {
-            "somebody holds a lock of the table: wait for its end, or allow more time: --set lock_timeout=0"
+            "wait for the end of its transaction, or allow more time (--lock-timeout), and run the same command again"
         }
         &SqlState::READ_ONLY_SQL_TRANSACTION => {
             "nothing can be written there: name the primary server if this is a standby, else see \

@@ -21,13 +21,15 @@ use super::reject_part_writer::RejectingPartWriter;
 use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
 use super::rejects_file;
+use super::replaced::{self, Replaced};
 use super::source_sums::SourceSums;
 use super::table_name::{TableName, quote};
 use super::way::Way;
 use super::write_ahead::WriteAhead;
 use super::writer::{CopyWriter, WriterPlan};
 use super::{
-    Mode, Postgres, activity, columns, made_types, new_table, partition_tables, parts, pooler, upsert,
+    Mode, Postgres, activity, blockers, columns, made_types, new_table, partition_tables, parts, pooler,
+    upsert,
 };
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
@@ -67,6 +69,8 @@ pub(crate) struct PostgresSession<'a> {
     rejecting: Option<Arc<Rejecting>>,
     /// Columns of the table that the source lacks, and what they get.
     not_filled: Vec<String>,
+    /// What was said of the table that was replaced.
+    not_kept: Mutex<Option<String>>,
 }
 
 impl<'a> PostgresSession<'a> {
@@ -293,6 +297,7 @@ impl<'a> PostgresSession<'a> {
             rejected_before,
             rejecting: rejecting.map(Arc::new),
             not_filled,
+            not_kept: Mutex::new(None),
         })
     }
 
@@ -382,6 +387,11 @@ impl PostgresSession<'_> {
 
     /// The table that gathered the rows gets its name, and what keys and indexes were to wait for them.
     fn put_in_place(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if find(connection, &self.table, control)?.is_some() {
+            return Err(Error::new(Kind::Exists, "somebody has made a table of this name while the load ran")
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("all rows are in: drop or rename that table and run the same command again, or forget the load"));
+        }
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let from = columns::natural(schema, &self.written, nested, values)?.types;
@@ -580,6 +590,7 @@ impl Session for PostgresSession<'_> {
         if !self.not_filled.is_empty() && self.standing != Standing::Complete {
             notes.push(format!("columns of the table that the files lack: {}", self.not_filled.join(", ")));
         }
+        notes.extend(self.not_kept.lock().unwrap_or_else(PoisonError::into_inner).clone());
         if !self.can_verify() {
             notes.push("these rows were merged before; they are compared before that alone".to_owned());
         }
@@ -616,24 +627,33 @@ impl Session for PostgresSession<'_> {
                 return connection.commit(control);
             }
             if self.postgres.mode == Mode::Upsert {
-                upsert::merge(
-                    connection,
-                    &self.written,
-                    &self.table,
-                    &self.columns,
-                    &self.postgres.key,
-                    control,
-                )?;
+                let (written, key) = (&self.written, &self.postgres.key);
+                blockers::named(&self.postgres.server, connection, control, || {
+                    upsert::merge(connection, written, &self.table, &self.columns, key, control)
+                })?;
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,
                 _ => None,
             };
-            if let Some(old) = old {
-                made_types::drop_table(connection, &self.table, old.oid, control)?;
-            }
+            let replaced = match old {
+                None => None,
+                Some(old) => {
+                    let server = &self.postgres.server;
+                    let replaced = blockers::named(server, connection, control, || {
+                        Replaced::locked(connection, &self.table, old.oid, control)
+                    })?;
+                    made_types::drop_table(connection, &self.table, old.oid, control)?;
+                    Some(replaced)
+                }
+            };
             if self.postgres.mode.makes_the_table() {
                 self.put_in_place(connection, control)?;
+            }
+            if let Some(replaced) = replaced {
+                let lost = replaced.hand_on(connection, &self.table, control)?;
+                *self.not_kept.lock().unwrap_or_else(PoisonError::into_inner) =
+                    replaced::note(&self.table, &lost);
             }
             checkpoints.complete(connection, id, total, control)?;
             connection.commit(control)

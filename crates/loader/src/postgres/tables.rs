@@ -19,13 +19,12 @@ use self::in_place::{foreign_key, key_name, reference_name};
 use super::catalogue::{current_schema, find};
 use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
-use super::pooler;
 use super::rehearsal::Rehearsal;
 use super::rejected_records::RejectedRecords;
 use super::table_name::TableName;
 use super::verify::{Compared, compare};
 use super::whole_records::WholeRecords;
-use super::{Enums, Mode, Nested, Postgres, Strategy, rejects_file};
+use super::{Enums, Mode, Nested, Postgres, Strategy, dependents, pooler, rejects_file};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
@@ -176,7 +175,8 @@ impl<'a> PostgresTables<'a> {
                 parts.iter().zip(results).for_each(|(part, result)| report(part, result));
             }
         }
-        self.place(&parts, &reports, options, control)?;
+        let notes = self.place(&parts, &reports, options, control)?;
+        reports.iter_mut().zip(notes).for_each(|(report, notes)| report.result.notes.extend(notes));
         drop(connection);
         Ok(reports)
     }
@@ -253,7 +253,8 @@ impl<'a> PostgresTables<'a> {
         Postgres { table: name.clone(), part_of: Some(part_of), ..self.postgres.clone() }
     }
 
-    /// In mode create a table that is there must be one that this load has finished.
+    /// In mode create a table that is there must be one that this load has finished, in mode replace one that no other
+    /// depends on.
     fn refuse_existing(
         &self,
         connection: &Connection,
@@ -262,8 +263,12 @@ impl<'a> PostgresTables<'a> {
         names: &[TableName],
         control: &Control<'_>,
     ) -> Result<()> {
-        if self.postgres.mode != Mode::Create {
-            return Ok(());
+        if self.postgres.mode == Mode::Replace {
+            let mut replaced = Vec::new();
+            for name in names {
+                replaced.extend(find(connection, name, control)?.map(|found| found.oid));
+            }
+            return dependents::refuse(connection, &self.postgres.table, &replaced, control);
         }
         checkpoints.create(connection, control)?;
         let mut taken = Vec::new();

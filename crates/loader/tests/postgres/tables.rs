@@ -317,3 +317,44 @@ fn random_nested_batches_are_put_together_again() {
         })
         .unwrap();
 }
+
+#[test]
+fn tables_of_lists_that_the_files_no_longer_have_go_with_a_replacement() {
+    for foreign_keys in [false, true] {
+        let database = Database::new();
+        let (_directory, source) = people();
+        let target = || database.target("people").mode(Mode::Replace);
+        load(&source, target(), foreign_keys, &small()).unwrap();
+        database.client().batch_execute("CREATE TABLE people_of_others (id integer)").unwrap();
+        assert!(database.has("people_lines") && database.has("people_lines_item"));
+        let (_less, source) = people();
+        let source = source.select(&["id".into(), "marks".into()], &[]).unwrap();
+        let reports = load(&source, target(), foreign_keys, &small()).unwrap();
+        assert!(!database.has("people_lines") && !database.has("people_lines_item"));
+        assert!(database.has("people_marks") && database.has("people_of_others"));
+        let note = reports[0].result.notes.iter().find(|note| note.contains("no longer have")).unwrap();
+        assert!(note.contains("public.people_lines") && note.contains("public.people_lines_item"), "{note}");
+        assert_eq!(database.count("_sawmill.loads WHERE target LIKE '%people\\_lines%'"), 0);
+        // What is there stays with the next one.
+        let options = LoadOptions { again: true, ..small() };
+        let reports = load(&source, target(), foreign_keys, &options).unwrap();
+        assert!(reports[0].result.notes.iter().all(|note| !note.contains("no longer have")));
+        assert_eq!(database.count("people_marks"), 2);
+    }
+}
+
+#[test]
+fn tables_that_views_depend_on_are_not_replaced_and_the_views_are_named_before_a_row_is_sent() {
+    let database = Database::new();
+    let (_directory, source) = people();
+    let target = || database.target("people").mode(Mode::Replace);
+    load(&source, target(), true, &small()).unwrap();
+    database.client().batch_execute("CREATE VIEW marked AS SELECT count(*) FROM people_marks").unwrap();
+    let options = LoadOptions { again: true, ..small() };
+    let error = load(&source, target(), true, &options).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists, "{error}");
+    assert!(error.what().contains("view marked"), "{error}");
+    assert!(!database.has("people__sawmill_loading"));
+    database.client().batch_execute("DROP VIEW marked").unwrap();
+    load(&source, target(), true, &options).unwrap();
+}

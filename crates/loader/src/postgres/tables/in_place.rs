@@ -7,10 +7,12 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::flat_tables::FlatTable;
 use crate::load::{LoadOptions, LoadReport, again};
-use crate::postgres::catalogue::{Found, find};
+use crate::postgres::catalogue::{Found, find, name_of};
+use crate::postgres::checkpoint::Checkpoints;
 use crate::postgres::connection::Connection;
+use crate::postgres::replaced::{self, Replaced};
 use crate::postgres::table_name::{TableName, fitted, quote};
-use crate::postgres::{Mode, Postgres, made_types};
+use crate::postgres::{Mode, Postgres, blockers, made_types};
 
 impl PostgresTables<'_> {
     /// The tables of lists, each with the table that its key refers to.
@@ -18,14 +20,14 @@ impl PostgresTables<'_> {
         self.tables.iter().enumerate().filter_map(|(child, table)| Some((child, table.parent?)))
     }
 
-    /// Puts tables that are complete in their places, all in one transaction.
+    /// Puts tables that are complete in their places, all in one transaction. What is to be said of each.
     pub(super) fn place(
         &self,
         parts: &[Postgres],
         reports: &[OfTable<LoadReport>],
         options: &LoadOptions,
         control: &Control<'_>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Vec<String>>> {
         let names: Vec<&TableName> = parts.iter().map(|part| &part.table).collect();
         let checkpoints = self.checkpoints()?;
         again(options.retries, control, || {
@@ -60,11 +62,22 @@ impl PostgresTables<'_> {
                     }
                 }
             }
+            let mut notes: Vec<Vec<String>> = vec![Vec::new(); names.len()];
+            if let (Mode::Replace, Some(rows)) = (self.postgres.mode, names.first()) {
+                let stale = self.drop_stale(&connection, &checkpoints, rows, &names, control)?;
+                notes[0].extend(stale);
+            }
+            let mut replaced = Vec::new();
             // Lists before what they refer to.
             for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
                 if let (Mode::Replace, Some(Found { oid, .. })) =
                     (self.postgres.mode, find(&connection, name, control)?)
                 {
+                    let server = &self.postgres.server;
+                    let old = blockers::named(server, &connection, control, || {
+                        Replaced::locked(&connection, name, oid, control)
+                    })?;
+                    replaced.push((i, old));
                     made_types::drop_table(&connection, name, oid, control)?;
                 }
                 let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
@@ -76,8 +89,49 @@ impl PostgresTables<'_> {
                     format!("ALTER TABLE {table} RENAME CONSTRAINT {} TO {}", quote(&key), quote(&name));
                 connection.batch(control, &rename)?;
             }
-            connection.batch(control, "COMMIT")
+            for (i, old) in replaced {
+                let lost = old.hand_on(&connection, names[i], control)?;
+                notes[i].extend(replaced::note(names[i], &lost));
+            }
+            connection.batch(control, "COMMIT")?;
+            Ok(notes)
         })
+    }
+
+    /// Drops the tables of lists that an earlier load has made and the source no longer has, with their records.
+    fn drop_stale(
+        &self,
+        connection: &Connection,
+        checkpoints: &Checkpoints,
+        rows: &TableName,
+        names: &[&TableName],
+        control: &Control<'_>,
+    ) -> Result<Option<String>> {
+        let mut stale: Vec<(u32, TableName)> = Vec::new();
+        let prefix = format!("{}_", rows.name());
+        for oid in checkpoints.parts(connection, &rows.to_string(), control)? {
+            let Some(name) = name_of(connection, oid, control)? else { continue };
+            let below = name.schema() == rows.schema() && name.name().starts_with(&prefix);
+            let kept =
+                name.is_staging() || names.contains(&&name) || stale.iter().any(|(known, _)| *known == oid);
+            if below && !kept {
+                stale.push((oid, name));
+            }
+        }
+        if stale.is_empty() {
+            return Ok(None);
+        }
+        // In one statement: some refer to others.
+        let quoted: Vec<String> = stale.iter().map(|(_, name)| name.quoted()).collect();
+        let drop = format!("DROP TABLE {}", quoted.join(", "));
+        let server = &self.postgres.server;
+        blockers::named(server, connection, control, || connection.batch(control, &drop))?;
+        let forget = format!("DELETE FROM {} WHERE table_oid = $1", checkpoints.table("loads"));
+        for (oid, _) in &stale {
+            connection.execute(control, &forget, &[&i64::from(*oid)])?;
+        }
+        let names: Vec<String> = stale.iter().map(|(_, name)| name.to_string()).collect();
+        Ok(Some(format!("dropped, since the files no longer have these lists: {}", names.join(", "))))
     }
 
     pub(super) fn primary_key(&self, table: &FlatTable, name: &TableName, constraint: &str) -> String {

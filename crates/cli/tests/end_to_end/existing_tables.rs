@@ -1,0 +1,52 @@
+//! Tables that are there already: others read them, and they have more columns than the files.
+
+use crate::harness::{sawmill, start, until, wait};
+use crate::load::Bench;
+
+#[test]
+fn a_replacement_says_on_the_screen_for_whom_it_waits_and_ends_when_its_patience_does() {
+    let bench = Bench::new();
+    let file = bench.contacts("500");
+    bench.load(&file, "contacts", &[]).ok();
+    let mut reader = bench.client();
+    let process: i32 = reader.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    reader.batch_execute("BEGIN; SELECT count(*) FROM contacts").unwrap();
+
+    let limited = bench.load(&file, "contacts", &["--mode", "replace", "--again", "--lock-timeout", "500ms"]);
+    assert_eq!(limited.code, Some(1));
+    for part in [&format!("process {process}"), "--lock-timeout", "SELECT count(*) FROM contacts"] {
+        assert!(limited.err.contains(part), "{}", limited.err);
+    }
+    let args = bench.args("load", &file, "contacts", &["--mode", "replace", "--again"]);
+    let waiting = start(args);
+    let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'";
+    until("the load waits", || bench.count(blocked) > 0);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    reader.batch_execute("COMMIT").unwrap();
+    let ended = wait(waiting);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.err.contains(&format!("waiting for a lock: process {process}")), "{}", ended.err);
+    let wrong = bench.load(&file, "contacts", &["--mode", "replace", "--lock-timeout", "soon"]);
+    assert!(wrong.code != Some(0) && wrong.err.contains("lock_timeout"), "{}", wrong.err);
+}
+
+#[test]
+fn a_table_with_more_columns_is_verified_in_those_of_the_files_and_the_others_are_named() {
+    let bench = Bench::new();
+    let file = bench.contacts("500");
+    bench.load(&file, "contacts", &[]).ok();
+    bench.client().batch_execute("ALTER TABLE contacts ADD remark text").unwrap();
+    let whole = sawmill(bench.args("verify", &file, "contacts", &[]));
+    assert_eq!(whole.code, Some(0), "{}", whole.err);
+    assert!(whole.out.contains("the same in these columns"), "{}", whole.out);
+    assert!(whole.out.contains("not compared: columns remark of the table"), "{}", whole.out);
+    let columns = sawmill(bench.args("verify", &file, "contacts", &["--columns", "name"]));
+    assert_eq!(columns.code, Some(0), "{}", columns.err);
+    assert!(columns.out.contains("not compared: columns phones, remark of the table"), "{}", columns.out);
+    let again = bench.load(&file, "contacts", &["--mode", "append", "--verify"]);
+    assert!(
+        again.out.contains("columns of the table that the files lack: \"remark\" (null)"),
+        "{}",
+        again.out
+    );
+}
