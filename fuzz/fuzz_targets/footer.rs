@@ -1,4 +1,5 @@
-//! Any bytes as a footer: all methods must agree, and asking for everything must do no harm.
+//! Any bytes as a footer: all methods must agree, and asking for everything must do no harm, the `parquet` crate's
+//! metadata included.
 //!
 //! The first byte of the input chooses what is decoded and of what: the rest of the input as it is, or a
 //! footer made by code with the rest written over a part of it, which reaches deeper than bare bytes do.
@@ -61,6 +62,9 @@ fn agree(bytes: &FooterBytes, options: &Options) {
     let (scalar, of_scalar) = (by(Method::Scalar), index(Method::Scalar));
     let (expected, expected_indexes) = (everything(&scalar), indexes(&scalar));
     if let Ok(footer) = &scalar {
+        let convert =
+            |leaves: Option<&[usize]>| footer.to_parquet_metadata(leaves).map_err(|error| error.to_string());
+        let _ = (convert(None), convert(Some(&[0])), convert(Some(&[1, 3])));
         // One malformed index is an error of all of them, read together.
         let one_by_one = page_indexes_one_by_one(footer, &file);
         let together = expected_indexes.as_deref();

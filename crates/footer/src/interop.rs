@@ -15,8 +15,9 @@ use parquet::basic::{
 };
 use parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
 use parquet::file::metadata::{
-    ColumnChunkMetaData, FileMetaData, KeyValue, LevelHistogram, PageEncodingStats, ParquetMetaData,
-    ParquetMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData, SortingColumn as TheirSorting,
+    ColumnChunkMetaData, ColumnChunkMetaDataBuilder, FileMetaData, KeyValue, LevelHistogram,
+    PageEncodingStats, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataOptions,
+    ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData, SortingColumn as TheirSorting,
 };
 use parquet::file::statistics::{Statistics as TheirStatistics, ValueStatistics};
 use parquet::geospatial::bounding_box::BoundingBox as TheirBox;
@@ -30,11 +31,15 @@ use crate::footer::Footer;
 use crate::options::Options;
 use crate::row_group::RowGroup;
 use crate::statistics::{GeospatialStatistics, Statistics};
+use crate::thrift::{BINARY, I32, STRUCT};
+use crate::thrift_writer::ThriftWriter;
 use crate::{interop_arrow, interop_schema};
 
 impl Footer {
     /// The decoded row groups as the `parquet` crate's metadata, with the columns of these leaves of the
-    /// schema, all of them decoded, or with all decoded columns.
+    /// schema, all of them decoded, or with all decoded columns that can be read: encrypted ones, those of types, codecs
+    /// and encodings that the crate does not know, and the other columns of a map that holds one are left out
+    /// ([`ColumnChunk::readable`] says why).
     ///
     /// Give it to `ArrowReaderMetadata::try_new`; the reader reads the pages it speaks of from the same
     /// file. The columns of the result are numbered anew, in the order of their leaves. Page indexes are
@@ -107,7 +112,7 @@ impl Footer {
     fn wanted_leaves(&self, leaves: Option<&[usize]>) -> Result<Vec<usize>, Error> {
         let mut leaves = match leaves {
             Some(leaves) => leaves.to_vec(),
-            None => (0..self.num_columns()).filter_map(|position| self.leaf_of(position)).collect(),
+            None => return Ok(self.readable_leaves()),
         };
         leaves.sort_unstable();
         leaves.dedup();
@@ -120,17 +125,42 @@ impl Footer {
         }
     }
 
+    /// The decoded columns of which the crate can read every chunk, without parts of maps.
+    fn readable_leaves(&self) -> Vec<usize> {
+        let decoded: Vec<usize> =
+            (0..self.num_columns()).filter_map(|position| self.leaf_of(position)).collect();
+        let is_readable = |leaf: usize| {
+            let mut groups = self.row_groups();
+            self.schema().leaf(leaf).is_some_and(interop_schema::is_known)
+                && groups.all(|group| group.column_of_leaf(leaf).is_none_or(|chunk| chunk.readable().is_ok()))
+        };
+        let mut left_out: Vec<usize> = decoded.iter().copied().filter(|&leaf| !is_readable(leaf)).collect();
+        for leaf in left_out.clone() {
+            let element = self.schema().leaf(leaf);
+            let groups = std::iter::successors(element, |element| element.parent());
+            let maps = groups.filter(|group| interop_schema::is_map(*group));
+            left_out.extend(maps.flat_map(|map| map.columns()));
+        }
+        left_out.sort_unstable();
+        decoded.into_iter().filter(|leaf| left_out.binary_search(leaf).is_err()).collect()
+    }
+
     fn their_row_group(
         &self,
         group: RowGroup<'_>,
         leaves: &[usize],
         schema: &SchemaDescPtr,
     ) -> Result<RowGroupMetaData, Error> {
+        let mut starts = self.with_file_offsets(&group, leaves, schema)?.into_iter();
         let mut columns = Vec::with_capacity(leaves.len());
         for (&leaf, column) in leaves.iter().zip(schema.columns()) {
             let Some(chunk) = group.column_of_leaf(leaf) else { continue };
             chunk.readable()?;
-            let made = their_chunk(&chunk, column).map_err(|what| {
+            let start = match starts.next() {
+                Some(start) => start.into_builder(),
+                None => ColumnChunkMetaData::builder(Arc::clone(column)),
+            };
+            let made = their_chunk(&chunk, start).map_err(|what| {
                 let path = format!("row_groups[{}].columns[{leaf}]", group.index());
                 self.name_error(Error::new(what).at_path(path))
             });
@@ -165,11 +195,62 @@ impl Footer {
     }
 }
 
+impl Footer {
+    /// Chunks of a row group that hold their file offsets, where some are not 0: the crate's builder sets none, its
+    /// decoder does. Nothing else of them is of use.
+    fn with_file_offsets(
+        &self,
+        group: &RowGroup<'_>,
+        leaves: &[usize],
+        schema: &SchemaDescPtr,
+    ) -> Result<Vec<ColumnChunkMetaData>, Error> {
+        let mut offsets = Vec::with_capacity(leaves.len());
+        for &leaf in leaves {
+            let Some(chunk) = group.column_of_leaf(leaf) else { return Ok(Vec::new()) };
+            offsets.push(chunk.locations()?.file_offset);
+        }
+        if offsets.iter().all(|&offset| offset == 0) {
+            return Ok(Vec::new());
+        }
+        let mut writer = ThriftWriter::new();
+        writer.i32(1, 1);
+        writer.i64(3, 0);
+        writer.list(4, STRUCT, 1);
+        writer.begin_element();
+        writer.list(1, STRUCT, offsets.len() as u64);
+        for offset in offsets {
+            writer.begin_element();
+            writer.i64(2, offset);
+            writer.begin(3);
+            writer.i32(1, 0);
+            writer.list(2, I32, 0);
+            writer.list(3, BINARY, 0);
+            writer.i32(4, 0);
+            for field in [5, 6, 7, 9] {
+                writer.i64(field, 0);
+            }
+            writer.stop();
+            writer.stop();
+        }
+        writer.i64(2, 0);
+        writer.i64(3, 0);
+        writer.stop();
+        writer.stop();
+        let theirs = |error: parquet::errors::ParquetError| {
+            self.name_error(Error::new(format!("making column chunks failed: {error}")))
+        };
+        let options = ParquetMetaDataOptions::new().with_schema(Arc::clone(schema));
+        let decoded = ParquetMetaDataReader::decode_metadata_with_options(writer.bytes(), Some(&options));
+        let group = decoded.map_err(theirs)?.row_groups().first().cloned();
+        Ok(group.map(|group| group.columns().to_vec()).unwrap_or_default())
+    }
+}
+
 /// The chunk's metadata; an error of its own if what it says has no place there.
 #[allow(clippy::type_complexity, reason = "an error of ours within one that still lacks its place")]
 fn their_chunk(
     chunk: &ColumnChunk<'_>,
-    column: &ColumnDescPtr,
+    start: ColumnChunkMetaDataBuilder,
 ) -> Result<Result<ColumnChunkMetaData, Error>, String> {
     let details = match chunk.details() {
         Ok(details) => details,
@@ -177,7 +258,7 @@ fn their_chunk(
     };
     let theirs = |error: parquet::errors::ParquetError| error.to_string();
     let mask = EncodingMask::try_new(chunk.encodings().bits() as i32).map_err(theirs)?;
-    let mut builder = ColumnChunkMetaData::builder(Arc::clone(column))
+    let mut builder = start
         .set_encodings_mask(mask)
         .set_num_values(chunk.num_values())
         .set_compression_codec(codec(chunk.codec())?)

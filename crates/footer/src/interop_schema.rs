@@ -19,9 +19,12 @@ const DEPTH_LIMIT: usize = 256;
 
 /// The schema with these leaves, which are in ascending order, and the groups they stand in.
 pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
-    if let Some(leaf) = leaves.iter().filter_map(|&leaf| schema.leaf(leaf)).find(is_too_deep) {
+    // Groups without any leaf come with those around them.
+    let empty = schema.elements().filter(|element| !element.is_leaf() && element.columns().is_empty());
+    let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
+    if let Some(found) = wanted.chain(empty).find(is_too_deep) {
         let what =
-            format!("expected a column at most {DEPTH_LIMIT} groups deep, found `{:.60}`", leaf.path());
+            format!("expected elements at most {DEPTH_LIMIT} groups deep, found `{:.60}`", found.path());
         return Err(Error::new(what).with_advice("leave the column out"));
     }
     let root = schema.root();
@@ -33,6 +36,14 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
         .build()
         .map(Arc::new)
         .map_err(|error| theirs(root, &error))
+}
+
+/// Whether the crate has a type for a column and for the groups that it stands in.
+pub(crate) fn is_known(leaf: Element<'_>) -> bool {
+    let groups = std::iter::successors(leaf.parent(), |group| group.parent());
+    let known = |element: Element<'_>| converted(element).is_ok() && logical(element).is_ok();
+    // A column that is alone to blame is tried alone.
+    !is_too_deep(&leaf) && field(leaf, &[]).is_ok() && groups.into_iter().all(known)
 }
 
 fn is_too_deep(leaf: &Element<'_>) -> bool {
@@ -99,7 +110,7 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
     made.map(Arc::new).map_err(|error| theirs(element, &error))
 }
 
-fn is_map(element: Element<'_>) -> bool {
+pub(crate) fn is_map(element: Element<'_>) -> bool {
     matches!(element.logical_type(), Some(LogicalType::Map))
         || matches!(element.converted_type(), Some(ConvertedType::Map | ConvertedType::MapKeyValue))
 }
@@ -180,6 +191,11 @@ fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
         LogicalType::Time { is_adjusted_to_utc, unit: of } => Theirs::time(*is_adjusted_to_utc, unit(*of)?),
         LogicalType::Timestamp { is_adjusted_to_utc, unit: of } => {
             Theirs::timestamp(*is_adjusted_to_utc, unit(*of)?)
+        }
+        // Of other widths the crate makes no converted type but a panic.
+        LogicalType::Integer { bit_width, .. } if !matches!(bit_width, 8 | 16 | 32 | 64) => {
+            let what = format!("expected 8, 16, 32 or 64 bits of `{}`, found {bit_width}", element.path());
+            return Err(Error::new(what).with_advice("leave the column out"));
         }
         LogicalType::Integer { bit_width, is_signed } => Theirs::integer(*bit_width, *is_signed),
         LogicalType::Null => Theirs::Unknown,

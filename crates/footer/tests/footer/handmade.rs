@@ -88,6 +88,18 @@ pub fn footer(columns: usize, each: impl FnMut(&mut ThriftWriter, usize)) -> Vec
     writer.into_bytes()
 }
 
+/// A footer without row groups whose schema `schema` writes.
+#[cfg(feature = "parquet")]
+pub fn footer_of(schema: impl FnOnce(&mut ThriftWriter)) -> Vec<u8> {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer);
+    writer.i64(3, 0);
+    writer.list(4, STRUCT, 0);
+    writer.stop();
+    writer.into_bytes()
+}
+
 fn decode(bytes: &[u8]) -> Result<Footer, sawmill_footer::Error> {
     Footer::decode(bytes, &Options::new())
 }

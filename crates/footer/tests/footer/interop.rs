@@ -6,9 +6,11 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::arrow::{ProjectionMask, arrow_reader::ArrowReaderBuilder};
+use proptest::prelude::*;
 use sawmill_footer::{Footer, Options};
 
 use crate::equality::by_parquet;
+use crate::handmade;
 use crate::samples;
 
 #[test]
@@ -76,4 +78,122 @@ fn a_map_without_its_values_and_a_column_not_decoded_are_errors() {
     assert!(error.what().contains("all columns of the map `counts`"), "{error}");
     let error = footer.to_parquet_metadata(Some(&[1])).unwrap_err();
     assert!(error.what().contains("column 1, which is not"), "{error}");
+}
+
+#[test]
+fn an_integer_of_no_known_width_is_an_error_of_its_column_and_no_panic() {
+    for width in [0, 1, 24, 119, -128] {
+        let bytes = handmade::footer_of(|writer| {
+            writer.list(2, handmade::STRUCT, 3);
+            writer.begin_element();
+            writer.binary(4, b"root");
+            writer.i32(5, 2);
+            writer.stop();
+            for name in [b"odd", b"int"] {
+                writer.begin_element();
+                writer.i32(1, 2);
+                writer.i32(3, 0);
+                writer.binary(4, name);
+                if name == b"odd" {
+                    writer.begin(10);
+                    writer.begin(10);
+                    writer.i8(1, width);
+                    writer.bool(2, true);
+                    writer.stop();
+                    writer.stop();
+                }
+                writer.stop();
+            }
+        });
+        let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
+        let error = footer.to_parquet_metadata(Some(&[0, 1])).unwrap_err();
+        assert!(error.what().contains(&format!("bits of `odd`, found {width}")), "{error}");
+        let metadata = footer.to_parquet_metadata(None).unwrap();
+        let schema = metadata.file_metadata().schema_descr();
+        assert_eq!((schema.num_columns(), schema.column(0).name()), (1, "int"));
+    }
+}
+
+#[test]
+fn file_offsets_of_column_chunks_are_kept() {
+    let bytes = handmade::footer(3, |writer, column| {
+        writer.begin_element();
+        writer.i64(2, 100 * column as i64);
+        writer.begin(3);
+        handmade::required(writer, &format!("c{column}"), 200, 4);
+        writer.stop();
+        writer.stop();
+    });
+    let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
+    let ours = footer.to_parquet_metadata(None).unwrap();
+    assert_eq!(ours, by_parquet(&bytes).unwrap());
+    let offsets = |metadata: &parquet::file::metadata::ParquetMetaData| -> Vec<i64> {
+        metadata.row_group(0).columns().iter().map(|chunk| chunk.file_offset()).collect()
+    };
+    assert_eq!(offsets(&ours), [0, 100, 200]);
+    assert_eq!(offsets(&footer.to_parquet_metadata(Some(&[0, 2])).unwrap()), [0, 200]);
+}
+
+#[test]
+fn an_encrypted_column_is_left_out_and_the_others_are_there() {
+    let bytes = handmade::footer(3, |writer, column| {
+        if column == 1 {
+            writer.begin_element();
+            writer.i64(2, 0);
+            writer.binary(9, b"secret");
+            writer.stop();
+        } else {
+            handmade::chunk(writer, |_| {});
+        }
+    });
+    let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
+    let metadata = footer.to_parquet_metadata(None).unwrap();
+    let schema = metadata.file_metadata().schema_descr();
+    let names: Vec<_> = schema.columns().iter().map(|column| column.name().to_owned()).collect();
+    assert_eq!(names, ["c0", "c2"]);
+    assert_eq!(metadata.row_group(0).num_columns(), 2);
+    let error = footer.to_parquet_metadata(Some(&[1])).unwrap_err();
+    assert!(error.what().contains("encrypted column"), "{error}");
+}
+
+#[test]
+fn groups_without_columns_nested_deeply_are_an_error_and_no_overflow_of_the_stack() {
+    let bytes = handmade::footer_of(|writer| {
+        let depth = 20_000;
+        writer.list(2, handmade::STRUCT, depth + 1);
+        for level in 0..=depth {
+            writer.begin_element();
+            writer.binary(4, b"g");
+            writer.i32(5, i32::from(level < depth));
+            writer.stop();
+        }
+    });
+    if let Ok(footer) = Footer::decode(bytes.as_slice(), &Options::new()) {
+        let error = footer.to_parquet_metadata(None).unwrap_err();
+        assert!(error.what().contains("groups deep"), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_footers_are_converted_or_refused(
+        which in 0_usize..15,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        leaf in 0_usize..17,
+    ) {
+        thread_local!(static FILES: Vec<Vec<u8>> = samples::all().iter().map(|(_, file)| samples::metadata(file).to_vec()).collect());
+        FILES.with(|files| {
+            let mut bytes = files[which].clone();
+            for (at, value) in &changes {
+                let at = at.index(bytes.len());
+                bytes[at] = *value;
+            }
+            if let Ok(footer) = Footer::decode(bytes, &Options::new()) {
+                let _ = footer.to_parquet_metadata(None).map_err(|error| error.to_string());
+                let _ = footer.to_parquet_metadata(Some(&[leaf])).map_err(|error| error.to_string());
+            }
+        });
+    }
 }
