@@ -84,6 +84,7 @@ Examples:
   sawmill footer data.parquet --schema
   sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
+  sawmill footer /data/trips --check --pages
   sawmill footer wide.parquet --bench
   sawmill footer wide.parquet --save-index wide.index
   sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
@@ -122,9 +123,13 @@ pub(crate) struct FooterArgs {
     /// The footer's Thrift: byte offset, field id, name and value (-v: long values whole).
     #[arg(long, help_heading = "Views")]
     dump: bool,
-    /// Everything that is wrong: offsets, sizes, overlaps, counts, indexes (exit code 1 if anything is).
+    /// Everything that is wrong: offsets, sizes, overlaps, counts, bounds, indexes (exit code 1 if
+    /// anything is). Of several files, only what is wrong, and a total.
     #[arg(long, help_heading = "Views")]
     check: bool,
+    /// With --check: read all pages, too, and compare the checksums that they have with their bytes.
+    #[arg(long, help_heading = "Views", requires = "check")]
+    pages: bool,
     /// Time the decoding of the footer: our ways and the parquet crate's.
     #[arg(long, help_heading = "Views")]
     bench: bool,
@@ -201,7 +206,10 @@ pub(crate) enum View {
     KeyValue,
     Sizes,
     Dump,
-    Check,
+    Check {
+        /// Whether pages are read, too.
+        pages: bool,
+    },
     Bench,
 }
 
@@ -217,7 +225,7 @@ impl View {
             View::KeyValue => "keys and values",
             View::Sizes => "sizes",
             View::Dump => "dump",
-            View::Check => "check",
+            View::Check { .. } => "check",
             View::Bench => "bench",
         }
     }
@@ -244,7 +252,7 @@ impl FooterArgs {
             (self.key_value, View::KeyValue),
             (self.sizes, View::Sizes),
             (self.dump, View::Dump),
-            (self.check, View::Check),
+            (self.check, View::Check { pages: self.pages }),
             (self.bench, View::Bench),
         ];
         asked.into_iter().filter_map(|(asked, view)| asked.then_some(view)).collect()

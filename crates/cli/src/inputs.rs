@@ -26,6 +26,9 @@ pub(crate) struct ColumnArgs {
     /// Give a column another name: OLD=NEW. Can be given several times.
     #[arg(long, value_name = "OLD=NEW", value_delimiter = ',', value_parser = rename)]
     pub rename: Vec<(String, String)>,
+    /// Do not compare the checksums that pages of Parquet files may have with the pages' bytes.
+    #[arg(long)]
+    pub no_page_checksums: bool,
 }
 
 fn rename(text: &str) -> Result<(String, String), String> {
@@ -95,6 +98,7 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     if let Some(file) = &spooled {
         source = source.called(file.path(), "standard input");
     }
+    source = source.compare_page_checksums(!columns.no_page_checksums);
     Ok(Inputs::Files { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
 }
 

@@ -15,7 +15,7 @@ use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::file_metadata::statistics;
 use crate::levels::{bit_width, encode_indices};
-use crate::options::{ColumnPlan, PageVersion};
+use crate::options::{ColumnPlan, FilePlan, PageVersion};
 use crate::page_header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
 use crate::page_maker::PageMaker;
 use crate::page_rows::PageRows;
@@ -200,7 +200,7 @@ impl ColumnChunk {
         header(
             &mut maker.header,
             &DataPage {
-                size: BodySize { raw: raw_size, stored },
+                size: BodySize { raw: raw_size, stored, checksum: self.checksum(plan, body) },
                 entries,
                 nulls,
                 rows: rows.rows,
@@ -356,7 +356,8 @@ impl ColumnChunk {
     /// Makes a dictionary page of what the buffer has from `body` on.
     fn put_dictionary(&mut self, maker: &mut PageMaker<'_>, body: usize, raw: usize, n: usize) {
         maker.header.clear();
-        let size = BodySize { raw, stored: self.buffer.len() - body };
+        let checksum = self.checksum(maker.plan, body);
+        let size = BodySize { raw, stored: self.buffer.len() - body, checksum };
         dictionary_page(&mut maker.header, size, n);
         let piece = self.put_header(&maker.header, body);
         self.dictionary_bytes = piece.len();
@@ -382,6 +383,11 @@ impl ColumnChunk {
             self.hashes.filter(false_positives, &mut self.bloom);
         }
         Ok(())
+    }
+
+    /// The checksum of the body that the buffer has from `body` on, where pages have one.
+    fn checksum(&self, plan: &FilePlan<'_>, body: usize) -> Option<u32> {
+        plan.options.page_checksums.then(|| crc32fast::hash(&self.buffer[body..]))
     }
 
     /// Puts a header into the room before `body` and returns where the page lies.

@@ -200,6 +200,8 @@ impl FileOptions {
             ("key-value", joined(pairs)),
         ]
         .into_iter()
+        // Manifests without it are of files without checksums.
+        .chain(self.page_checksums.then(|| ("page-checksums", "yes".to_owned())))
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
     }

@@ -101,6 +101,8 @@ pub struct FileOptions {
     pub statistics: StatisticsLevel,
     /// Whether offset indexes and, with page statistics, column indexes are written.
     pub page_index: bool,
+    /// Whether the headers of pages have the CRC-32 of the pages' bytes.
+    pub page_checksums: bool,
     /// The columns that have Bloom filters.
     pub bloom: Vec<BloomColumn>,
     /// Keys and values for the footer.
@@ -117,6 +119,7 @@ impl Default for FileOptions {
             page_bytes: PAGE_BYTES,
             statistics: StatisticsLevel::default(),
             page_index: true,
+            page_checksums: false,
             bloom: Vec::new(),
             key_values: Vec::new(),
         }

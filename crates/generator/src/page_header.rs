@@ -14,14 +14,16 @@ pub(crate) const DATA_PAGE: i32 = 0;
 pub(crate) const DICTIONARY_PAGE: i32 = 2;
 pub(crate) const DATA_PAGE_V2: i32 = 3;
 
-/// Longest header without statistics: fourteen fields of at most six bytes and the ends of structs.
+/// Longest header without statistics: fifteen fields of at most six bytes and the ends of structs.
 pub(crate) const HEADER_ROOM: usize = 96;
 
-/// Bytes of a page's body, before and after compression.
+/// Bytes of a page's body, before and after compression, and their checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodySize {
     pub raw: usize,
     pub stored: usize,
+    /// The CRC-32 of the body as it is stored, where pages have one.
+    pub checksum: Option<u32>,
 }
 
 fn page(out: &mut Vec<u8>, kind: i32, size: BodySize, id: i16, header: impl FnOnce(&mut StructWriter<'_>)) {
@@ -29,6 +31,9 @@ fn page(out: &mut Vec<u8>, kind: i32, size: BodySize, id: i16, header: impl FnOn
         w.i32(1, kind);
         w.i32(2, size.raw as i32);
         w.i32(3, size.stored as i32);
+        if let Some(checksum) = size.checksum {
+            w.i32(4, checksum.cast_signed());
+        }
         w.structure(id, header);
     });
 }
@@ -99,7 +104,7 @@ mod tests {
         data_page_v2(
             &mut out,
             &DataPage {
-                size: BodySize { raw: most, stored: most },
+                size: BodySize { raw: most, stored: most, checksum: Some(u32::MAX >> 1) },
                 entries: most,
                 nulls: most,
                 rows: most,

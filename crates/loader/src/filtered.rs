@@ -244,11 +244,19 @@ impl Filtered<'_> {
         reader.with_row_selection(group.selection(window)).with_row_filter(filter)
     }
 
+    /// The fields of a file that the condition is of.
+    pub(crate) fn fields(&self, key: UnitKey) -> Vec<usize> {
+        let test = self.tests.get(key.file as usize);
+        test.map(|test| test.columns.iter().map(|column| column.place).collect()).unwrap_or_default()
+    }
+
     /// The condition's columns in the rows of a window that may pass.
     fn columns(&self, key: UnitKey, window: usize) -> Result<Option<ParquetRecordBatchReader>> {
         let (Some(group), Some(test)) = (self.group(key), self.tests.get(key.file as usize)) else {
             return Ok(None);
         };
+        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).only(&[]);
+        reader.compare_checksums(key, &self.fields(key))?;
         let reader = ParquetReader::new(self.files, None, BATCH_ROWS).builder(key)?;
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));

@@ -46,6 +46,7 @@ mod inline_view;
 mod known_columns;
 mod limited;
 mod load;
+mod page_checksums;
 mod parquet_files;
 mod parquet_interval;
 mod parquet_reader;

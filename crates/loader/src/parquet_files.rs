@@ -20,6 +20,7 @@ use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
 use crate::identity::Stamp;
+use crate::page_checksums::PageChecksums;
 use crate::parquet_interval::as_bytes;
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_schema::{differences, read_schema};
@@ -31,6 +32,7 @@ pub struct ParquetFiles {
     files: Vec<SourceFile>,
     pub(crate) opened: Vec<OpenedFile>,
     mapping: String,
+    pub(crate) checksums: PageChecksums,
 }
 
 /// What is kept of one file.
@@ -102,7 +104,7 @@ impl ParquetFiles {
             files.push(source);
             kept.push(file.opened);
         }
-        Ok(Self { schema, files, opened: kept, mapping: String::new() })
+        Ok(Self { schema, files, opened: kept, mapping: String::new(), checksums: PageChecksums::default() })
     }
 
     /// Gives a file another name in errors and in the identity of loads: one that stays the same where its
@@ -115,6 +117,13 @@ impl ParquetFiles {
                 file.stamp = None;
             }
         }
+        self
+    }
+
+    /// Whether the checksums of pages are compared with the pages' bytes before these are read; they are, unless told
+    /// otherwise. Of pages without a checksum nothing can be known.
+    pub fn compare_page_checksums(mut self, compare: bool) -> Self {
+        self.checksums = if compare { PageChecksums::default() } else { PageChecksums::off() };
         self
     }
 

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::filtered::Filtered;
 use crate::flat_columns::{FlatColumns, NotRead};
 use crate::guarded::{GaveUp, guarded};
+use crate::page_checksums::Chunk;
 use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 
@@ -79,6 +80,23 @@ impl<'a> ParquetReader<'a> {
         let group = file.reader.metadata().row_groups().get(key.row_group as usize);
         let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
         self.batch_rows.min(rows_of_width(width))
+    }
+
+    /// Compares the checksums of the pages in the columns of a row group that are read, and in `more` fields of the file.
+    pub(crate) fn compare_checksums(&self, key: UnitKey, more: &[usize]) -> Result<()> {
+        let Some(file) = self.source.opened.get(key.file as usize) else { return Ok(()) };
+        let metadata = file.reader.metadata();
+        let Some(group) = metadata.row_groups().get(key.row_group as usize) else { return Ok(()) };
+        let schema = metadata.file_metadata().schema_descr();
+        let fields = self.chosen(file).0;
+        let is_read = |leaf: usize| {
+            let field = schema.get_column_root_idx(leaf);
+            more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.contains(&field))
+        };
+        let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
+        let chunks = chunks.map(|(leaf, chunk)| Chunk::new(leaf, chunk));
+        let (place, group) = (self.place(key), (key.file, key.row_group));
+        self.source.checksums.compare(group, &place, || file.reopen(), chunks)
     }
 
     /// A reader of all rows of a row group, not yet built.
@@ -228,6 +246,8 @@ impl UnitReader for ParquetReader<'_> {
             return Ok(());
         }
         self.open = None;
+        let of_condition = self.filter.map(|filter| filter.fields(unit.key)).unwrap_or_default();
+        self.compare_checksums(unit.key, &of_condition)?;
         let (batches, window) = self.batches_from(unit.key)?;
         self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
         Ok(())

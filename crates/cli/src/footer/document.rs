@@ -83,7 +83,7 @@ impl Serialize for Views<'_> {
                 View::PageIndex => views.serialize_field("page_index", &page_index::json(file)),
                 View::KeyValue => views.serialize_field("key_value", &key_value::json(file)),
                 View::Sizes => views.serialize_field("sizes", &sizes::sizes(file)),
-                View::Check => views.serialize_field("check", &checked::json(file)),
+                View::Check { pages } => views.serialize_field("check", &checked::json(file, *pages)),
                 View::Bench => views.serialize_field("bench", &bench::bench(file, self.cancel)),
                 View::Dump => views.serialize_field("dump", &dumped::DumpDoc(file)),
             }?;

@@ -236,6 +236,9 @@ impl<'r> Run<'r> {
     /// The views of all files, one after the other.
     fn text(&mut self) -> Result<(), Error> {
         let (views, whole) = (self.views.clone(), self.console.verbose > 0);
+        if let ([View::Check { pages }], 2..) = (views.as_slice(), self.files.len()) {
+            return self.check(*pages);
+        }
         let titles = views.len() > 1 || self.files.len() > 1;
         let mut out = self.console.output(self.cancel);
         let cancel = self.cancel;
@@ -265,6 +268,22 @@ impl<'r> Run<'r> {
             }
         }
         out.flush().map_err(|error| unwritten(&error, cancel))
+    }
+
+    /// What is wrong in several files, and a total.
+    fn check(&mut self, pages: bool) -> Result<(), Error> {
+        let mut out = self.console.output(self.cancel);
+        let cancel = self.cancel;
+        let mut total = checked::Total::default();
+        self.each(|_, file| {
+            let Some(file) = file else { return Ok(()) };
+            total.add(file, pages, &mut out).map_err(|error| unwritten(&error, cancel))
+        })?;
+        let unreadable = self.broken.len() as u64;
+        total
+            .write(pages, unreadable, &mut out)
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritten(&error, cancel))
     }
 
     /// One document.
@@ -327,7 +346,7 @@ fn show(
         View::PageIndex => page_index::text(file, whole, out),
         View::KeyValue => key_value::text(file, whole, out),
         View::Sizes => sizes::text(file, whole, out),
-        View::Check => checked::text(file, out),
+        View::Check { pages } => checked::text(file, pages, out),
         View::Bench => bench::text(file, cancel, out),
         View::Dump => dumped::text(file, whole, out),
     }

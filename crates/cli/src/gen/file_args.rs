@@ -32,6 +32,9 @@ pub(crate) struct FileArgs {
     /// Whether page indexes are written.
     #[arg(long, value_enum, default_value = "yes")]
     page_index: YesNo,
+    /// Write the CRC-32 of each page into its header, which readers compare with the page's bytes.
+    #[arg(long)]
+    page_checksums: bool,
     /// Whether the footer has the Arrow schema too, from which Arrow readers take zones and the like.
     #[arg(long, value_enum, default_value = "no")]
     arrow_schema: YesNo,
@@ -78,6 +81,7 @@ impl FileArgs {
             (self.page_size.is_some(), "--page-size"),
             (!matches!(self.statistics, Statistics::Page), "--statistics"),
             (self.page_index == YesNo::No, "--page-index"),
+            (self.page_checksums, "--page-checksums"),
             (self.arrow_schema == YesNo::Yes, "--arrow-schema"),
             (!self.bloom.is_empty(), "--bloom"),
             (!self.key_value.is_empty(), "--key-value"),
@@ -108,6 +112,7 @@ impl FileArgs {
             Statistics::Page => StatisticsLevel::Page,
         };
         options.page_index = self.page_index == YesNo::Yes;
+        options.page_checksums = self.page_checksums;
         options.bloom.clone_from(&self.bloom);
         options.key_values.clone_from(&self.key_value);
         if self.arrow_schema == YesNo::Yes {

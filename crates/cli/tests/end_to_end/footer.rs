@@ -2,6 +2,7 @@
 
 mod indexes;
 mod odd;
+mod pages;
 mod programs;
 mod views;
 
