@@ -264,7 +264,9 @@ impl<'a> PostgresTables<'a> {
         control: &Control<'_>,
     ) -> Result<()> {
         if self.postgres.mode == Mode::Replace {
-            let mut replaced = Vec::new();
+            // Tables of lists that are gone go with the others.
+            let stale = self.stale(connection, &names.iter().collect::<Vec<_>>(), control)?;
+            let mut replaced: Vec<u32> = stale.into_iter().map(|(oid, _)| oid).collect();
             for name in names {
                 replaced.extend(find(connection, name, control)?.map(|found| found.oid));
             }

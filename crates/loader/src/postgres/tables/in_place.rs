@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::flat_tables::FlatTable;
 use crate::load::{LoadOptions, LoadReport, again};
 use crate::postgres::catalogue::{Found, find, name_of};
-use crate::postgres::checkpoint::Checkpoints;
 use crate::postgres::connection::Connection;
 use crate::postgres::replaced::{self, Replaced};
 use crate::postgres::table_name::{TableName, fitted, quote};
@@ -63,10 +62,9 @@ impl PostgresTables<'_> {
                 }
             }
             let mut notes: Vec<Vec<String>> = vec![Vec::new(); names.len()];
-            if let (Mode::Replace, Some(rows)) = (self.postgres.mode, names.first()) {
-                let stale = self.drop_stale(&connection, &checkpoints, rows, &names, control)?;
-                notes[0].extend(stale);
-            }
+            let stale = self.stale(&connection, &names, control)?;
+            let dropped = self.drop_stale(&connection, &stale, control)?;
+            notes.iter_mut().take(1).for_each(|notes| notes.extend(dropped.clone()));
             let mut replaced = Vec::new();
             // Lists before what they refer to.
             for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
@@ -98,26 +96,39 @@ impl PostgresTables<'_> {
         })
     }
 
-    /// Drops the tables of lists that an earlier load has made and the source no longer has, with their records.
-    fn drop_stale(
+    /// The tables of lists that an earlier load of the table has made and the source no longer has.
+    pub(super) fn stale(
         &self,
         connection: &Connection,
-        checkpoints: &Checkpoints,
-        rows: &TableName,
         names: &[&TableName],
         control: &Control<'_>,
-    ) -> Result<Option<String>> {
-        let mut stale: Vec<(u32, TableName)> = Vec::new();
+    ) -> Result<Vec<(u32, TableName)>> {
+        let (checkpoints, mut stale) = (self.checkpoints()?, Vec::<(u32, TableName)>::new());
+        let Some(rows) = names.first().filter(|_| self.postgres.mode == Mode::Replace) else {
+            return Ok(stale);
+        };
+        if !checkpoints.exist(connection, control)? {
+            return Ok(stale);
+        }
         let prefix = format!("{}_", rows.name());
         for oid in checkpoints.parts(connection, &rows.to_string(), control)? {
             let Some(name) = name_of(connection, oid, control)? else { continue };
             let below = name.schema() == rows.schema() && name.name().starts_with(&prefix);
-            let kept =
-                name.is_staging() || names.contains(&&name) || stale.iter().any(|(known, _)| *known == oid);
-            if below && !kept {
+            let known = stale.iter().any(|(known, _)| *known == oid);
+            if below && !known && !name.is_staging() && !names.contains(&&name) {
                 stale.push((oid, name));
             }
         }
+        Ok(stale)
+    }
+
+    /// Drops such tables, with their records. What is to be said of that.
+    fn drop_stale(
+        &self,
+        connection: &Connection,
+        stale: &[(u32, TableName)],
+        control: &Control<'_>,
+    ) -> Result<Option<String>> {
         if stale.is_empty() {
             return Ok(None);
         }
@@ -126,8 +137,8 @@ impl PostgresTables<'_> {
         let drop = format!("DROP TABLE {}", quoted.join(", "));
         let server = &self.postgres.server;
         blockers::named(server, connection, control, || connection.batch(control, &drop))?;
-        let forget = format!("DELETE FROM {} WHERE table_oid = $1", checkpoints.table("loads"));
-        for (oid, _) in &stale {
+        let forget = format!("DELETE FROM {} WHERE table_oid = $1", self.checkpoints()?.table("loads"));
+        for (oid, _) in stale {
             connection.execute(control, &forget, &[&i64::from(*oid)])?;
         }
         let names: Vec<String> = stale.iter().map(|(_, name)| name.to_string()).collect();
