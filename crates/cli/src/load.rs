@@ -8,7 +8,10 @@ use sawmill_loader::{
     Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, PostgresTables, Pruned,
     Server, Source, Standing, TableName, Target, load, status,
 };
-use sawmill_profile::{Bottleneck, PhaseReport, Profile, format_byte_rate};
+use sawmill_profile::{
+    Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
+    format_bytes, format_rate,
+};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -171,6 +174,30 @@ struct LoadResult<'a> {
     /// What set the speed, where that could be seen.
     bottleneck: Option<Bottleneck>,
     phase: &'a PhaseReport,
+    /// The largest of what `over_time` has.
+    maxima: Maxima,
+    /// Memory, processor time, rows and bytes sent, over time.
+    over_time: &'a Timeline,
+}
+
+/// Samples of a load that are kept at most.
+const MOST_SAMPLES: usize = 300;
+
+/// Samples a load from here on.
+pub(crate) fn sampled(profile: &Profile) -> Result<Sampler, Error> {
+    Ok(Sampler::start(SamplerOptions::new().most_samples(MOST_SAMPLES).profile(profile))?)
+}
+
+/// What a load used at most, in one line.
+pub(crate) fn at_most(maxima: &Maxima) -> String {
+    let memory =
+        maxima.memory.map(|bytes| format!("{} of memory, ", format_bytes(bytes))).unwrap_or_default();
+    format!(
+        "at most {memory}{:.1} processors, {}, {} sent\n",
+        maxima.processors,
+        format_rate(maxima.rows_per_second, "rows"),
+        format_byte_rate(maxima.sent_per_second)
+    )
 }
 
 pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
@@ -236,10 +263,14 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return load_tables::run(tables, &options, console, cancel);
     }
     let profile = Profile::new();
+    let sampler = sampled(&profile)?;
     let (report, phase) = load_files(source, target.as_target(), &options, &profile, console, cancel)?;
+    let over_time = &sampler.stop();
+    let maxima = over_time.maxima();
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
-    let result = LoadResult { table: args.target.table(), report: &report, bottleneck, phase: &phase };
-    console.result(&result, || summary(args.target.table(), &report, &phase))
+    let table = args.target.table();
+    let result = LoadResult { table, report: &report, bottleneck, phase: &phase, maxima, over_time };
+    console.result(&result, || summary(table, &report, &phase, &maxima))
 }
 
 /// Loads under a progress bar.
@@ -399,7 +430,7 @@ fn explained(plan: &CrateExplanation) -> String {
     )
 }
 
-fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
+fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
     let mut out = match report.standing {
         Standing::Complete => format!(
             "{table}: this load was complete already, {} rows; nothing to do\n",
@@ -420,6 +451,9 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport) -> String {
         let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
         out +=
             &format!("read {} of the files ({})\n", phases::bytes(report.bytes_read), format_byte_rate(rate));
+    }
+    if report.rows_loaded > 0 {
+        out += &at_most(maxima);
     }
     if let Some(waits) = limit::seen(report.server_waits.as_ref()) {
         out += &format!("{waits}\n");

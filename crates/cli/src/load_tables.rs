@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use sawmill_loader::{
     Control, LoadOptions, LoadReport, OfTable, PostgresTables, ServerWaits, Standing, TableName,
 };
-use sawmill_profile::{Bottleneck, PhaseReport, Profile, format_byte_rate};
+use sawmill_profile::{Bottleneck, Maxima, PhaseReport, Profile, Timeline, format_byte_rate};
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::error::Error;
 use crate::limit;
+use crate::load::{at_most, sampled};
 use crate::phases::{self, thousands};
 use crate::verify as verification;
 
@@ -23,6 +24,10 @@ struct TablesResult<'a> {
     /// What set the speed, where that could be seen.
     bottleneck: Option<Bottleneck>,
     phase: &'a PhaseReport,
+    /// The largest of what `over_time` has.
+    maxima: Maxima,
+    /// Memory, processor time, rows and bytes sent, over time.
+    over_time: &'a Timeline,
 }
 
 /// Loads all tables and prints what came of each.
@@ -33,6 +38,7 @@ pub(crate) fn run(
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let profile = Profile::new();
+    let sampler = sampled(&profile)?;
     let phase = profile.phase("load");
     // All tables are made of the same records.
     let records = tables.records() * tables.names().len() as u64;
@@ -42,6 +48,7 @@ pub(crate) fn run(
         tables.load(options, &Control::new(cancel, &phase).saying(&say), &mut next)
     })?;
     let mut phase = phase.finish();
+    let over_time = &sampler.stop();
     // What was counted for the bar are records.
     phase.rows = reports.iter().map(|report| report.result.rows_loaded).sum();
     let server_waits =
@@ -51,12 +58,14 @@ pub(crate) fn run(
         server_waits,
         bottleneck: limit::of_load(&phase.threads, server_waits.as_ref()).filter(|_| phase.rows > 0),
         phase: &phase,
+        maxima: over_time.maxima(),
+        over_time,
     };
     console.result(&result, || summary(&result))
 }
 
 fn summary(result: &TablesResult<'_>) -> String {
-    let TablesResult { tables, server_waits, bottleneck, phase } = result;
+    let TablesResult { tables, server_waits, bottleneck, phase, maxima, over_time: _ } = result;
     let header = ["table", "rows", "units", "", "content sum"].map(str::to_owned);
     let rows = tables.iter().map(|OfTable { table, result: report }| {
         let standing = match report.standing {
@@ -78,6 +87,9 @@ fn summary(result: &TablesResult<'_>) -> String {
             phases::bytes(files),
             format_byte_rate(rate)
         );
+    }
+    if phase.rows > 0 {
+        out += &at_most(maxima);
     }
     let retries: u64 = tables.iter().map(|report| report.result.retries).sum();
     let lost = (retries > 0).then(|| format!("{retries} lost connections tried again"));

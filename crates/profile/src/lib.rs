@@ -101,6 +101,6 @@ pub use span_report::{SpanReport, ThreadReport};
 pub use statistics::Statistics;
 pub use sweep_table::sweep_tables;
 pub use table::{Align, Table};
-pub use timeline::{Points, Sample, Timeline, Usage};
+pub use timeline::{Maxima, Points, Sample, Timeline, Usage};
 pub use wait::WaitKind;
 pub use wire::{CountedStream, WireCounters};

@@ -1,6 +1,8 @@
 //! Takes one sample: what the system tells of this process, its threads and other processes, as
 //! sums since the first sample.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::process;
@@ -17,6 +19,7 @@ use threads::ThreadTimes;
 pub(crate) struct Observed {
     started: Instant,
     wire: Option<WireCounters>,
+    rows: Option<Arc<AtomicU64>>,
     cpu_before: f64,
     #[cfg(target_os = "linux")]
     storage_before: Option<(u64, u64)>,
@@ -27,12 +30,18 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    pub(crate) fn new(started: Instant, wire: Option<WireCounters>, targets: &[(String, u32)]) -> Self {
+    pub(crate) fn new(
+        started: Instant,
+        wire: Option<WireCounters>,
+        rows: Option<Arc<AtomicU64>>,
+        targets: &[(String, u32)],
+    ) -> Self {
         #[cfg(not(target_os = "linux"))]
         let _ = targets;
         Self {
             started,
             wire,
+            rows,
             cpu_before: process::cpu_time().as_secs_f64(),
             #[cfg(target_os = "linux")]
             storage_before: crate::proc_files::storage_bytes("/proc/self/io"),
@@ -53,6 +62,7 @@ impl Observed {
                 processes: 1,
                 ..Usage::default()
             },
+            rows: self.rows.as_ref().map_or(0, |rows| rows.load(Relaxed)),
             wire_sent: self.wire.as_ref().map_or(0, WireCounters::sent),
             wire_received: self.wire.as_ref().map_or(0, WireCounters::received),
             ..Sample::default()

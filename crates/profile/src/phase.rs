@@ -27,6 +27,8 @@ struct Run {
     phases_started: AtomicU64,
     hardware: Option<HardwareCounters>,
     wire: WireCounters,
+    /// Rows of all phases that are not inside another.
+    rows: Arc<AtomicU64>,
     finished: Mutex<Vec<Finished>>,
 }
 
@@ -63,9 +65,15 @@ impl Profile {
                 phases_started: AtomicU64::new(0),
                 hardware,
                 wire: WireCounters::new(),
+                rows: Arc::default(),
                 finished: Mutex::default(),
             }),
         }
+    }
+
+    /// Where the rows of its phases are counted together.
+    pub(crate) fn rows(&self) -> &Arc<AtomicU64> {
+        &self.run.rows
     }
 
     /// Starts a phase. Peak memory is counted from here on.
@@ -137,6 +145,9 @@ impl Phase {
     /// Counts rows as done.
     pub fn add_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Relaxed);
+        if self.depth == 0 {
+            self.profile.run.rows.fetch_add(rows, Relaxed);
+        }
     }
 
     /// Counts bytes as moved: read, written or sent, whatever the phase is about.

@@ -8,12 +8,14 @@
 //! [`SamplerOptions::most_samples`].
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::observed::Observed;
+use crate::phase::Profile;
 use crate::timeline::Timeline;
 use crate::wire::WireCounters;
 
@@ -65,6 +67,7 @@ pub struct SamplerOptions {
     most_samples: usize,
     started: Instant,
     wire: Option<WireCounters>,
+    rows: Option<Arc<AtomicU64>>,
     targets: Vec<(String, u32)>,
     missing: Vec<String>,
 }
@@ -76,6 +79,7 @@ impl Default for SamplerOptions {
             most_samples: 1200,
             started: Instant::now(),
             wire: None,
+            rows: None,
             targets: Vec::new(),
             missing: Vec::new(),
         }
@@ -101,6 +105,12 @@ impl SamplerOptions {
     /// Sets the zero of the time axis; that of a profile is [`crate::Profile::started`].
     pub fn started(self, started: Instant) -> Self {
         Self { started, ..self }
+    }
+
+    /// Samples a profile's run: its rows and the bytes of its connections, on its time axis.
+    pub fn profile(self, profile: &Profile) -> Self {
+        let rows = Some(Arc::clone(profile.rows()));
+        Self { rows, ..self.started(profile.started()).wire(profile.wire()) }
     }
 
     /// Samples the bytes of our own connections, too.
@@ -166,7 +176,7 @@ impl Sampler {
             timeline.missing = options.missing.clone();
             timeline.missing.extend(crate::observed::missing_here());
         }
-        let mut observed = Observed::new(options.started, options.wire, &options.targets);
+        let mut observed = Observed::new(options.started, options.wire, options.rows, &options.targets);
         observed.sample(&mut shared.state().timeline);
         let (theirs, most) = (Arc::clone(&shared), options.most_samples);
         let thread = std::thread::Builder::new()

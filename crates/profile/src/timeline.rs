@@ -39,6 +39,9 @@ pub struct Sample {
     /// [`Timeline::threads`]; threads that came later are missing at the end.
     #[serde(default)]
     pub threads: Vec<f64>,
+    /// Rows that the run's phases have counted.
+    #[serde(default)]
+    pub rows: u64,
     /// Bytes sent on our own connections since they were counted.
     pub wire_sent: u64,
     /// Bytes received on them.
@@ -62,6 +65,22 @@ pub struct Usage {
     /// Processes in the tree.
     pub processes: u32,
 }
+
+/// The largest of what was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Maxima {
+    /// Resident memory of this process in bytes.
+    pub memory: Option<u64>,
+    /// Processors in use by this process, over half a second.
+    pub processors: f64,
+    /// Rows a second, over half a second.
+    pub rows_per_second: f64,
+    /// Bytes sent a second on our own connections, over half a second.
+    pub sent_per_second: f64,
+}
+
+/// What maxima of rates are taken over: of shorter times they would be chance.
+const WINDOW: Duration = Duration::from_millis(500);
 
 /// Points of a series: seconds since the start of the run, and a value.
 pub type Points = Vec<(f64, f64)>;
@@ -97,6 +116,39 @@ impl Timeline {
             _ => None,
         });
         pairs.collect()
+    }
+
+    /// The largest of what was sampled. A rate is that of half a second, or of the whole run where that is shorter.
+    pub fn maxima(&self) -> Maxima {
+        let most = |sum: &dyn Fn(&Sample) -> f64| {
+            let mut begin = 0;
+            let mut most = 0.0f64;
+            for (place, end) in self.samples.iter().enumerate() {
+                // The window begins at the last sample that is half a second before.
+                let before = |at: usize| {
+                    let start = self.samples.get(at).filter(|_| at <= place)?;
+                    (end.at.saturating_sub(start.at) >= WINDOW).then_some(start)
+                };
+                while before(begin + 1).is_some() {
+                    begin += 1;
+                }
+                let whole = place + 1 == self.samples.len() && most == 0.0;
+                let start = before(begin).or_else(|| self.samples.first().filter(|_| whole));
+                if let Some(start) = start {
+                    let time = end.at.saturating_sub(start.at).as_secs_f64();
+                    if time > 0.0 {
+                        most = most.max((sum(end) - sum(start)) / time);
+                    }
+                }
+            }
+            most
+        };
+        Maxima {
+            memory: self.peak_resident(),
+            processors: most(&|sample| sample.own.cpu),
+            rows_per_second: most(&|sample| sample.rows as f64),
+            sent_per_second: most(&|sample| sample.wire_sent as f64),
+        }
     }
 
     /// Processors in use by the threads of one name, over time.
@@ -144,6 +196,20 @@ mod tests {
     fn sample(tenths: u64, resident: u64) -> Sample {
         let own = Usage { cpu: tenths as f64 / 20.0, resident: Some(resident), ..Usage::default() };
         Sample { at: Duration::from_millis(tenths * 100), own, ..Sample::default() }
+    }
+
+    #[test]
+    fn maxima_are_of_half_a_second_or_of_a_run_that_is_shorter() {
+        let rows = [0, 0, 10, 10, 1000, 1000, 1000, 1000, 1000, 1010, 1020];
+        let with_rows = |count: usize| Timeline {
+            samples: (0..count).map(|n| Sample { rows: rows[n], ..sample(n as u64, 7) }).collect(),
+            ..Timeline::default()
+        };
+        let maxima = with_rows(11).maxima();
+        assert_eq!((maxima.memory, maxima.rows_per_second), (Some(7), 2000.0));
+        assert!((maxima.processors - 0.5).abs() < 1e-9, "{maxima:?}");
+        assert!((with_rows(3).maxima().rows_per_second - 50.0).abs() < 1e-9);
+        assert_eq!(Timeline::default().maxima(), Maxima::default());
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn observed(
     watched: &[(&'static str, Target)],
 ) -> Result<Seen, Error> {
     let profile = Profile::with_hardware();
-    let mut options = SamplerOptions::new().started(profile.started()).wire(profile.wire());
+    let mut options = SamplerOptions::new().profile(&profile);
     for (name, target) in watched {
         options = options.watch(name, target);
     }

@@ -266,5 +266,9 @@ fn waiting_for_the_server_is_not_blamed_on_the_processors() {
         let known = waited(&sender["spans"]) + of("cpu");
         assert!(known > 0.8 * of("wall"), "{transport}: {known} of {}\n{sender:#}", of("wall"));
         assert_ne!(json["bottleneck"]["limit"], "unseen", "{transport}");
+        let last = json["over_time"]["samples"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["rows"], 60_000, "{transport}");
+        assert!(last["wire_sent"].as_u64().unwrap() > 500_000, "{transport}: {last}");
+        assert!(json["maxima"]["rows_per_second"].as_f64().unwrap() > 0.0, "{transport}: {}", json["maxima"]);
     }
 }

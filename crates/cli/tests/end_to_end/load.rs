@@ -390,3 +390,24 @@ fn a_new_table_gets_keys_indexes_and_children_as_asked_for_and_a_dry_run_changes
     let refused = bench.load(&file, "u", &["--set", "no_such_thing=1"]).fails(2);
     assert!(refused.contains("no_such_thing"), "{refused}");
 }
+
+#[test]
+fn a_load_tells_its_memory_rows_and_bytes_over_time_and_their_maxima() {
+    let bench = Bench::new();
+    let file = bench.contacts("200k");
+    let json = bench.load(&file, "c", &["--json"]).ok().json();
+    let samples = json["over_time"]["samples"].as_array().unwrap();
+    let last = samples.last().unwrap();
+    assert_eq!(last["rows"], 200_000);
+    assert!(last["wire_sent"].as_u64().unwrap() > 1_000_000 && last["own"]["cpu"].as_f64().unwrap() > 0.0, "{last}");
+    let most = samples.iter().filter_map(|sample| sample["own"]["resident"].as_u64()).max();
+    let maxima = &json["maxima"];
+    assert_eq!(maxima["memory"].as_u64(), most);
+    for rate in ["processors", "rows_per_second", "sent_per_second"] {
+        assert!(maxima[rate].as_f64().unwrap() > 0.0, "{rate}: {maxima}");
+    }
+    let nested = bench.load(&file, "n", &["--nested", "tables", "--json"]).ok().json();
+    assert!(nested["maxima"]["rows_per_second"].as_f64().unwrap() > 0.0, "{}", nested["maxima"]);
+    let text = bench.load(&file, "d", &[]).ok().out;
+    assert!(text.contains("at most ") && text.contains(" processors, "), "{text}");
+}
