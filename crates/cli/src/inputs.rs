@@ -18,7 +18,7 @@ use crate::globs;
 use crate::phases;
 
 /// Which columns of the files are meant, and how they are called.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct ColumnArgs {
     /// Only these columns, in this order.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

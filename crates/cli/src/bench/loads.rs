@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{
-    Control, LoadOptions, Mode, ParquetFiles, Postgres, Source, Strategy, TableKind, TableName, verify,
-};
+use sawmill_loader::{Control, LoadOptions, Mode, Postgres, Source, Strategy, TableKind, TableName, verify};
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Profile, Run, Target};
 
@@ -18,10 +16,10 @@ use crate::bench::plan::PlanArgs;
 use crate::console::Console;
 use crate::demo;
 use crate::error::Error;
-use crate::inputs;
+use crate::inputs::{self, ColumnArgs};
 use crate::load::load_files;
 use crate::table_args::{StrategyArg, partitioned};
-use crate::target::{self, EffortArgs};
+use crate::target::{self, EffortArgs, ModeArg};
 
 /// Measure loading Parquet files into a table.
 #[derive(Args, Debug)]
@@ -32,6 +30,8 @@ Examples:
   sawmill bench load trips.parquet --batch-rows 1024..16384*2 --degree 1,2
   sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
   sawmill bench load trips.parquet --strategy direct,staged --degree 2
+  sawmill bench load 'gen:contacts?rows=1M' --degree 1,2
+  sawmill bench load trips.parquet --mode replace
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
   sawmill bench load trips.parquet --against \"sh -c 'my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE'\"
 
@@ -45,7 +45,8 @@ dropped afterwards. Its rows are counted, and of each program's first run the co
 files; what differs is an error. One that loads elsewhere tells its rows in the last line of its output:
 {\"rows\": 1000000}.")]
 pub(crate) struct LoadBench {
-    /// Parquet files, or directories that are searched for them.
+    /// Parquet files, directories that are searched for them, or gen:DATASET?rows=10M for rows of the generator,
+    /// which are made while they are loaded.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Load into this server instead of starting one.
@@ -65,6 +66,9 @@ pub(crate) struct LoadBench {
     /// is a part of its time.
     #[arg(long, value_name = "BY")]
     partition_by: Option<String>,
+    /// What happens to the table. Where it has to be there it is made, empty, before the time starts.
+    #[arg(long, value_enum, default_value = "create")]
+    mode: ModeArg,
     /// The columns of the primary key; the first column of the files by default.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
@@ -101,12 +105,29 @@ impl LoadBench {
     }
 
     /// The kind of the tables, where one is asked for.
-    fn kind(&self, source: &ParquetFiles) -> Result<Option<TableKind>, Error> {
+    fn kind(&self, source: &dyn Source) -> Result<Option<TableKind>, Error> {
+        if self.mode == ModeArg::Upsert {
+            let advice = "give create, append, truncate or replace";
+            return Err(Error::usage(
+                "a benchmark whose table has no rows to update",
+                "--mode upsert",
+                advice,
+            ));
+        }
+        let new = self.strategy == Some(StrategyArg::Staged) || self.partition_by.is_some();
+        if self.mode != ModeArg::Create && new {
+            let advice = "leave it out: each run makes a new table";
+            return Err(Error::usage(
+                "a mode other than create of a table that each run makes",
+                "--mode",
+                advice,
+            ));
+        }
         let kinds = ["logged", "unlogged"];
         if self.pk != Some(PrimaryKey::Yes) && !self.key.is_empty() && self.pk.is_none() {
             return Err(Error::usage("a key of a table without one", "--key", "give --pk yes"));
         }
-        if self.pk.is_none() && !kinds.contains(&self.table.as_str()) {
+        if self.pk.is_none() && !kinds.contains(&self.table.as_str()) && self.mode == ModeArg::Create {
             return Ok(None);
         }
         let first = || source.schema().fields().first().map(|field| field.name().clone());
@@ -151,10 +172,16 @@ pub(crate) fn measure(
     server: Option<&Server>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    let files = inputs::parquet_files(&args.files)?;
-    let source = ParquetFiles::open(&files)?;
+    let inputs = inputs::open(&args.files, &ColumnArgs::default(), measurement.cancel)?;
+    let source = inputs.source();
+    let folder = inputs.files().and_then(|_| args.files.first()).map(|path| match path.is_dir() {
+        true => path.clone(),
+        false => path.parent().map(Path::to_owned).unwrap_or_default(),
+    });
     let options = args.options()?;
-    let kind = args.kind(&source)?;
+    let kind = args.kind(source)?;
+    // Where a kind of table is asked for its rows are appended.
+    let mode = if args.mode == ModeArg::Create { Mode::Append } else { args.mode.into() };
     // A table that each run makes itself.
     let new = args.strategy == Some(StrategyArg::Staged) || args.partition_by.is_some();
     let strategy: Strategy = args.strategy.map(Into::into).unwrap_or_default();
@@ -174,14 +201,14 @@ pub(crate) fn measure(
         url: &url,
         server,
         next: &next,
-        source: &source,
+        source,
         options: &options,
         kind: kind.clone().unwrap_or_default(),
         appends: kind.is_some() && !new,
         cancel: measurement.cancel,
         made: None,
         compared: Vec::new(),
-        folder: files.first().and_then(|file| file.parent()),
+        folder: folder.as_deref(),
     };
     let mut measured = measurement.case(room, |profile| {
         // In a process of its own the one that measures it names the table, makes it and removes it.
@@ -193,16 +220,16 @@ pub(crate) fn measure(
             target = target.kind(kind.clone().unwrap_or_default()).strategy(strategy);
             if let Some(by) = &args.partition_by {
                 let surveying = profile.phase("partitions");
-                target = partitioned(target, by, &source, quiet, measurement.cancel)?;
+                target = partitioned(target, by, source, quiet, measurement.cancel)?;
                 survey = Some(surveying.finish());
             }
         } else if let Some(kind) = &kind {
             if given.is_none() {
-                make_empty(&target, &source, kind, measurement.cancel)?;
+                make_empty(&target, source, kind, measurement.cancel)?;
             }
-            target = target.mode(Mode::Append);
+            target = target.mode(mode);
         }
-        let loaded = load_files(&source, &target, &options, profile, quiet, measurement.cancel);
+        let loaded = load_files(source, &target, &options, profile, quiet, measurement.cancel);
         match loaded {
             Ok((report, mut phase)) => {
                 if given.is_none() {
@@ -249,7 +276,7 @@ fn quietly<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, 
 
 fn make_empty(
     target: &Postgres,
-    source: &ParquetFiles,
+    source: &dyn Source,
     kind: &TableKind,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
@@ -263,7 +290,7 @@ struct Room<'a> {
     url: &'a str,
     server: Option<&'a Server>,
     next: &'a dyn Fn() -> Result<Postgres, Error>,
-    source: &'a ParquetFiles,
+    source: &'a dyn Source,
     options: &'a LoadOptions,
     kind: TableKind,
     /// Whether ours appends to a table that was made empty before.

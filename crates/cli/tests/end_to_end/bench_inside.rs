@@ -113,3 +113,17 @@ fn batches_are_swept_by_a_range() {
     assert_eq!(rows, ["256", "512", "1024"]);
     bench(&home, &["load", &files, "--batch-rows", "0"]).fails(2);
 }
+
+#[test]
+fn rows_of_the_generator_are_loaded_and_tables_that_are_there_are_emptied_or_replaced() {
+    let home = home();
+    let once = ["--runs", "1", "--warmup", "0", "--json"];
+    let generated = "gen:contacts?rows=3000";
+    for mode in ["create", "append", "truncate", "replace"] {
+        let json = bench(&home, &[&["load", generated, "--mode", mode], &once[..]].concat()).ok().json();
+        assert_eq!(json["cases"][0]["sides"][0]["runs"][0]["rows"], 3000, "{mode}");
+    }
+    bench(&home, &[&["load", generated, "--mode", "upsert"], &once[..]].concat()).fails(2);
+    bench(&home, &[&["load", generated, "--mode", "replace", "--strategy", "staged"], &once[..]].concat())
+        .fails(2);
+}

@@ -399,7 +399,10 @@ fn a_load_tells_its_memory_rows_and_bytes_over_time_and_their_maxima() {
     let samples = json["over_time"]["samples"].as_array().unwrap();
     let last = samples.last().unwrap();
     assert_eq!(last["rows"], 200_000);
-    assert!(last["wire_sent"].as_u64().unwrap() > 1_000_000 && last["own"]["cpu"].as_f64().unwrap() > 0.0, "{last}");
+    assert!(
+        last["wire_sent"].as_u64().unwrap() > 1_000_000 && last["own"]["cpu"].as_f64().unwrap() > 0.0,
+        "{last}"
+    );
     let most = samples.iter().filter_map(|sample| sample["own"]["resident"].as_u64()).max();
     let maxima = &json["maxima"];
     assert_eq!(maxima["memory"].as_u64(), most);
