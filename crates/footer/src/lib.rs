@@ -119,7 +119,9 @@ pub use indexed_chunk::IndexedChunk;
 pub use indexed_footer::IndexedFooter;
 pub use kernel::Method;
 pub use logical::{LogicalType, TimeUnit};
-pub use options::{DEFAULT_TAIL_HINT, Options, PageIndexPolicy, StatisticsPolicy, Verify};
+pub use options::{
+    DEFAULT_MAX_FOOTER, DEFAULT_TAIL_HINT, Options, PageIndexPolicy, StatisticsPolicy, Verify,
+};
 #[cfg(feature = "page-checksums")]
 pub use page_checksums::{PageChecksums, WrongChecksum, page_checksums};
 pub use page_index::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};

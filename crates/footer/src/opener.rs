@@ -103,6 +103,9 @@ impl<'o> Opener<'o> {
         let buffer = room(&mut self.buffer, 0)?;
         let (file_len, read) = self.ends.take(place, buffer)?;
         let footer = metadata_range(buffer.get(..read)?, file_len)?;
+        if footer.len() as u64 > self.options.max_footer {
+            return None;
+        }
         self.expect(footer.len());
         Some((file_len, self.share(footer)?))
     }
@@ -117,6 +120,9 @@ impl<'o> Opener<'o> {
         let suffix = &mut buffer[..len];
         file.read_exact_at(file_len - len as u64, suffix)?;
         let Some(range) = metadata_range(suffix, file_len) else { return Ok(None) };
+        if range.len() as u64 > self.options.max_footer {
+            return Ok(None);
+        }
         self.expect(range.len());
         Ok(self.share(range).map(|metadata| (file, (file_len, metadata))))
     }

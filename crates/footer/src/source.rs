@@ -97,8 +97,7 @@ impl Footer {
         let path = path.as_ref();
         let (file, file_len) = open_regular(path)?;
         let name = path.display().to_string();
-        let bytes =
-            read_metadata(&file, file_len, options.tail_hint).map_err(|error| error.in_file(&name))?;
+        let bytes = read_metadata(&file, file_len, options).map_err(|error| error.in_file(&name))?;
         Self::decode_in_file(bytes.into(), options, Some(&name), Some(file_len))?
             .with_page_indexes(&file, options)
     }
@@ -124,7 +123,8 @@ impl Footer {
         let tail_len = file_len.min(tail::TAIL_LEN);
         let end = &mut end[..tail_len as usize];
         file.read_exact_at(file_len - tail_len, end).map_err(reading)?;
-        let len = tail::metadata_len(end, file_len).map_err(|error| error.in_file(&name))?;
+        let len = tail::metadata_len(end, file_len).and_then(|len| allowed(len, options));
+        let len = len.map_err(|error| error.in_file(&name))?;
         let start = file_len - tail::TAIL_LEN - len;
         // SAFETY: the caller vouches for the file.
         let mapped = unsafe { Mapped::new(&file, start, len as usize) };
@@ -142,7 +142,7 @@ impl Footer {
     pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
         let len = reader.len().map_err(reading)?;
-        let bytes = read_metadata(reader, len, options.tail_hint).map_err(|error| error.in_file(name))?;
+        let bytes = read_metadata(reader, len, options).map_err(|error| error.in_file(name))?;
         Self::decode_in_file(bytes.into(), options, Some(name), Some(len))?.with_page_indexes(reader, options)
     }
 }
@@ -178,26 +178,49 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     how.open(path)
 }
 
+/// The length of a footer, if the options allow it.
+fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
+    if len <= options.max_footer {
+        return Ok(len);
+    }
+    let most = options.max_footer;
+    Err(Error::new(format!("expected a footer of at most {most} bytes, found a length of {len}")).with_advice(
+        "the file is damaged; or, if its footer is as long as that, allow it: --max-footer, or Options::max_footer",
+    ))
+}
+
+/// So many zeros; an error where there is no memory for them.
+fn zeroed(len: usize) -> Result<Vec<u8>, Error> {
+    // Zeroed pages cost nothing until they are written to, which a vector that is reserved and then filled would be
+    // twice. So it is only tried whether there is room.
+    let room = Vec::<u8>::new().try_reserve_exact(len);
+    room.map_err(|_| {
+        Error::new(format!("expected memory for the footer's {len} bytes, found too little"))
+            .with_advice("give the process more memory, or map the file")
+    })?;
+    Ok(vec![0; len])
+}
+
 fn read_metadata<R: RangeReader + ?Sized>(
     reader: &R,
     file_len: u64,
-    tail_hint: usize,
+    options: &Options,
 ) -> Result<Vec<u8>, Error> {
     let reading = |error: io::Error| Error::io("reading the footer", &error);
     let tail_len = tail::TAIL_LEN as usize;
     // The tail is no longer than the file, which bounds what is allocated.
-    let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(tail_hint.max(tail_len));
-    let mut suffix = vec![0; hint];
+    let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(options.tail_hint.max(tail_len));
+    let mut suffix = zeroed(hint)?;
     reader.read_exact_at(file_len - hint as u64, &mut suffix).map_err(reading)?;
-    let len = tail::metadata_len(&suffix, file_len)?;
+    let len = allowed(tail::metadata_len(&suffix, file_len)?, options)?;
     let too_long = |_| Error::new("expected a footer that fits into memory");
     let len = usize::try_from(len).map_err(too_long)?;
     suffix.truncate(hint - tail_len);
     if len <= suffix.len() {
-        suffix.drain(..suffix.len() - len);
-        return Ok(suffix);
+        // Of its own: a footer that is kept shall not keep all that was read.
+        return Ok(suffix.split_off(suffix.len() - len));
     }
-    let mut bytes = vec![0; len];
+    let mut bytes = zeroed(len)?;
     pages::advise(&mut bytes);
     let (missing, there) = bytes.split_at_mut(len - suffix.len());
     there.copy_from_slice(&suffix);

@@ -137,3 +137,26 @@ fn a_mapped_footer_is_the_same_as_one_read() {
     let error = unsafe { Footer::open_mapped(&path, &Options::new()) }.unwrap_err();
     assert!(error.what().contains("found an empty one") && error.place().contains("data.parquet"), "{error}");
 }
+
+#[test]
+fn a_footer_longer_than_allowed_is_refused_before_memory_is_taken_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sparse.parquet");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let claimed = u32::MAX - 7;
+    file.set_len(u64::from(claimed) + 4).unwrap();
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
+    std::io::Write::write_all(&mut file, &claimed.to_le_bytes()).unwrap();
+    std::io::Write::write_all(&mut file, b"PAR1").unwrap();
+    let error = Footer::open(&path).unwrap_err();
+    assert!(
+        error.what().contains(&format!("at most 1073741824 bytes, found a length of {claimed}")),
+        "{error}"
+    );
+    assert!(error.advice().contains("--max-footer") && error.place().contains("sparse.parquet"), "{error}");
+    let small = dir.path().join("small.parquet");
+    std::fs::write(&small, &samples::all()[0].1).unwrap();
+    let len = Footer::open(&small).unwrap().footer_len() as u64;
+    Footer::open_with(&small, &Options::new().max_footer(len)).unwrap();
+    assert!(Footer::open_with(&small, &Options::new().max_footer(len - 1)).is_err());
+}
