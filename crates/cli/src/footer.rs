@@ -1,7 +1,7 @@
 //! `sawmill footer`: what the footers of Parquet files say.
 //!
 //! ```text
-//! paths ─inputs─▶ files ─decode, on threads─▶ summary, facts, footer ─in order─▶ views ─▶ standard output
+//! paths ─walk─▶ files ─decode, on threads─▶ summary, facts, footer ─in order─▶ views ─▶ standard output
 //!                                                      └──▶ dataset: sums and what is unusual
 //! ```
 //!
@@ -45,7 +45,7 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::footer::text::escaped;
 use crate::r#gen::layout_args;
-use crate::inputs;
+use crate::paths;
 pub(crate) use run::Run;
 pub(crate) use summary::{FooterSummary, decode, summarise, table_of};
 
@@ -96,7 +96,7 @@ Examples:
 A file that cannot be read is an error that names it; the others are shown all the same, and
 the exit code is 1. Control characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
-    /// Parquet files, directories that are searched for them, patterns in quotes (*, ?, [a-z], and
+    /// Parquet files, directories that are searched for them but for names that start with _ or ., patterns in quotes (*, ?, [a-z], and
     /// ** for any directories), or @LIST for the names in a file (@- on standard input).
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -243,7 +243,7 @@ impl FooterArgs {
             let advice = "leave the views and indexes out";
             return Err(Error::usage("nothing of the files is shown", "a view", advice));
         }
-        Ok((inputs::parquet_files(&self.files)?, selection::options(self)))
+        Ok((paths::parquet_files(&self.files)?, selection::options(self)))
     }
 
     fn views(&self) -> Vec<View> {
@@ -272,7 +272,7 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         let advice = "give one of --json, --ndjson and --csv";
         return Err(Error::usage("two formats for one output", "", advice));
     }
-    let files = inputs::parquet_files(&args.files)?;
+    let files = paths::parquet_files(&args.files)?;
     if (args.save_index.is_some() || args.by_index.is_some()) && files.len() != 1 {
         let what = format!("expected one file, as an index is of one footer, found {}", files.len());
         return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));

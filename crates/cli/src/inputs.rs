@@ -1,8 +1,7 @@
-//! The Parquet files that a user means by the paths of a command line and by lists of them, the stream that
-//! `-` means, and the rows that `gen:` means.
+//! Opened sources: the Parquet files that the paths of a command line name, the stream that `-` means, and the rows
+//! that `gen:` means.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,9 +11,8 @@ use sawmill_loader::{GeneratedRows, ParquetFiles, Source};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Exit};
-use crate::file_lists;
 use crate::r#gen::dataset_args;
-use crate::globs;
+use crate::paths::{file_lists, parquet_files};
 use crate::phases;
 
 /// Which columns of the files are meant, and how they are called.
@@ -155,86 +153,4 @@ fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
         }
         file.write_all(&buffer[..read]).map_err(failed)?;
     }
-}
-
-/// The files that `paths` name: files as they are, directories searched for `.parquet` files and
-/// patterns for what matches them, in the order of their names; of lists what their lines name.
-pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    for path in &file_lists::expanded(paths)? {
-        // A file may have the name of a pattern.
-        if globs::is_pattern(path) && path.symlink_metadata().is_err() {
-            let failed = |error: std::io::Error| {
-                let place = path.display().to_string();
-                Error::failure(format!("reading a directory failed: {error}"), place, "check its permissions")
-            };
-            let found = globs::matching(path).map_err(failed)?;
-            if found.is_empty() {
-                let advice = "check the pattern";
-                return Err(Error::failure("no files match", path.display().to_string(), advice));
-            }
-            // Of a directory among them its files, if it has any, once.
-            let mut here = Vec::new();
-            for path in found {
-                match path.is_dir() {
-                    true => search(&path, &mut here)?,
-                    false => here.push(path),
-                }
-            }
-            here.sort();
-            here.dedup();
-            files.append(&mut here);
-        } else if path.is_dir() {
-            let before = files.len();
-            search(path, &mut files)?;
-            if files.len() == before {
-                let advice = "name the files themselves if they end otherwise";
-                return Err(Error::failure("no .parquet files", path.display().to_string(), advice));
-            }
-        } else {
-            is_a_name(path)?;
-            files.push(path.clone());
-        }
-    }
-    Ok(files)
-}
-
-/// Whether a path names a file at all; one of any name may be there.
-fn is_a_name(path: &Path) -> Result<(), Error> {
-    let Some(text) = path.to_str().filter(|_| path.symlink_metadata().is_err()) else { return Ok(()) };
-    if text == "-" {
-        let advice = "a footer stands at a file's end: write the stream to a file";
-        return Err(Error::usage("expected files, found standard input", "-", advice));
-    }
-    match text.split_once("://") {
-        Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            let what = format!("files cannot be read from {scheme}://");
-            Err(Error::usage(what, text, "copy the file to this machine and name it there"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn search(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let failed = |error: std::io::Error| {
-        let place = directory.display().to_string();
-        Error::failure(format!("reading the directory failed: {error}"), place, "check its permissions")
-    };
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        entries.push((entry.path(), entry.file_type().map_err(failed)?));
-    }
-    entries.sort_by(|a, b| a.0.cmp(&b.0));
-    for (path, kind) in entries {
-        if kind.is_dir() {
-            search(&path, files)?;
-        } else if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
-            // Links to directories are not followed, whatever their names.
-            && !(kind.is_symlink() && path.is_dir())
-        {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

@@ -65,8 +65,9 @@ what is missing. In mode create the table appears under its name when it is comp
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// Parquet files, directories that are searched for them, patterns, @LIST for the names in a file
-    /// (@- on standard input), - for standard input, or gen:DATASET?rows=10M&seed=7 for rows of the generator.
+    /// Parquet files, directories that are searched for them but for names that start with _ or ., patterns,
+    /// @LIST for the names in a file (@- on standard input), - for standard input, or
+    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

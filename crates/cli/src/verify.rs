@@ -32,8 +32,9 @@ Examples:
 
 Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, directories that are searched for them, patterns, @LIST for the names in a file
-    /// (@- on standard input), - for standard input, or gen:DATASET?rows=10M&seed=7 for rows of the generator.
+    /// Parquet files, directories that are searched for them but for names that start with _ or ., patterns,
+    /// @LIST for the names in a file (@- on standard input), - for standard input, or
+    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

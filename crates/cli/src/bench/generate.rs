@@ -15,7 +15,7 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::footer;
 use crate::r#gen::{self, GenArgs};
-use crate::inputs;
+use crate::paths;
 
 /// Measure the generation of a dataset.
 #[derive(Args, Debug)]
@@ -122,7 +122,7 @@ impl Surroundings for Room {
         let path = directory.0.as_ref().map_or(Path::new(""), TempDir::path).to_owned();
         if !empty(&path) {
             let (mut rows, mut bytes) = (0i64, 0);
-            for file in inputs::parquet_files(&[path])? {
+            for file in paths::parquet_files(&[path])? {
                 rows = rows.saturating_add(footer::summarise(&file)?.rows);
                 bytes += file.metadata().map_or(0, |file| file.len());
             }

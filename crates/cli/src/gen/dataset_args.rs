@@ -16,11 +16,12 @@ pub(crate) struct DatasetArgs {
     /// a dataset spec (a TOML file).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
-    /// Take the columns of a Parquet, Arrow or JSON file, their values plain ones of their types.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, their
+    /// values plain ones of their types.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
-    /// Take the columns of a Parquet, Arrow or JSON file, and nulls, list lengths, distinct values
-    /// and skew from a sample of its rows.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, and
+    /// nulls, list lengths, distinct values and skew from a sample of its rows.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
     /// Rows of the sample that --like looks at.

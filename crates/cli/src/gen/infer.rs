@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatchReader;
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sawmill_generator::InferredSpec;
 
 use crate::error::Error;
+use crate::paths;
 
 /// Rows of JSON whose keys and types are looked at where no sample is asked for.
 const JSON_ROWS: u64 = 10_000;
@@ -19,8 +20,11 @@ const JSON_ROWS: u64 = 10_000;
 /// Rows that are read at a time.
 const BATCH_ROWS: usize = 8192;
 
-/// The spec of the columns of `file`, and of the values of its first `sample` rows.
-pub(crate) fn spec(file: &Path, sample: u64) -> Result<String, Error> {
+/// The spec of the columns of `named`, a file or the first one in a directory, and of the values of its first `sample`
+/// rows.
+pub(crate) fn spec(named: &Path, sample: u64) -> Result<String, Error> {
+    let searched = if named.is_dir() { paths::parquet_files(&[named.to_owned()])? } else { Vec::new() };
+    let file = searched.first().map_or(named, PathBuf::as_path);
     let wrong = |what: String| {
         Error::usage(
             what,
@@ -54,7 +58,7 @@ pub(crate) fn spec(file: &Path, sample: u64) -> Result<String, Error> {
             Box::new(reader.map_err(|error| wrong(error.to_string()))?)
         }
     };
-    let stem = file.file_stem().map_or_else(|| "data".into(), |stem| stem.to_string_lossy().into_owned());
+    let stem = named.file_stem().map_or_else(|| "data".into(), |stem| stem.to_string_lossy().into_owned());
     let in_file = |error: sawmill_generator::Error| {
         Error::usage(error.what(), format!("{}, {}", file.display(), error.place()), error.advice())
     };

@@ -7,6 +7,7 @@ mod bench_work;
 mod cratedb;
 mod cratedb_memory;
 mod demo;
+mod directories;
 mod existing_tables;
 mod flamegraph;
 mod footer;

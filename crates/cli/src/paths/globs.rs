@@ -1,9 +1,10 @@
 //! Patterns of file names, for those who quote them: thousands of files are too many for a shell's
 //! command line, and `**` is not every shell's.
 
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use super::walk::{directories, entries, is_left_out};
 
 /// Whether a path has characters that a pattern is made of.
 pub(crate) fn is_pattern(path: &Path) -> bool {
@@ -13,8 +14,8 @@ pub(crate) fn is_pattern(path: &Path) -> bool {
 /// The paths that match a pattern, in the order of their names.
 ///
 /// In a name `*` stands for any characters, `?` for one, `[a-z]` for one of these and `[!a-z]` for one
-/// of the others; `**` as a name stands for any directories, or none. Names that start with a dot are
-/// only found by patterns that do, links to directories are not followed by `**`.
+/// of the others; `**` as a name stands for any directories, or none. Names that a walk leaves out, which start with
+/// `.` or `_`, are found only by patterns that start so; links to directories are not followed by `**`.
 ///
 /// # Errors
 ///
@@ -31,11 +32,13 @@ pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
         let mut next = Vec::new();
         for path in found {
             match name {
-                Some("**") => below(&path, &mut next)?,
+                Some("**") => directories(&path, &mut next)?,
                 Some(name) if is_pattern(Path::new(name)) => {
-                    for (entry, is_dir) in entries(&path)? {
-                        if matches(name, &entry) && (last || is_dir) {
-                            next.push(path.join(entry));
+                    for entry in entries(&path)? {
+                        // A name that is not text cannot match a pattern, which is text.
+                        let is_found = entry.name().to_str().is_some_and(|entry| matches(name, entry));
+                        if is_found && (last || entry.is_dir) {
+                            next.push(entry.path);
                         }
                     }
                 }
@@ -55,43 +58,10 @@ pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The entries of a directory, sorted, each with whether it is (or links to) a directory. What is
-/// none has none.
-fn entries(directory: &Path) -> io::Result<Vec<(String, bool)>> {
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    if !directory.is_dir() {
-        return Ok(Vec::new());
-    }
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        // Names that are no text cannot match a pattern, which is text.
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let kind = entry.file_type()?;
-        entries.push((name, kind.is_dir() || (kind.is_symlink() && entry.path().is_dir())));
-    }
-    entries.sort();
-    Ok(entries)
-}
-
-/// A directory and all directories below it.
-fn below(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
-        for (name, is_dir) in entries(&directory)?.into_iter().rev() {
-            let path = directory.join(&name);
-            if is_dir && !name.starts_with('.') && !path.is_symlink() {
-                open.push(path);
-            }
-        }
-        found.push(directory);
-    }
-    Ok(())
-}
-
 /// Whether a name matches a pattern of one name.
 fn matches(pattern: &str, name: &str) -> bool {
-    if name.starts_with('.') && !pattern.starts_with('.') {
+    let same_start = name.chars().next() == pattern.chars().next();
+    if is_left_out(name.as_ref()) && !same_start {
         return false;
     }
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
@@ -148,6 +118,8 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -161,6 +133,8 @@ mod tests {
             ("[x", "[x"),
             ("*", "日本"),
             (".*", ".hidden"),
+            ("_t*", "_temporary"),
+            ("*", "_day=5"),
         ] {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
@@ -170,6 +144,8 @@ mod tests {
             ("[a-c]", "d"),
             ("[!a-c]", "a"),
             ("*", ".hidden"),
+            ("*", "_temporary"),
+            ("?temporary", "_temporary"),
             ("a", "ab"),
         ] {
             assert!(!matches(pattern, name), "{pattern} {name}");
@@ -181,7 +157,14 @@ mod tests {
     #[test]
     fn directories_are_walked_as_far_as_the_pattern_says() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["a.parquet", "x/b.parquet", "x/y/c.parquet", "x/y/d.csv", ".hidden/e.parquet"] {
+        for name in [
+            "a.parquet",
+            "x/b.parquet",
+            "x/y/c.parquet",
+            "x/y/d.csv",
+            ".hidden/e.parquet",
+            "_temporary/0/a.parquet",
+        ] {
             let path = dir.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
@@ -196,6 +179,7 @@ mod tests {
         assert_eq!(found("**/**/c.*"), ["x/y/c.parquet"]);
         assert_eq!(found("x/*/?.c*"), ["x/y/d.csv"]);
         assert_eq!(found("[x]/b.parquet"), ["x/b.parquet"]);
+        assert_eq!(found("**/_temporary/**/*.parquet"), ["_temporary/0/a.parquet"]);
         assert_eq!(found("nothing/*"), [""; 0]);
     }
 }

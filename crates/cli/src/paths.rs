@@ -1,0 +1,90 @@
+//! The files that a user means by the paths of a command line: files, directories, patterns and lists.
+
+pub(crate) mod file_lists;
+mod globs;
+mod walk;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use walk::Found;
+
+/// The files that `paths` name: files as they are, directories searched for `.parquet` files and
+/// patterns for what matches them, in the order of their names; of lists what their lines name.
+///
+/// Below directories and in patterns, names that start with `_` or `.` are left out.
+pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in &file_lists::expanded(paths)? {
+        // A file may have the name of a pattern.
+        if globs::is_pattern(path) && path.symlink_metadata().is_err() {
+            files.append(&mut matching(path)?);
+        } else if path.is_dir() {
+            let mut found = Found::default();
+            walk::parquet_files(path, &mut found).map_err(unreadable)?;
+            if found.files.is_empty() {
+                return Err(nothing_in(path, found.left_out));
+            }
+            files.append(&mut found.files);
+        } else {
+            is_a_name(path)?;
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
+}
+
+/// The files that match a pattern; of a directory among them its files, if it has any, once.
+fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
+    let matches = globs::matching(pattern).map_err(|error| unreadable((pattern.to_owned(), error)))?;
+    if matches.is_empty() {
+        let advice = "check the pattern; names that start with _ or . match only patterns that start so";
+        return Err(Error::failure("no files match", pattern.display().to_string(), advice));
+    }
+    let mut found = Found::default();
+    for path in matches {
+        match path.is_dir() {
+            true => walk::parquet_files(&path, &mut found).map_err(unreadable)?,
+            false => found.files.push(path),
+        }
+    }
+    if found.files.is_empty() {
+        return Err(nothing_in(pattern, found.left_out));
+    }
+    found.files.sort();
+    found.files.dedup();
+    Ok(found.files)
+}
+
+fn unreadable((directory, error): (PathBuf, io::Error)) -> Error {
+    let place = directory.display().to_string();
+    Error::failure(format!("reading the directory failed: {error}"), place, "check its permissions")
+}
+
+fn nothing_in(path: &Path, left_out: usize) -> Error {
+    let place = path.display().to_string();
+    match left_out {
+        0 => Error::failure("no .parquet files", place, "name the files themselves if they end otherwise"),
+        _ => {
+            let what = format!("no .parquet files but below {left_out} names that start with _ or .");
+            Error::failure(what, place, "name the file or the directory itself to take it all the same")
+        }
+    }
+}
+
+/// Whether a path names a file at all; one of any name may be there.
+fn is_a_name(path: &Path) -> Result<(), Error> {
+    let Some(text) = path.to_str().filter(|_| path.symlink_metadata().is_err()) else { return Ok(()) };
+    if text == "-" {
+        let advice = "a footer stands at a file's end: write the stream to a file";
+        return Err(Error::usage("expected files, found standard input", "-", advice));
+    }
+    match text.split_once("://") {
+        Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            let what = format!("files cannot be read from {scheme}://");
+            Err(Error::usage(what, text, "copy the file to this machine and name it there"))
+        }
+        _ => Ok(()),
+    }
+}

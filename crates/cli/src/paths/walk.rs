@@ -1,0 +1,132 @@
+//! Walks directories. Names that start with `_` or `.` are left out, by the convention of Spark and Hive: unfinished
+//! output (`_temporary`), markers (`_SUCCESS`) and checksums (`.part-0.parquet.crc`) stand under such names.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Whether a walk leaves a name out. `_day=5` is the folder of a column called `_day`, and is not.
+pub(crate) fn is_left_out(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".") || (name.starts_with(b"_") && !name.contains(&b'='))
+}
+
+/// What a walk has found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The files, in the order of their names.
+    pub files: Vec<PathBuf>,
+    /// Directories and `.parquet` files that were left out for their names.
+    pub left_out: usize,
+}
+
+/// An entry of a directory.
+pub(crate) struct Entry {
+    pub path: PathBuf,
+    /// A directory or a link to one.
+    pub is_dir: bool,
+    pub is_link: bool,
+}
+
+impl Entry {
+    pub(crate) fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    fn is_parquet(&self) -> bool {
+        !self.is_dir && self.path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
+    }
+}
+
+/// The entries of a directory in the order of their names; none of a path that is not a directory.
+///
+/// # Errors
+///
+/// The directory cannot be read.
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
+    let shown = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    if !shown.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(shown)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
+        entries.push(Entry { path: directory.join(entry.file_name()), is_dir, is_link: kind.is_symlink() });
+    }
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}
+
+/// The `.parquet` files in a directory and below it. Links to directories are not followed.
+///
+/// # Errors
+///
+/// A directory that cannot be read, and why.
+pub(crate) fn parquet_files(directory: &Path, found: &mut Found) -> Result<(), (PathBuf, io::Error)> {
+    for entry in entries(directory).map_err(|error| (directory.to_owned(), error))? {
+        let is_walked = entry.is_dir && !entry.is_link;
+        if (is_walked || entry.is_parquet()) && is_left_out(entry.name()) {
+            found.left_out += 1;
+        } else if is_walked {
+            parquet_files(&entry.path, found)?;
+        } else if entry.is_parquet() {
+            found.files.push(entry.path);
+        }
+    }
+    Ok(())
+}
+
+/// A directory and all directories below it.
+///
+/// # Errors
+///
+/// A directory cannot be read.
+pub(crate) fn directories(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in entries(&directory)?.into_iter().rev() {
+            if entry.is_dir && !entry.is_link && !is_left_out(entry.name()) {
+                open.push(entry.path);
+            }
+        }
+        found.push(directory);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_output_markers_and_checksums_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [
+            "part-0.parquet",
+            "_SUCCESS",
+            "_metadata",
+            ".part-0.parquet.crc",
+            "_temporary/0/task_1/part-0.parquet",
+            ".staging/part-1.parquet",
+            "_part-2.parquet",
+            "a/b.PARQUET",
+            "_day=5/c.parquet",
+        ] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let mut found = Found::default();
+        parquet_files(dir.path(), &mut found).unwrap();
+        let names = ["_day=5/c.parquet", "a/b.PARQUET", "part-0.parquet"];
+        assert_eq!(found.files, names.map(|name| dir.path().join(name)));
+        assert_eq!(found.left_out, 3);
+        // A directory that is named itself is walked, whatever its name.
+        let mut found = Found::default();
+        parquet_files(&dir.path().join("_temporary"), &mut found).unwrap();
+        assert_eq!(found.files.len(), 1);
+    }
+}
