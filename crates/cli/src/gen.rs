@@ -135,6 +135,7 @@ impl GenArgs {
             part: self.layout.part,
             partition_by: self.layout.partition_by.clone(),
             existing: self.layout.existing(),
+            sources: self.dataset.sources(),
             ..GenJob::new(dataset, layout, output)
         }
     }
@@ -159,7 +160,7 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         return run_format(args, console, cancel);
     }
     if !matches!(output, Output::Directory(_)) && args.layout.existing() == Existing::Resume {
-        let advice = "a single file is made again; give a directory, or leave --resume out";
+        let advice = "give a directory, or replace a single file with --overwrite";
         return Err(Error::usage("there is nothing to resume", args.out.display().to_string(), advice));
     }
     let plan = args.plan()?;
@@ -210,6 +211,7 @@ fn run_format(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(
         threads: threads.map_or(1, NonZeroUsize::get),
         part: args.layout.part,
         existing: args.layout.existing(),
+        sources: &args.dataset.sources(),
     };
     let (files, phase) = formats::generate(&job, &Profile::new(), console, cancel)?;
     if args.out == Path::new("-") {
@@ -266,6 +268,8 @@ pub(crate) struct GenJob<'a> {
     pub part: Part,
     pub partition_by: Option<String>,
     pub existing: Existing,
+    /// Files that the dataset was taken from.
+    pub sources: Vec<PathBuf>,
 }
 
 impl<'a> GenJob<'a> {
@@ -282,6 +286,7 @@ impl<'a> GenJob<'a> {
             part: Part::WHOLE,
             partition_by: None,
             existing: Existing::default(),
+            sources: Vec::new(),
         }
     }
 }
@@ -312,6 +317,7 @@ pub(crate) fn generate(
                 part: job.part,
                 partition_by: job.partition_by.clone(),
                 existing: job.existing,
+                sources: job.sources.clone(),
                 kept_rows: Some(&kept_rows),
                 ..Job::new(job.layout, job.output, &phase, cancel)
             },

@@ -10,6 +10,7 @@ use crate::content_sum::RunningSum;
 use crate::error::Error;
 use crate::layout::Part;
 use crate::manifest::{Manifest, ManifestFile};
+use crate::source_file::protect_sources;
 use crate::write::Job;
 
 /// What becomes of the files of an earlier run.
@@ -19,7 +20,8 @@ pub enum Existing {
     /// They are an error.
     #[default]
     Refuse,
-    /// They are removed before the first file is made.
+    /// They are removed before the first file is made; a single file is replaced by the new one once
+    /// that is whole.
     Replace,
     /// Those that are whole, by the manifest and their sums, are kept; the others are made again. It is
     /// an error if the manifest is that of another spec, seed or layout.
@@ -66,6 +68,7 @@ impl Directory<'_> {
             )),
             Existing::Refuse => Ok(Vec::new()),
             Existing::Replace => {
+                there.iter().try_for_each(|path| protect_sources(&job.sources, path))?;
                 // The manifest first: it must not speak of files that are gone.
                 remove(&self.manifest())?;
                 there.iter().try_for_each(|path| remove(path))?;
@@ -180,6 +183,24 @@ impl Directory<'_> {
         // The whole replaces whatever number of files an earlier run had; a part leaves others alone.
         digits && (self.part == Part::WHOLE || number.parse::<u32>().is_ok_and(|n| self.files.contains(&n)))
     }
+}
+
+/// Decides about the single file at `path`, where there is one.
+///
+/// # Errors
+/// When it is there and may not be replaced.
+pub(crate) fn settle_file(path: &Path, job: &Job<'_>) -> Result<(), Error> {
+    // A symbolic link counts, wherever it leads.
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    protect_sources(&job.sources, path)?;
+    if job.existing == Existing::Replace {
+        return Ok(());
+    }
+    let what = "the file is there already";
+    let advice = "pass --overwrite to replace it, or write somewhere else";
+    Err(Error::spec(what, path.display().to_string(), advice))
 }
 
 fn counted(n: usize) -> String {

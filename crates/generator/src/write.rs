@@ -49,8 +49,11 @@ pub struct Job<'a> {
     /// A column, not inside of a list or struct, each of whose values gets a folder `COLUMN=VALUE`
     /// with files of the rows that have it, without the column.
     pub partition_by: Option<String>,
-    /// What becomes of the files of an earlier run in the same directory.
+    /// What becomes of the files of an earlier run in the same directory, or of the single file that is
+    /// there.
     pub existing: Existing,
+    /// Files that the dataset was taken from: none of them is replaced or removed.
+    pub sources: Vec<PathBuf>,
     /// Rows and bytes are counted on it as row groups are written.
     pub phase: &'a Phase,
     /// Rows of files that stay as they are are counted on it, as they are found whole.
@@ -72,6 +75,7 @@ impl<'a> Job<'a> {
             part: Part::WHOLE,
             partition_by: None,
             existing: Existing::default(),
+            sources: Vec::new(),
             phase,
             kept_rows: None,
             cancel,
@@ -126,6 +130,9 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         }
         _ => None,
     };
+    if let Output::File(path) = job.output {
+        existing::settle_file(path, job)?;
+    }
     let kept = match &directory {
         Some(directory) => directory.settle(job, &manifest, &check)?,
         None => Vec::new(),

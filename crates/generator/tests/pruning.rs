@@ -14,7 +14,7 @@ use parquet::file::properties::ReaderProperties;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader};
 use sawmill_generator::{
-    BloomColumn, Dataset, FileOptions, Job, Layout, Output, PageVersion, StatisticsLevel, write,
+    BloomColumn, Dataset, Existing, FileOptions, Job, Layout, Output, PageVersion, StatisticsLevel, write,
 };
 use sawmill_profile::Profile;
 
@@ -32,7 +32,8 @@ fn generate(path: &Path, options: FileOptions) {
     let layout = Layout::new(20_000, 1).unwrap().with_page_rows(1_000).unwrap();
     let (profile, output, cancel) = (Profile::new(), Output::from_path(path), false.into());
     let phase = profile.phase("generate");
-    write(&dataset, &Job { options, ..Job::new(&layout, &output, &phase, &cancel) }).unwrap();
+    let existing = Existing::Replace;
+    write(&dataset, &Job { options, existing, ..Job::new(&layout, &output, &phase, &cancel) }).unwrap();
 }
 
 #[test]

@@ -45,6 +45,12 @@ impl DatasetArgs {
         }
     }
 
+    /// The files that the dataset is taken from; none for a built-in one.
+    pub(crate) fn sources(&self) -> Vec<PathBuf> {
+        let spec = self.dataset.as_deref().filter(|name| Dataset::built_in_text(name).is_none());
+        self.like.iter().chain(&self.schema).cloned().chain(spec.map(PathBuf::from)).collect()
+    }
+
     /// The dataset.
     pub(crate) fn dataset(&self) -> Result<Dataset, Error> {
         match &self.dataset {

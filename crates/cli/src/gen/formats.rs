@@ -13,7 +13,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use clap::ValueEnum;
-use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
+use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile, protect_sources};
 use sawmill_profile::{Phase, PhaseReport, Profile};
 
 use crate::console::Console;
@@ -56,6 +56,8 @@ pub(crate) struct FormatJob<'a> {
     pub threads: usize,
     pub part: Part,
     pub existing: Existing,
+    /// Files that the dataset was taken from.
+    pub sources: &'a [PathBuf],
 }
 
 /// A file that is to be made.
@@ -156,8 +158,13 @@ fn plan(job: &FormatJob<'_>) -> Result<Vec<Planned>, Error> {
             files.clone().map(|file| Planned { file, path: Some(name(file)), special: false }).collect()
         }
     };
+    for path in planned.iter().filter_map(|planned| planned.path.as_ref()) {
+        protect_sources(job.sources, path)?;
+    }
     if job.existing != Existing::Replace {
-        let taken = planned.iter().filter_map(|p| p.path.as_ref()).find(|path| path.exists());
+        // A symbolic link counts, wherever it leads.
+        let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok();
+        let taken = planned.iter().filter_map(|p| p.path.as_ref()).find(is_there);
         if let Some(path) = taken {
             let what = "the file is there already";
             return Err(Error::usage(what, path.display().to_string(), "--overwrite replaces it"));

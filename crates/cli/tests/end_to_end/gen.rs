@@ -47,11 +47,57 @@ fn a_summary_for_people_and_one_for_programs() {
     let out = out.to_str().unwrap();
     let text = sawmill(["gen", "contacts", "--rows", "1500", "--out", out]).ok().out;
     assert!(text.contains("1 file") && text.contains("1,500 rows") && text.contains("rows/s"), "{text}");
-    let json = sawmill(["gen", "contacts", "--rows", "1.5k", "--out", out, "--json"]).ok().json();
+    let json =
+        sawmill(["gen", "contacts", "--rows", "1.5k", "--out", out, "--overwrite", "--json"]).ok().json();
     assert_eq!(json["rows"], 1500);
     assert_eq!(json["files"][0]["path"], out);
     assert_eq!(json["files"][0]["bytes"], fs::metadata(out).unwrap().len());
     assert!(json["phase"]["wall"].as_f64().unwrap() > 0.0, "{json}");
+}
+
+#[test]
+fn a_single_file_is_replaced_only_when_asked_to() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in [("x.parquet", "parquet"), ("x.csv", "csv"), ("x.ndjson", "ndjson")] {
+        let out = dir.path().join(name);
+        let args = ["gen", "devices", "--rows", "10", "--format", format, "--out", out.to_str().unwrap()];
+        fs::write(&out, "precious").unwrap();
+        let error = sawmill(args).fails(2);
+        assert!(error.contains(name) && error.contains("--overwrite"), "{error}");
+        assert_eq!(fs::read(&out).unwrap(), b"precious");
+        sawmill(args.iter().chain(&["--overwrite"])).ok();
+        assert_ne!(fs::read(&out).unwrap(), b"precious");
+    }
+    let link = dir.path().join("link.parquet");
+    std::os::unix::fs::symlink(dir.path().join("nowhere"), &link).unwrap();
+    sawmill(["gen", "devices", "--rows", "10", "--out", link.to_str().unwrap()]).fails(2);
+    assert!(link.is_symlink());
+}
+
+#[test]
+fn the_file_that_a_dataset_is_taken_from_is_never_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let source = at("x.parquet");
+    sawmill(["gen", "devices", "--rows", "100", "--out", &source]).ok();
+    let before = fs::read(&source).unwrap();
+    fs::hard_link(&source, at("hard.parquet")).unwrap();
+    std::os::unix::fs::symlink(&source, at("soft.parquet")).unwrap();
+    fs::create_dir(at("out")).unwrap();
+    fs::hard_link(&source, at("out/x-00000.parquet")).unwrap();
+    for out in ["x.parquet", "hard.parquet", "soft.parquet", "./out/../x.parquet", "out"] {
+        for way in ["--like", "--schema"] {
+            let args = ["gen", way, &source, "--rows", "5", "--overwrite", "--out", &at(out)];
+            let error = sawmill(args).fails(2);
+            assert!(error.contains("would be replaced"), "{out}: {error}");
+            assert_eq!(fs::read(at("out/x-00000.parquet")).unwrap(), before, "{out}");
+            assert_eq!(fs::read(&source).unwrap(), before, "{out}");
+        }
+    }
+    let spec = at("spec.csv");
+    fs::write(&spec, sawmill(["gen", "spec", "devices"]).ok().out).unwrap();
+    let args = ["gen", &spec, "--rows", "5", "--format", "csv", "--overwrite", "--out", &spec];
+    assert!(sawmill(args).fails(2).contains("would be replaced"));
 }
 
 #[test]

@@ -13,7 +13,8 @@ fn every_built_in_dataset_is_explained_and_generated() {
         let json = sawmill(["gen", "explain", name, "--json"]).ok().json();
         let out = dir.path().join("x.parquet");
         let out = out.to_str().unwrap();
-        let made = sawmill(["gen", name, "--rows", "3000", "--out", out, "--json"]).ok().json();
+        let made =
+            sawmill(["gen", name, "--rows", "3000", "--out", out, "--overwrite", "--json"]).ok().json();
         let expected = json["bytes_a_row"].as_f64().unwrap() * 3000.0;
         // Footers and page headers come on top.
         let ratio = made["files"][0]["bytes"].as_f64().unwrap() / expected;

@@ -245,7 +245,8 @@ fn the_arrow_schema_and_keys_of_ones_own_are_in_the_footer_when_asked_for() {
     fs::write(&spec, format!("name = \"z\"\nfields = [{{ name = \"at\", {at} }}]")).unwrap();
     let read = |more: &[&str]| {
         let out = dir.path().join("z.parquet");
-        let args = ["gen", spec.to_str().unwrap(), "--rows", "10", "--out", out.to_str().unwrap()];
+        let args =
+            ["gen", spec.to_str().unwrap(), "--rows", "10", "--overwrite", "--out", out.to_str().unwrap()];
         sawmill(args.iter().chain(more)).ok();
         ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&out).unwrap()).unwrap()
     };

@@ -1,0 +1,34 @@
+//! Files that a dataset was taken from. What is generated never takes their place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// Refuses to replace or remove the file at `path` where it is one of `sources`, whatever its name is
+/// there: through a symbolic link and as another hard link, too.
+///
+/// # Errors
+/// When it is one of them.
+pub fn protect_sources(sources: &[PathBuf], path: &Path) -> Result<(), Error> {
+    match sources.iter().find(|source| same_file(source, path)) {
+        Some(source) => Err(Error::spec(
+            format!("the dataset is taken from {}, which would be replaced", source.display()),
+            path.display().to_string(),
+            "write somewhere else",
+        )),
+        None => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &Path| fs::metadata(path).map(|there| (there.dev(), there.ino())).ok();
+    identity(a).is_some_and(|a| identity(b) == Some(a))
+}
+
+#[cfg(not(unix))]
+fn same_file(a: &Path, b: &Path) -> bool {
+    fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
+}
