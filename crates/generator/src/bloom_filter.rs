@@ -5,6 +5,7 @@
 
 use xxhash_rust::xxh64::xxh64;
 
+use crate::draw::elementary::{ln, pow};
 use crate::encoding::PhysicalValues;
 use crate::thrift::structure;
 
@@ -75,7 +76,7 @@ impl Hashes {
 
 /// Bytes of a filter of `distinct` values: a power of two.
 fn filter_bytes(distinct: usize, false_positives: f64) -> usize {
-    let bits = -8.0 * distinct as f64 / (1.0 - false_positives.powf(1.0 / 8.0)).ln();
+    let bits = -8.0 * distinct as f64 / ln(1.0 - pow(false_positives, 1.0 / 8.0));
     ((bits / 8.0).ceil() as usize).clamp(BLOCK, MOST_BYTES).next_power_of_two()
 }
 

@@ -2,6 +2,7 @@
 //! dictionary.
 
 use crate::distribution::exponent;
+use crate::draw::elementary::pow;
 use crate::error::Error;
 use crate::literal::{Literal, entry, real, whole};
 use crate::logical_type::LogicalType;
@@ -84,7 +85,7 @@ pub(crate) fn choice(
     path: &str,
     folder: &SpecFolder<'_>,
 ) -> Result<Values, Error> {
-    let skewed = |rank: usize, s: f64| ((rank + 1) as f64).powf(-s);
+    let skewed = |rank: usize, s: f64| pow((rank + 1) as f64, -s);
     if let Some(array) = node.array() {
         let values = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
         return build(kind, values, node, path);

@@ -1,11 +1,12 @@
 //! Distributions of numbers: the parameters as a spec gives them, a draw, the expected value.
 //!
 //! What has few outcomes (Poisson, geometric, Zipf up to [`MOST_RANKS`]) is drawn from an alias
-//! table; the rest by `rand_distr`, each value from a generator of its own so that value *i* never
-//! depends on how many bits value *i - 1* took.
+//! table; the rest by the ziggurat method or by rejection, each value from a generator of its own so
+//! that value *i* never depends on how many bits value *i - 1* took.
 
-use rand_distr::{Distribution as _, Exp, LogNormal, Normal, Zipf};
-
+use crate::draw::elementary::{exp, ln, pow};
+use crate::draw::ziggurat;
+use crate::draw::zipf::Zipf;
 use crate::error::Error;
 use crate::literal::{Literal, whole};
 use crate::logical_type::LogicalType;
@@ -61,7 +62,7 @@ impl Curve {
             "lognormal" => {
                 let table = node.table(path, name, &["mu", "median", "sigma", "min", "max"])?;
                 let mu = match (table.get("mu"), table.get("median")) {
-                    (None, Some(_)) => read(table, "median", f64::MIN_POSITIVE)?.ln(),
+                    (None, Some(_)) => ln(read(table, "median", f64::MIN_POSITIVE)?),
                     (Some(_), None) => read(table, "mu", f64::NEG_INFINITY)?,
                     _ => {
                         let what = "lognormal takes either `mu` or `median`";
@@ -87,33 +88,30 @@ impl Curve {
     /// Draws one value.
     #[inline]
     pub(crate) fn sample(self, random: &mut Sequence) -> f64 {
-        // The parameters were checked when they were read.
         match self {
-            Curve::Normal { mean, stddev } => Normal::new(mean, stddev).map_or(mean, |d| d.sample(random)),
-            Curve::LogNormal { mu, sigma } => {
-                LogNormal::new(mu, sigma).map_or_else(|_| mu.exp(), |d| d.sample(random))
-            }
-            Curve::Exponential { mean } => Exp::new(1.0 / mean).map_or(mean, |d| d.sample(random)),
+            Curve::Normal { mean, stddev } => mean + stddev * ziggurat::normal(random),
+            Curve::LogNormal { mu, sigma } => exp(mu + sigma * ziggurat::normal(random)),
+            Curve::Exponential { mean } => mean * ziggurat::exponential(random),
         }
     }
 
     pub(crate) fn mean(self) -> f64 {
         match self {
             Curve::Normal { mean, .. } | Curve::Exponential { mean } => mean,
-            Curve::LogNormal { mu, sigma } => (mu + sigma * sigma / 2.0).exp(),
+            Curve::LogNormal { mu, sigma } => exp(mu + sigma * sigma / 2.0),
         }
     }
 
     /// Its density at `x`.
     fn density(self, x: f64) -> f64 {
         let bell = |z: f64, sigma: f64| {
-            (-z * z / (2.0 * sigma * sigma)).exp() / (sigma * (2.0 * std::f64::consts::PI).sqrt())
+            exp(-z * z / (2.0 * sigma * sigma)) / (sigma * (2.0 * std::f64::consts::PI).sqrt())
         };
         match self {
             Curve::Normal { mean, stddev } => bell(x - mean, stddev.max(1e-6)),
             Curve::LogNormal { .. } | Curve::Exponential { .. } if x <= 0.0 => 0.0,
-            Curve::LogNormal { mu, sigma } => bell(x.ln() - mu, sigma.max(1e-6)) / x,
-            Curve::Exponential { mean } => (-x / mean).exp() / mean,
+            Curve::LogNormal { mu, sigma } => bell(ln(x) - mu, sigma.max(1e-6)) / x,
+            Curve::Exponential { mean } => exp(-x / mean) / mean,
         }
     }
 
@@ -249,7 +247,7 @@ fn poisson(mean: f64) -> (u32, Vec<f64>) {
 
 /// Probabilities of 0, 1, ... failures before the first success, but for a tail of 1e-12.
 fn geometric(p: f64) -> Vec<f64> {
-    let n = if p >= 1.0 { 1.0 } else { (1e-12f64.ln() / (1.0 - p).ln()).ceil().max(1.0) };
+    let n = if p >= 1.0 { 1.0 } else { (ln(1e-12) / ln(1.0 - p)).ceil().max(1.0) };
     let mut share = p;
     (0..n as u32)
         .map(|_| {
@@ -264,7 +262,7 @@ fn geometric(p: f64) -> Vec<f64> {
 #[derive(Debug)]
 pub(crate) enum Ranks {
     Table { table: Weights, large: bool },
-    Rejection { zipf: Zipf<f64>, n: u64, s: f64 },
+    Rejection { zipf: Zipf, n: u64, s: f64 },
 }
 
 impl Ranks {
@@ -281,10 +279,10 @@ impl Ranks {
     /// `None` where there is no such distribution.
     pub(crate) fn new(n: u64, s: f64) -> Option<Self> {
         if n <= MOST_RANKS {
-            let weights: Vec<f64> = (1..=n).map(|k| (k as f64).powf(-s)).collect();
+            let weights: Vec<f64> = (1..=n).map(|k| pow(k as f64, -s)).collect();
             return Weights::new(&weights).ok().map(|table| Ranks::Table { table, large: n > 1 << 12 });
         }
-        Zipf::new(n as f64, s).ok().map(|zipf| Ranks::Rejection { zipf, n, s })
+        Zipf::new(n as f64, s).map(|zipf| Ranks::Rejection { zipf, n, s })
     }
 
     /// The rank that `draw` stands for, from 1 on.
@@ -318,16 +316,16 @@ impl Ranks {
 /// The sum of `k^-s` for k from 1 to `n`, by Euler and Maclaurin behind the first thousand terms.
 fn harmonic(n: f64, s: f64) -> f64 {
     let first = n.min(1000.0);
-    let head: f64 = (1..=first as u32).map(|k| f64::from(k).powf(-s)).sum();
+    let head: f64 = (1..=first as u32).map(|k| pow(f64::from(k), -s)).sum();
     if n <= 1000.0 {
         return head;
     }
     let integral = if (s - 1.0).abs() < 1e-12 {
-        (n / first).ln()
+        ln(n / first)
     } else {
-        (n.powf(1.0 - s) - first.powf(1.0 - s)) / (1.0 - s)
+        (pow(n, 1.0 - s) - pow(first, 1.0 - s)) / (1.0 - s)
     };
-    head + integral + (n.powf(-s) - first.powf(-s)) / 2.0
+    head + integral + (pow(n, -s) - pow(first, -s)) / 2.0
 }
 
 /// A whole number from 1 to `most`.
@@ -446,7 +444,7 @@ mod tests {
             let mut chi_square = 0.0;
             let mut rest = 1.0;
             for (i, count) in counts.iter().enumerate() {
-                let p = if i < 20 { ((i + 1) as f64).powf(-s) / total } else { rest };
+                let p = if i < 20 { pow((i + 1) as f64, -s) / total } else { rest };
                 rest -= p;
                 let expected = p * draws as f64;
                 chi_square += (*count as f64 - expected).powi(2) / expected;

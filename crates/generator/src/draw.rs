@@ -1,5 +1,9 @@
 //! Drawing values: a leaf's distribution and a stream of random bits into its buffer.
 
+pub(crate) mod elementary;
+pub(crate) mod ziggurat;
+pub(crate) mod zipf;
+
 use crate::dataset::Leaf;
 use crate::expression::Number;
 use crate::literal::big_endian;

@@ -9,9 +9,8 @@
 //! Whole numbers stay whole under `+`, `-` and `*`; times keep their ticks, and a real number added
 //! to one is rounded. A value is null where a field that it uses is.
 
-use rand_distr::{Distribution as _, Exp, LogNormal, Normal};
-
-use crate::distribution::duration_ticks;
+use crate::distribution::{Curve, duration_ticks};
+use crate::draw::elementary::{exp, ln};
 use crate::logical_type::LogicalType;
 use crate::rng::{Sequence, unit_interval};
 use crate::values::Wrong;
@@ -164,9 +163,9 @@ fn evaluate(node: &Node, fields: &[Number], random: &mut Sequence) -> Number {
             let (a, b) = (first.real(), second.real());
             match function {
                 Function::Uniform => Real(a + (b - a) * unit_interval(random.next())),
-                Function::Normal => Real(Normal::new(a, b).map_or(a, |d| d.sample(random))),
-                Function::LogNormal => Real(LogNormal::new(a.ln(), b).map_or(a, |d| d.sample(random))),
-                Function::Exponential => Real(Exp::new(1.0 / a).map_or(a, |d| d.sample(random))),
+                Function::Normal => Real(Curve::Normal { mean: a, stddev: b }.sample(random)),
+                Function::LogNormal => Real(Curve::LogNormal { mu: ln(a), sigma: b }.sample(random)),
+                Function::Exponential => Real(Curve::Exponential { mean: a }.sample(random)),
                 Function::Least => {
                     if a <= b {
                         first
@@ -188,8 +187,8 @@ fn evaluate(node: &Node, fields: &[Number], random: &mut Sequence) -> Number {
                 Function::Floor => Real(a.floor()),
                 Function::Round => Real(a.round()),
                 Function::Sqrt => Real(a.sqrt()),
-                Function::Exp => Real(a.exp()),
-                Function::Ln => Real(a.ln()),
+                Function::Exp => Real(exp(a)),
+                Function::Ln => Real(ln(a)),
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::choice::bad_weights;
 use crate::dataset::{MOST_ELEMENTS, Nulls};
 use crate::distribution::{Counts, Curve, exponent};
+use crate::draw::elementary::pow;
 use crate::error::Error;
 use crate::logical_type::LogicalType;
 use crate::toml_reader::{Node, listed};
@@ -102,7 +103,7 @@ fn outcomes(node: Node<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
             let table = parameters.table(path, name, &["n", "s"])?;
             let n = length(table.need("n", path, name)?)?;
             let s = exponent(table.need("s", path, name)?, path)?;
-            Ok((1..=n).map(|k| (k, f64::from(k).powf(-s))).collect())
+            Ok((1..=n).map(|k| (k, pow(f64::from(k), -s))).collect())
         }
         "weights" => {
             let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! Strings that a regular expression matches.
 
-use rand_distr::Distribution as _;
+use rand::distr::Distribution as _;
 use rand_regex::Regex;
 
 use crate::rng::Sequence;

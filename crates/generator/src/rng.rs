@@ -61,7 +61,7 @@ fn fill32(stream: Stream, out: &mut [u32]) {
 }
 
 /// A generator of as many bits as one value takes, seeded by the value's draw: what distributions
-/// of `rand_distr` and patterns of `rand_regex` draw from.
+/// and patterns of `rand_regex` draw from.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence(u64);
 

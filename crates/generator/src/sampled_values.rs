@@ -108,7 +108,7 @@ impl SampledValues {
             Value::Real(v) if v.is_finite() => {
                 self.moments.add(v);
                 if v > 0.0 {
-                    self.logs.add(v.ln());
+                    self.logs.add(ln(v));
                 }
             }
             Value::Real(_) => {}
@@ -132,7 +132,7 @@ impl SampledValues {
     fn add_whole(&mut self, whole: i128) {
         self.moments.add(whole as f64);
         if whole > 0 {
-            self.logs.add((whole as f64).ln());
+            self.logs.add(ln(whole as f64));
         }
         if let Some(last) = self.last {
             let step = whole.saturating_sub(last);
@@ -221,7 +221,7 @@ impl SampledValues {
         }
         let (skewness, kurtosis) = m.shape();
         if m.low > 0.0 && skewness > 1.0 && self.logs.shape().0.abs() < skewness.abs() {
-            let (median, sigma) = (number(self.logs.mean().exp()), rounded(self.logs.deviation()));
+            let (median, sigma) = (number(exp(self.logs.mean())), rounded(self.logs.deviation()));
             return format!(
                 "{{ lognormal = {{ median = {median}, sigma = {sigma}, min = {low}, max = {high} }} }}"
             );
@@ -345,7 +345,7 @@ impl SampledValues {
         let points: Vec<(f64, f64)> = (1..)
             .zip(&counts)
             .take_while(|(_, n)| **n >= 5)
-            .map(|(rank, n)| (f64::from(rank).ln(), (*n as f64).ln()))
+            .map(|(rank, n)| (ln(f64::from(rank)), ln(*n as f64)))
             .collect();
         if points.len() < 5 {
             return None;
@@ -433,3 +433,4 @@ mod tests {
         assert!(zipf.starts_with("{ zipf = { n = 200, s = 1"), "{zipf}");
     }
 }
+use crate::draw::elementary::{exp, ln};

@@ -1,0 +1,123 @@
+//! The same spec and seed give the same values on every processor and with every C library.
+//!
+//! Each distribution has a golden hash. The hashes are taken again in processes of other surroundings: with the
+//! instruction sets that glibc chooses its functions by switched off, and with every elementary function of the C library
+//! replaced by one that ends the process.
+
+use std::fmt::Write as _;
+use std::process::{Command, Output};
+
+use arrow_array::{Array, Float32Array, Float64Array, Int32Array, Int64Array};
+use sawmill_generator::Dataset;
+
+/// Name, type and values of a field, and the hash of its values for 100,000 rows of seed 1.
+const GOLDEN: &[(&str, &str, &str, u64)] = &[
+    ("uniform", "double", "{ uniform = { min = -1.5, max = 9.25 } }", 0x05B0_56DF_0FE5_02DE),
+    ("normal", "double", "{ normal = { mean = 3.0, stddev = 2.5 } }", 0xFC18_4CA6_A937_895F),
+    ("normal_single", "float", "{ normal = { mean = 3.0, stddev = 2.5 } }", 0x97A0_373D_B789_3740),
+    ("lognormal", "double", "{ lognormal = { median = 12.5, sigma = 1.5 } }", 0x8DB0_71C7_5240_3FD8),
+    ("exponential", "double", "{ exponential = { mean = 0.75 } }", 0xA803_53A4_BE8A_BBE5),
+    ("poisson", "int32", "{ poisson = { mean = 200 } }", 0x726F_63D7_4E7C_CE9A),
+    ("geometric", "int32", "{ geometric = { p = 0.013 } }", 0xE177_D361_1BBF_9248),
+    ("zipf_table", "int64", "{ zipf = { n = 100_000, s = 1.13 } }", 0x6030_82CF_40F2_8D21),
+    ("zipf_rejection", "int64", "{ zipf = { n = 1_000_000_000, s = 0.87 } }", 0x60FC_422A_695A_80CC),
+    ("zipf_harmonic", "int64", "{ zipf = { n = 1_000_000_000, s = 1.0 } }", 0x046D_4E8B_7FD6_E512),
+    (
+        "choice",
+        "int64",
+        "{ choice = { values = [5, 7, 11, 13, 17, 19, 23], s = 1.37 } }",
+        0xADE7_2BB5_7F75_8F3B,
+    ),
+    ("weights", "int64", "{ weights = { 1 = 0.1, 2 = 0.2, 3 = 0.7 } }", 0xCD56_BB98_072F_8F67),
+    ("expression_ln", "double", "{ expression = \"ln(1 + uniform(0, 1000))\" }", 0xCDCE_0DE1_9932_A84B),
+    ("expression_exp", "double", "{ expression = \"exp(normal(0, 3))\" }", 0x76D9_B5BB_30E1_807A),
+    (
+        "expression_lognormal",
+        "double",
+        "{ expression = \"lognormal(3, 0.5) + exponential(2)\" }",
+        0xCF0F_7B19_2DF3_0BB8,
+    ),
+];
+
+/// FNV-1a over the values' bytes.
+fn hash(column: &dyn Array) -> u64 {
+    fn bytes(column: &dyn Array) -> Vec<u8> {
+        let any = column.as_any();
+        if let Some(column) = any.downcast_ref::<Float64Array>() {
+            column.values().iter().flat_map(|v| v.to_le_bytes()).collect()
+        } else if let Some(column) = any.downcast_ref::<Float32Array>() {
+            column.values().iter().flat_map(|v| v.to_le_bytes()).collect()
+        } else if let Some(column) = any.downcast_ref::<Int64Array>() {
+            column.values().iter().flat_map(|v| v.to_le_bytes()).collect()
+        } else {
+            let column = any.downcast_ref::<Int32Array>().expect("a column of one of these types");
+            column.values().iter().flat_map(|v| v.to_le_bytes()).collect()
+        }
+    }
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+    bytes(column).into_iter().fold(0xCBF2_9CE4_8422_2325, step)
+}
+
+#[test]
+fn every_distribution_gives_its_golden_values() {
+    let mut different = String::new();
+    for (name, kind, values, golden) in GOLDEN {
+        let spec =
+            format!("name = \"d\"\n[[fields]]\nname = \"{name}\"\ntype = \"{kind}\"\nvalues = {values}\n");
+        let dataset = Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+        let batch = dataset.batches(0..100_000, 1, 100_000).next().unwrap().unwrap();
+        let found = hash(batch.column(0));
+        if found != *golden {
+            writeln!(different, "{name}: 0x{found:016X}").unwrap();
+        }
+    }
+    assert!(different.is_empty(), "other values than before:\n{different}");
+}
+
+/// Takes the golden hashes in a process of its own.
+fn in_surroundings(name: &str, value: &str) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "every_distribution_gives_its_golden_values", "--nocapture"])
+        .env(name, value)
+        .output()
+        .unwrap()
+}
+
+fn passed(output: &Output) -> bool {
+    output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed")
+}
+
+#[test]
+fn values_do_not_depend_on_the_processors_instruction_sets() {
+    let output = in_surroundings("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-AVX512F");
+    assert!(passed(&output), "{output:?}");
+}
+
+/// A stronger test than another C library: functions that are never called cannot differ.
+#[test]
+#[cfg(target_os = "linux")]
+fn values_do_not_depend_on_the_c_library() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, library) = (directory.path().join("refuse.c"), directory.path().join("refuse.so"));
+    let mut text = "#include <unistd.h>\n".to_owned();
+    let one = "exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh cbrt tgamma lgamma";
+    let two = "pow atan2 hypot";
+    for (names, parameters) in [(one, "double x"), (two, "double x, double y")] {
+        for name in names.split(' ') {
+            let refuse = format!("write(2, \"{name} called\\n\", {}); _exit(70);", name.len() + 8);
+            writeln!(text, "double {name}({parameters}) {{ {refuse} }}").unwrap();
+            let single = parameters.replace("double", "float");
+            writeln!(text, "float {name}f({single}) {{ {refuse} }}").unwrap();
+        }
+    }
+    std::fs::write(&source, text).unwrap();
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let compile = Command::new(&compiler)
+        .args(["-w", "-fno-builtin", "-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .output()
+        .unwrap_or_else(|error| panic!("a C compiler is needed to build Sawmill; {compiler}: {error}"));
+    assert!(compile.status.success(), "{compile:?}");
+    let output = in_surroundings("LD_PRELOAD", library.to_str().unwrap());
+    assert!(passed(&output), "{output:?}");
+}
