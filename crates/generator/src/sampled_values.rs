@@ -8,6 +8,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use crate::draw::elementary::{exp, ln};
+
 /// Distinct values that are told apart; later ones are only counted.
 const MOST_DISTINCT: usize = 100_000;
 
@@ -433,4 +435,3 @@ mod tests {
         assert!(zipf.starts_with("{ zipf = { n = 200, s = 1"), "{zipf}");
     }
 }
-use crate::draw::elementary::{exp, ln};

@@ -104,7 +104,10 @@ impl ParquetFiles {
         };
         for (file, named) in self.opened.iter().zip(self.files()) {
             control.check()?;
-            let test = RowTest::new(&filtered.condition, file.reader.schema())?;
+            let test = RowTest::new(&filtered.condition, file.reader.schema()).map_err(|error| {
+                let place = format!("{}, {}", error.place(), named.name);
+                error.at(place)
+            })?;
             let groups = filtered.pruned.groups_of(file, named, &test, control)?;
             filtered.tests.push(Arc::new(test));
             filtered.groups.push(groups);
