@@ -532,17 +532,21 @@ fn columns_that_are_not_loaded_can_be_in_a_condition() {
 fn a_condition_that_does_not_fit_is_refused_with_the_columns_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let files = ParquetFiles::open(&[counting(dir.path(), 10)]).unwrap();
+    let file = &files.files()[0].name;
+    let missing = format!(
+        "there is no column \"m\" - the condition \"m\" = 1, {file} - the columns are n, row, twin, text"
+    );
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("count");
     for (text, what) in [
-        ("m = 1", "there is no column \"m\" - the condition \"m\" = 1 - the columns are n, row, twin, text"),
+        ("m = 1", missing.as_str()),
         ("n = 'x'", "column \"n\" is Int64: expected a number, found 'x'"),
         ("text = 5", "column \"text\" is Utf8View: expected text in single quotes, found 5"),
         ("n like 'x'", "only text can be like a pattern"),
     ] {
         let condition: Condition = text.parse().unwrap();
         let error = files.filtered(condition, &Control::new(&cancel, &phase)).err().unwrap().to_string();
-        assert!(error.contains(what), "{error}");
+        assert!(error.contains(what) && error.contains(file), "{error}");
     }
     cancel.store(true, std::sync::atomic::Ordering::Relaxed);
     let error = files.filtered(Condition::equals("n", 1), &Control::new(&cancel, &phase)).err().unwrap();
