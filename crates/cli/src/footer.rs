@@ -124,7 +124,7 @@ pub(crate) struct FooterArgs {
     /// The footer's Thrift: byte offset, field id, name and value (-v: long values whole).
     #[arg(long, help_heading = "Views")]
     dump: bool,
-    /// Everything that is wrong: offsets, sizes, overlaps, counts, bounds, indexes (exit code 1 if
+    /// Everything that is wrong: offsets, sizes, overlaps, counts, indexes (exit code 1 if
     /// anything is). Of several files, only what is wrong, and a total.
     #[arg(long, help_heading = "Views")]
     check: bool,

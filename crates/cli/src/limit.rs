@@ -15,7 +15,7 @@ pub(crate) fn seen(server: Option<&ServerWaits>) -> Option<&ServerWaits> {
 
 /// The bottleneck of a load. It never says the opposite of what was [`seen`] of the server: where our threads
 /// waited for the server and the server for rows, the way between them is the limit; where both sides were
-/// busy there is no verdict.
+/// busy, it gives no verdict.
 pub(crate) fn of_load(threads: &[ThreadReport], server: Option<&ServerWaits>) -> Option<Bottleneck> {
     let found = bottleneck(threads)?;
     let Some(server) = seen(server) else { return Some(found) };

@@ -41,7 +41,7 @@ pub(crate) struct TableArgs {
     /// Where the table and its keys are stored. PostgreSQL.
     #[arg(long, value_name = "NAME")]
     tablespace: Option<String>,
-    /// How long to wait for a lock that somebody else holds, such as 30s or 5min, before the load ends; it says for whom
+    /// How long the load waits for a lock of another session, such as 30s or 5min, before it ends; it reports for whom
     /// it waits. PostgreSQL [default: as the server has it, mostly without a limit].
     #[arg(long, value_name = "TIME")]
     lock_timeout: Option<String>,

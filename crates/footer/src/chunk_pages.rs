@@ -16,7 +16,7 @@ use crate::thrift::{Cursor, I32, STOP, STRUCT, Step};
 /// Bytes read at a time.
 const READ_LEN: usize = 1 << 18;
 
-/// Headers are no longer than this; bounds of long values may stand in them.
+/// The longest header that is read; it may hold the bounds of long values.
 const MOST_HEADER: usize = 1 << 24;
 
 /// A page of a column chunk.

@@ -47,7 +47,7 @@ pub(crate) struct LayoutArgs {
     /// Keep the files of an earlier run that are whole, and make the others.
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
-    /// Replace the files of an earlier run, or the single file that is there. The file that --like,
+    /// Replace the files of an earlier run, or an existing single file. The file that --like,
     /// --schema or the spec is read from is never replaced.
     #[arg(long)]
     overwrite: bool,

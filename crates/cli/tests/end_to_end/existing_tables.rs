@@ -1,4 +1,4 @@
-//! Tables that are there already: others read them, and they have more columns than the files.
+//! Existing tables: others read them, and they have more columns than the files.
 
 use crate::harness::{sawmill, start, until, wait};
 use crate::load::Bench;

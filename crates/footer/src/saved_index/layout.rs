@@ -89,7 +89,7 @@ impl FooterIndex {
     ///
     /// # Errors
     ///
-    /// The bytes are no index, one of another version, or one that was damaged since it was kept.
+    /// The bytes are not an index, are of another version, or were damaged after they were saved.
     pub fn from_bytes(bytes: impl Into<FooterBytes>) -> Result<Self, Error> {
         let shared = bytes.into();
         let bytes = shared.as_slice();

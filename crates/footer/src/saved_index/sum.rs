@@ -1,4 +1,4 @@
-//! Sums of bytes that tell damage and other bytes; no defence against somebody who means to deceive.
+//! Checksums that detect damaged or replaced bytes. They do not protect against deliberate forgery.
 //!
 //! Each step of a lane can be undone, so that a change of one word of eight bytes always changes the sum.
 
