@@ -25,8 +25,12 @@ pub fn home() -> TempDir {
 
 /// Two small files.
 pub fn contacts(home: &TempDir) -> String {
+    contacts_of(home, "2000")
+}
+
+pub fn contacts_of(home: &TempDir, rows: &str) -> String {
     let directory = home.path().join("contacts").display().to_string();
-    sawmill(["gen", "contacts", "--rows", "2000", "--files", "2", "--out", &directory]).ok();
+    sawmill(["gen", "contacts", "--rows", rows, "--files", "2", "--out", &directory]).ok();
     directory
 }
 

@@ -2,17 +2,20 @@
 
 use serde_json::Value;
 
-use crate::bench::{GEN, bench, contacts, home, read};
+use crate::bench::{GEN, bench, contacts, contacts_of, home, read};
 
 #[test]
 fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
     let home = home();
-    let files = contacts(&home);
+    let files = contacts_of(&home, "100000");
     let args = ["load", &files, "--runs", "2", "--json", "r.json", "--html", "r.html"];
     let table = bench(&home, &args).ok().out;
-    assert!(table.contains("load: ") && table.contains(" % of its time"), "{table}");
     let file = read(&home.path().join("r.json"));
     let side = &file["cases"][0]["sides"][0];
+    // Where our threads and the server were busy alike there is no verdict, on the screen as in the file.
+    let verdict = &side["bottleneck"];
+    assert_eq!(table.contains("load: ") && table.contains(" % of its time"), verdict["limit"].is_string(), "{table}");
+    assert!(verdict.is_null() || verdict["share"].as_f64().unwrap() > 0.0, "{verdict}");
     let names: Vec<&str> =
         side["phases"].as_array().unwrap().iter().map(|phase| phase["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["load", "prepare", "copy", "finish"]);
@@ -22,7 +25,6 @@ fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
     assert!(threads.contains(&"sender 1") && threads.contains(&"encoder 1"), "{threads:?}");
     let state = load["hardware"]["state"].as_str().unwrap();
     assert!(["counted", "not_available"].contains(&state), "{state}");
-    assert!(side["bottleneck"]["limit"].is_string());
     let timeline = &side["timeline"];
     assert_eq!(timeline["watched"][0], "PostgreSQL");
     let last = timeline["samples"].as_array().unwrap().last().unwrap();
