@@ -14,7 +14,11 @@ fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
     let side = &file["cases"][0]["sides"][0];
     // Where our threads and the server were busy alike there is no verdict, on the screen as in the file.
     let verdict = &side["bottleneck"];
-    assert_eq!(table.contains("load: ") && table.contains(" % of its time"), verdict["limit"].is_string(), "{table}");
+    assert_eq!(
+        table.contains("load: ") && table.contains(" % of its time"),
+        verdict["limit"].is_string(),
+        "{table}"
+    );
     assert!(verdict.is_null() || verdict["share"].as_f64().unwrap() > 0.0, "{verdict}");
     let names: Vec<&str> =
         side["phases"].as_array().unwrap().iter().map(|phase| phase["name"].as_str().unwrap()).collect();

@@ -14,6 +14,7 @@ mod footer;
 mod r#gen;
 mod gen_datasets;
 mod gen_layouts;
+mod guarantees;
 mod harness;
 mod load;
 mod load_memory;
