@@ -16,6 +16,7 @@ mod gen_datasets;
 mod gen_layouts;
 mod guarantees;
 mod harness;
+mod hive;
 mod load;
 mod load_memory;
 mod nested;
