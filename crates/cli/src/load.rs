@@ -431,15 +431,20 @@ fn explained(plan: &CrateExplanation) -> String {
 
 fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
     let mut out = match report.standing {
-        Standing::Complete => format!(
-            "{table}: this load was complete already, {} rows; nothing to do\n",
-            phases::thousands(report.rows)
-        ),
+        Standing::Complete => {
+            let rows = phases::thousands(report.rows);
+            let counted = report.rows_in_table.filter(|counted| *counted != report.rows);
+            let counted = counted.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
+            format!(
+                "{table}: this load was complete already, {rows} rows{}; nothing to do\n",
+                counted.unwrap_or_default()
+            )
+        }
         Standing::Resumed => format!(
             "{table}: went on from {} of {} units; now {} rows\n",
             report.units_resumed,
             report.units,
-            phases::thousands(report.rows)
+            phases::thousands(report.rows_in_table.unwrap_or(report.rows))
         ),
         Standing::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
     };

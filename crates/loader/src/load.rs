@@ -85,6 +85,8 @@ pub struct LoadReport {
     pub standing: Standing,
     /// Rows of the source that are in the target now, those of earlier runs included.
     pub rows: u64,
+    /// Rows of the table as it was counted in this run, others' rows included; none where it was not counted.
+    pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
     /// Rows that the target refused and that were written aside, those of earlier runs included.
@@ -212,6 +214,7 @@ pub fn load(
     Ok(LoadReport {
         standing: session.standing(),
         rows: total.rows,
+        rows_in_table: session.counted(),
         rows_loaded: total.rows - rows_before,
         rows_rejected,
         bytes_in: source.files().iter().map(|file| file.bytes).sum(),

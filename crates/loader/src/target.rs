@@ -117,6 +117,11 @@ pub trait Session: Sync {
         0
     }
 
+    /// Rows of the table, where they were counted in this run.
+    fn counted(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether [`verify`](Self::verify) can tell the load's rows from others.
     fn can_verify(&self) -> bool {
         true

@@ -50,13 +50,19 @@ pub(crate) struct LoadRecord {
     pub unit_rows: u64,
     pub files: Vec<String>,
     pub fingerprints: Vec<String>,
-    /// Rows in the table at the end of a complete load.
+    /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it is
+    /// complete.
     pub rows: u64,
     /// What the table held before, where rows are appended and will be verified.
     pub before: Option<Tally>,
 }
 
 impl LoadRecord {
+    /// Rows that the table had before the load: where they gather in a table of their own, none.
+    pub(crate) fn rows_before(&self) -> u64 {
+        if self.state == State::Loading { self.rows } else { 0 }
+    }
+
     /// The files whose content is not the recorded one.
     pub(crate) fn changed_files(&self, files: &[SourceFile]) -> Vec<String> {
         let now: HashMap<&str, &str> =
@@ -192,8 +198,8 @@ impl Checkpoints {
     ) -> Result<()> {
         self.delete(client, "load_id", &record.id, control)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"before\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
@@ -204,18 +210,20 @@ impl Checkpoints {
             json!(record.unit_rows),
             json!(record.files),
             json!(record.fingerprints),
+            json!(record.rows),
             json!(record.before.as_ref().map(|tally| stored(tally).to_string())),
         ];
         self.run(client, &statement, &arguments, control)?;
         Ok(())
     }
 
-    /// Says how far a load has come.
+    /// Says how far a load has come, and how many rows the table was counted to have.
     pub(crate) fn set_state(
         &self,
         client: &mut Client,
         id: &str,
         state: State,
+        rows: u64,
         total: &Tally,
         control: &Control<'_>,
     ) -> Result<()> {
@@ -223,8 +231,7 @@ impl Checkpoints {
             "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ? WHERE \"load_id\" = ?",
             self.table("loads")
         );
-        let arguments =
-            [json!(state.name()), json!(total.rows), json!(total.content_sum.to_string()), json!(id)];
+        let arguments = [json!(state.name()), json!(rows), json!(total.content_sum.to_string()), json!(id)];
         match self.run(client, &statement, &arguments, control)?.count()? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load is gone")

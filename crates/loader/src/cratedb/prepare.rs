@@ -27,6 +27,8 @@ pub(super) struct Preparing<'p> {
     pub plan: &'p Plan,
     pub primary: &'p [String],
     pub id: &'p str,
+    /// Rows of the table, once they are counted.
+    pub counted: Option<u64>,
 }
 
 impl Preparing<'_> {
@@ -40,14 +42,21 @@ impl Preparing<'_> {
         match (record, table) {
             (Some(record), true) if record.state == State::Complete => {
                 let changed = record.changed_files(self.source.files());
-                let untouched = self.count(self.table)? == record.rows;
+                let rows = self.count(self.table)?;
+                let untouched =
+                    rows == record.rows && !(self.options.again && self.crate_db.mode == Mode::Replace);
                 match (changed.is_empty(), untouched, self.crate_db.mode) {
                     (true, true, _) => Ok((record, Standing::Complete)),
                     (_, _, Mode::Replace) => self.start(gathered, &staging),
                     (false, ..) => {
                         Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
                     }
-                    (true, false, _) => Err(self.exists("and does not have the rows of this load any more")),
+                    (true, false, _) => {
+                        let at_end = record.rows;
+                        Err(self.exists(&format!(
+                            "with {rows} rows; it had {at_end} when this load was complete"
+                        )))
+                    }
                 }
             }
             // It was put in its place and the word of it was lost.
@@ -89,9 +98,12 @@ impl Preparing<'_> {
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
         if let Some(record) = record {
             match (record.state == State::Complete, record.changed_files(self.source.files()).is_empty()) {
-                (true, true) => return Ok((record, Standing::Complete)),
+                (true, true) if !self.options.again => {
+                    self.refuse_fewer(&record)?;
+                    return Ok((record, Standing::Complete));
+                }
                 // Another content under the same name, after the first was loaded, is another load.
-                (true, false) => {}
+                (true, _) => {}
                 (false, _) => {
                     self.refuse_changed(&record)?;
                     return Ok((record, Standing::Resumed));
@@ -102,9 +114,24 @@ impl Preparing<'_> {
             false => None,
             true => Some(self.read_back(self.table).run(self.control)?),
         };
-        let record = self.record(before);
+        let rows = self.count(self.table)?;
+        let record = LoadRecord { rows, ..self.record(before) };
         self.write_record(&record)?;
         Ok((record, Standing::New))
+    }
+
+    /// Refuses to call a load complete whose table has fewer rows than when it was.
+    fn refuse_fewer(&mut self, record: &LoadRecord) -> Result<()> {
+        let rows = self.count(self.table)?;
+        if rows >= record.rows {
+            return Ok(());
+        }
+        let at_end = record.rows;
+        let what = format!("the table has {rows} rows; it had {at_end} when this load was complete");
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
+            "load the files once more with --again (rows whose key is in the table are not added), or forget the load \
+             (sawmill load forget) if the rows were deleted on purpose",
+        ))
     }
 
     fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
@@ -119,7 +146,9 @@ impl Preparing<'_> {
 
     fn count(&mut self, table: &CrateTable) -> Result<u64> {
         let mut client = Client::new(&self.client.cluster, false);
-        self.read_back(table).count(&mut client, self.control)
+        let rows = self.read_back(table).count(&mut client, self.control)?;
+        self.counted = Some(rows);
+        Ok(rows)
     }
 
     fn record(&self, before: Option<Tally>) -> LoadRecord {

@@ -1,8 +1,8 @@
 //! A load into a CrateDB table: found or made, written, checked, put in its place.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bodies::Bodies;
 use super::carried::{Carried, Chosen};
@@ -46,6 +46,10 @@ pub(crate) struct CrateSession<'a> {
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
     chosen: Chosen,
+    /// Rows of the table, when they were counted last.
+    counted: Mutex<Option<u64>>,
+    /// Rows of the source that were acknowledged in the end.
+    loaded: AtomicU64,
 }
 
 impl<'a> CrateSession<'a> {
@@ -112,8 +116,10 @@ impl<'a> CrateSession<'a> {
             plan: &plan,
             primary: &primary,
             id: &id,
+            counted: None,
         };
         let (record, standing) = if gathers { preparing.gather()? } else { preparing.append()? };
+        let counted = preparing.counted.filter(|_| standing == Standing::Complete);
         let units = match standing {
             Standing::New => HashMap::new(),
             _ => checkpoints.units(&mut client, &id, control)?,
@@ -168,7 +174,7 @@ impl<'a> CrateSession<'a> {
             writers: AtomicU64::new(0),
             plan,
         };
-        Ok(Self {
+        let session = Self {
             crate_db,
             source,
             options,
@@ -183,7 +189,14 @@ impl<'a> CrateSession<'a> {
             standing,
             done,
             chosen,
-        })
+            counted: Mutex::new(counted),
+            loaded: AtomicU64::new(0),
+        };
+        if standing == Standing::Resumed {
+            let recorded = session.done.values().map(|tally| tally.rows).sum();
+            session.count(&mut client, recorded, "are recorded as loaded", control)?;
+        }
+        Ok(session)
     }
 
     fn read_back<'s>(&'s self, table: &'s CrateTable) -> ReadBack<'s> {
@@ -196,18 +209,57 @@ impl<'a> CrateSession<'a> {
         }
     }
 
-    /// That the table has as many rows as were acknowledged, before it is put in its place.
-    fn check_count(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<()> {
+    /// Counts the table where rows are written, and makes sure that it has the rows of the units that were acknowledged.
+    fn count(&self, client: &mut Client, acknowledged: u64, how: &str, control: &Control<'_>) -> Result<u64> {
         let rows = self.read_back(&self.written).count(client, control)?;
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+        let before = self.record.rows_before();
+        let least = match self.encode.plan.key {
+            Key::None => before + acknowledged,
+            // Rows whose key was there before are not added.
+            Key::Row(_) | Key::Own(_) => before.max(acknowledged),
+        };
+        if rows >= least {
+            return Ok(rows);
+        }
+        let what = match before {
+            0 => format!("{acknowledged} rows {how}, the table has {rows}"),
+            _ => format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}"),
+        };
+        Err(Error::new(Kind::Mismatch, what)
+            .at(format!("table {}, {}", self.written, self.cluster.server))
+            .advise("forget this load (sawmill load forget) and start it again"))
+    }
+
+    /// The same before the table is put in its place: it then has no other rows.
+    fn count_all(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<u64> {
+        let rows = self.count(client, total.rows, "were acknowledged", control)?;
         // Rows of batches that were repeated without a key may be there twice.
-        let doubled = self.encode.plan.key == Key::None && rows > total.rows;
-        if rows == total.rows || doubled {
-            return Ok(());
+        let more = rows > total.rows && self.encode.plan.key != Key::None;
+        if self.crate_db.mode == Mode::Append || !more {
+            return Ok(rows);
         }
         let what = format!("{} rows were acknowledged, the table has {rows}", total.rows);
         Err(Error::new(Kind::Mismatch, what)
             .at(format!("table {}, {}", self.written, self.cluster.server))
-            .advise("forget this load and start it again"))
+            .advise("forget this load (sawmill load forget) and start it again"))
+    }
+
+    /// What is to be said of a load whose rows may be there twice.
+    fn sent_twice(&self, loaded: u64) -> Option<String> {
+        let rows = self.counted()?;
+        let keyless = self.encode.plan.key == Key::None && self.standing == Standing::Resumed;
+        let more = rows.saturating_sub(self.record.rows_before() + loaded);
+        keyless.then(|| {
+            let other = match self.crate_db.mode {
+                Mode::Append => " (of other loads, too)",
+                _ => "",
+            };
+            format!(
+                "rows have no key: batches of units that an earlier run had begun were sent twice; the table has {rows} \
+                 rows, {more} more than this load's source accounts for{other}"
+            )
+        })
     }
 }
 
@@ -366,14 +418,17 @@ impl Session for CrateSession<'_> {
         let mut client = Client::new(&self.cluster, false);
         let checkpoints = &self.writers.checkpoints;
         let (id, retries) = (&self.writers.load_id, self.options.retries);
-        if self.crate_db.mode != Mode::Append {
-            self.check_count(&mut client, total, control)?;
-            if self.written != self.table {
-                checkpoints.set_state(&mut client, id, State::Placing, total, control)?;
-                self.place(&mut client, retries, control)?;
-            }
+        let rows = self.count_all(&mut client, total, control)?;
+        self.loaded.store(total.rows, Relaxed);
+        if self.written != self.table {
+            checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
+            self.place(&mut client, retries, control)?;
         }
-        checkpoints.set_state(&mut client, id, State::Complete, total, control)
+        checkpoints.set_state(&mut client, id, State::Complete, rows, total, control)
+    }
+
+    fn counted(&self) -> Option<u64> {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rejected(&self) -> u64 {
@@ -390,6 +445,7 @@ impl Session for CrateSession<'_> {
         count(self.writers.retried.load(Relaxed), "requests were tried again");
         count(self.writers.redone.load(Relaxed), "batches were redone over HTTP");
         count(self.writers.rejected.load(Relaxed), "rows were refused and put aside");
+        notes.extend(self.sent_twice(self.loaded.load(Relaxed)));
         notes
     }
 }

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod cluster;
+mod counts;
 mod faults;
 mod keys;
 mod modes;
