@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{
@@ -161,6 +162,9 @@ pub(crate) struct EffortArgs {
     /// How often a lost connection is tried again.
     #[arg(long, default_value_t = 8)]
     retries: u32,
+    /// How long a load waits for a CrateDB cluster that is away or restarts, such as 90s, 5m or 1h [default: 5m].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    patience: Option<Duration>,
     /// Rows that are decoded at once, and of a request to CrateDB [default: 4096, CrateDB 20000].
     #[arg(long, value_parser = phases::count)]
     batch_rows: Option<u64>,
@@ -191,6 +195,18 @@ fn bytes(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A time as a user writes it: `90s`, `5m`, `1h`, or seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.trim().char_indices().last() {
+        Some((at, 's')) => (&text.trim()[..at], 1),
+        Some((at, 'm')) => (&text.trim()[..at], 60),
+        Some((at, 'h')) => (&text.trim()[..at], 3600),
+        _ => (text.trim(), 1),
+    };
+    let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    seconds.map(Duration::from_secs).ok_or_else(|| "give a time such as 90s, 5m or 1h".to_owned())
+}
+
 /// Rows that are decoded at once where nothing else was asked for.
 const DECODED_ROWS: usize = 4096;
 
@@ -204,6 +220,10 @@ impl EffortArgs {
     pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions, Error> {
         let options = self.options()?;
         Ok(match destination {
+            Destination::Postgres(_) if self.patience.is_some() => {
+                let advice = "for PostgreSQL, --retries says how often a lost connection is tried again";
+                return Err(Error::usage("--patience is for CrateDB", "--patience", advice));
+            }
             Destination::Postgres(_) => options,
             Destination::CrateDb(_) => LoadOptions {
                 batch_rows: options.batch_rows.min(DECODED_ROWS),
@@ -232,6 +252,7 @@ impl EffortArgs {
             degree,
             unit_rows: self.unit_rows,
             retries: self.retries,
+            patience: self.patience.unwrap_or(default.patience),
             batch_rows: self.batch_rows().unwrap_or(default.batch_rows),
             batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
             ..default

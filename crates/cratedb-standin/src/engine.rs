@@ -49,6 +49,8 @@ struct Row {
     id: String,
     values: Vec<Value>,
     visible: bool,
+    /// A crash does not take it.
+    durable: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ struct Table {
     key: Vec<usize>,
     shards: usize,
     most_columns: usize,
+    /// `translog.durability` is `ASYNC`.
+    asynchronous: bool,
     rows: Vec<Row>,
     by_id: HashMap<String, usize>,
     next: u64,
@@ -171,7 +175,7 @@ impl Table {
             });
         }
         self.by_id.insert(id.clone(), self.rows.len());
-        self.rows.push(Row { id, values: row, visible: false });
+        self.rows.push(Row { id, values: row, visible: false, durable: !self.asynchronous });
         Ok(RowResult::Count(1))
     }
 }
@@ -184,6 +188,14 @@ impl Engine {
     /// Rows of a table, seen or not yet; `None` where there is no such table.
     pub fn rows_in(&self, schema: &str, table: &str) -> Option<usize> {
         self.lock().get(&(schema.to_owned(), table.to_owned())).map(|table| table.rows.len())
+    }
+
+    /// Rows are gone that were acknowledged and not on disk.
+    pub fn crash(&self) {
+        for table in self.lock().values_mut() {
+            table.rows.retain(|row| row.durable);
+            table.reindex();
+        }
     }
 
     /// Names of all tables.
@@ -268,7 +280,16 @@ impl Engine {
         let done = |count| Ok(Answer { columns: Vec::new(), rows: Vec::new(), count });
         match statement {
             Statement::Nothing(_) => done(0),
-            Statement::Create { name, if_not_exists, columns, key, shards, partitioned, most_columns } => {
+            Statement::Create {
+                name,
+                if_not_exists,
+                columns,
+                key,
+                shards,
+                partitioned,
+                most_columns,
+                asynchronous,
+            } => {
                 let mut tables = self.lock();
                 if tables.contains_key(&name) {
                     return match if_not_exists {
@@ -295,6 +316,7 @@ impl Engine {
                     key: Vec::new(),
                     shards: shards.max(1),
                     most_columns,
+                    asynchronous,
                     rows: Vec::new(),
                     by_id: HashMap::new(),
                     next: 0,
@@ -344,6 +366,12 @@ impl Engine {
                 let mut tables = self.lock();
                 let table = tables.get_mut(&name).ok_or_else(|| unknown_table(&name))?;
                 table.rows.iter_mut().for_each(|row| row.visible = true);
+                done(1)
+            }
+            Statement::Optimize { name, flush } => {
+                let mut tables = self.lock();
+                let table = tables.get_mut(&name).ok_or_else(|| unknown_table(&name))?;
+                table.rows.iter_mut().for_each(|row| row.durable |= flush);
                 done(1)
             }
             Statement::Insert { name, columns, rows, ignore } => {
@@ -485,7 +513,12 @@ impl Engine {
         for ((schema, table_name), table) in self.lock().iter() {
             let place = || vec![("table_schema", text(schema)), ("table_name", text(table_name))];
             match name.1.as_str() {
-                "tables" => rows.push(place()),
+                "tables" => {
+                    let mut row = place();
+                    let durability = if table.asynchronous { "ASYNC" } else { "REQUEST" };
+                    row.push(("settings['translog']['durability']", text(durability)));
+                    rows.push(row);
+                }
                 "columns" => {
                     for (i, column) in table.columns.iter().enumerate() {
                         let key = table.key.contains(&i);

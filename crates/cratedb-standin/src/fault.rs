@@ -21,6 +21,9 @@ pub enum Fault {
     Slow(Duration),
     /// Every row comes back with code 5002 and is not in.
     LostShard,
+    /// Half of the rows go in, then the server restarts: it refuses connections for the first time, and for the second
+    /// it has not recovered its tables yet.
+    Restart(Duration, Duration),
     /// The node is gone, and its connections with it.
     Disappear,
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::engine::{Error, RowResult};
 use crate::fault::Fault;
 use crate::json::{Json, quoted};
-use crate::{Shared, password_of};
+use crate::{Recovery, Shared, password_of};
 
 /// Ends the connection.
 struct End;
@@ -148,6 +148,16 @@ fn handle<S: Read + Write>(
     if statement.to_lowercase().contains(" returning ") && body.get("bulk_args").is_some() {
         return send(400, &bad("RETURNING is not supported with bulk_args".into()));
     }
+    if shared.restarts_before(node, statement) {
+        return Err(End);
+    }
+    if let Some(error) = shared.not_recovered(statement) {
+        return send(error.status, &refuse(&error));
+    }
+    if statement.contains("information_schema") && shared.recovery() == Recovery::NoTables {
+        let rows = if statement.contains("count(*)") { "[[0]]" } else { "[]" };
+        return send(200, &format!("{{\"cols\":[],\"rows\":{rows},\"rowcount\":0,\"duration\":0.5}}"));
+    }
     let Some(bulk) = body.get("bulk_args") else {
         let arguments = match body.get("args") {
             None | Some(Json::Null) => &[][..],
@@ -199,7 +209,7 @@ fn handle<S: Read + Write>(
             );
         }
         Some(Fault::Slow(time)) => std::thread::sleep(time),
-        Some(Fault::DropInTheMiddle) => most = rows.len() / 2,
+        Some(Fault::DropInTheMiddle | Fault::Restart(..)) => most = rows.len() / 2,
         Some(Fault::Disappear) => {
             shared.stop(node);
             return Err(End);
@@ -218,6 +228,10 @@ fn handle<S: Read + Write>(
     }
     shared.work.rows(rows.len());
     let results = shared.engine.bulk(statement, &request.schema, &rows, most);
+    if let Some(Fault::Restart(away, recovering)) = fault {
+        shared.restart(node, away, recovering);
+        return Err(End);
+    }
     if matches!(fault, Some(Fault::DropAfter | Fault::DropInTheMiddle)) {
         return Err(End);
     }

@@ -26,7 +26,8 @@ mod work;
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 pub use engine::Engine;
 pub use fault::{Fault, Faults};
@@ -42,9 +43,23 @@ pub(crate) struct Shared {
     pub compressed: AtomicU64,
     pub largest: AtomicUsize,
     pub work: work::Work,
+    /// When a restart began to recover, and when it will have done so.
+    recovering: Mutex<Option<(Instant, Instant)>>,
+    /// A part of a statement that the server does not come to, as it restarts: away and recovering for so long.
+    restart_before: Mutex<Option<(String, Duration, Duration)>>,
+    /// Itself, for threads that outlive a request.
+    own: Weak<Shared>,
     credentials: Mutex<Option<(String, String)>>,
     nodes: Mutex<Vec<Node>>,
     tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+/// How far a server that restarts has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    NoTables,
+    NoShards,
+    Over,
 }
 
 struct Node {
@@ -74,6 +89,67 @@ impl Shared {
         }
         // Wakes the thread that waits for connections.
         let _ = TcpStream::connect(("127.0.0.1", node.port));
+    }
+
+    /// Ends a node as a crash does, and starts it again.
+    pub(crate) fn restart(&self, node: usize, away: Duration, recovering: Duration) {
+        self.stop(node);
+        self.engine.crash();
+        let Some(shared) = self.own.upgrade() else { return };
+        std::thread::spawn(move || {
+            std::thread::sleep(away);
+            let now = Instant::now();
+            *shared.recovering.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, now + recovering));
+            let port = shared.lock().get(node).map_or(0, |node| node.port);
+            listen(&shared, node, bind(port));
+        });
+    }
+
+    /// Whether this statement was to be the server's last one before a restart, which begins then.
+    pub(crate) fn restarts_before(&self, node: usize, statement: &str) -> bool {
+        let mut planned = self.restart_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, away, recovering)) = planned.take_if(|(text, ..)| statement.contains(text.as_str()))
+        else {
+            return false;
+        };
+        drop(planned);
+        self.restart(node, away, recovering);
+        true
+    }
+
+    /// How a server that restarts comes to know its tables: at first none, then all, but their shards are not started.
+    pub(crate) fn recovery(&self) -> Recovery {
+        let Some((began, end)) = *self.recovering.lock().unwrap_or_else(PoisonError::into_inner) else {
+            return Recovery::Over;
+        };
+        let now = Instant::now();
+        match now {
+            now if now >= end => Recovery::Over,
+            now if now < began + (end - began) / 2 => Recovery::NoTables,
+            _ => Recovery::NoShards,
+        }
+    }
+
+    /// What a server that has not recovered says to a statement about a table.
+    pub(crate) fn not_recovered(&self, statement: &str) -> Option<engine::Error> {
+        if statement.contains("information_schema") {
+            return None;
+        }
+        match self.recovery() {
+            Recovery::Over => None,
+            Recovery::NoTables if statement.contains("\"doc\".") => {
+                Some(engine::error(404, 4041, "RelationUnknown[Relation 'doc.t' unknown]"))
+            }
+            Recovery::NoTables => {
+                Some(engine::error(404, 4045, "SchemaUnknownException[Schema 'checkpoints' unknown]"))
+            }
+            Recovery::NoShards => Some(engine::error(
+                404,
+                4040,
+                "IllegalIndexShardStateException[CurrentState[RECOVERING] operations only allowed when shard state is one \
+                 of [POST_RECOVERY, STARTED]]",
+            )),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Node>> {
@@ -118,7 +194,7 @@ impl StandIn {
     }
 
     fn start_with(nodes: usize, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new_cyclic(|own| Shared {
             engine: Engine::default(),
             faults: Faults::default(),
             pg_faults: Faults::default(),
@@ -128,6 +204,9 @@ impl StandIn {
             compressed: AtomicU64::new(0),
             largest: AtomicUsize::new(0),
             work: work::Work::default(),
+            recovering: Mutex::default(),
+            restart_before: Mutex::default(),
+            own: Weak::clone(own),
             credentials: Mutex::new(None),
             nodes: Mutex::new(Vec::new()),
             tls,
@@ -146,7 +225,15 @@ impl StandIn {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&wire);
                 if shared.alive(0) {
-                    std::thread::spawn(move || pg::serve(stream, &shared, 0));
+                    if let (Ok(kept), Some(node)) = (stream.try_clone(), shared.lock().first_mut()) {
+                        node.connections.push(kept);
+                    }
+                    std::thread::spawn(move || {
+                        let closed = stream.try_clone();
+                        pg::serve(stream, &shared, 0);
+                        // The node keeps another handle of it. It may be closed already.
+                        let _ = closed.and_then(|stream| stream.shutdown(Shutdown::Both));
+                    });
                 }
             }
         });
@@ -183,6 +270,13 @@ impl StandIn {
     /// Faults of batches over the PostgreSQL wire.
     pub fn pg_faults(&self) -> &Faults {
         &self.shared.pg_faults
+    }
+
+    /// Restarts the server when a statement comes that has this text in it, before it is run: the server refuses
+    /// connections for the first time, and for the second it has not recovered its tables.
+    pub fn restart_before(&self, text: &str, away: Duration, recovering: Duration) {
+        let planned = Some((text.to_owned(), away, recovering));
+        *self.shared.restart_before.lock().unwrap_or_else(PoisonError::into_inner) = planned;
     }
 
     /// The store.

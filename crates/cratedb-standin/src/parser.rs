@@ -69,6 +69,8 @@ pub enum Statement {
         partitioned: Option<String>,
         /// Columns and fields that the table has at most.
         most_columns: usize,
+        /// `translog.durability` is `ASYNC`: a crash takes rows that were acknowledged.
+        asynchronous: bool,
     },
     /// DROP TABLE
     Drop { name: Name, if_exists: bool },
@@ -78,6 +80,8 @@ pub enum Statement {
     Swap { source: Name, target: Name, drop_source: bool },
     /// REFRESH TABLE
     Refresh(Name),
+    /// OPTIMIZE TABLE
+    Optimize { name: Name, flush: bool },
     /// INSERT ... VALUES
     Insert { name: Name, columns: Vec<String>, rows: Vec<Vec<Expression>>, ignore: bool },
     /// INSERT ... SELECT FROM UNNEST: for each column its parameter, and the cast.
@@ -214,6 +218,20 @@ impl Parser {
         if self.words("refresh table") {
             return Ok(Statement::Refresh(self.name()?));
         }
+        if self.words("optimize table") {
+            let name = self.name()?;
+            let mut flush = true;
+            if self.words("with") {
+                for (parameter, value) in self.list(Self::parameter)? {
+                    match parameter.as_str() {
+                        "flush" => flush = value == "true",
+                        "only_expunge_deletes" | "max_num_segments" => {}
+                        _ => return Err(format!("Setting '{parameter}' is not supported")),
+                    }
+                }
+            }
+            return Ok(Statement::Optimize { name, flush });
+        }
         if self.words("show create table") {
             return Ok(Statement::ShowCreate(self.name()?));
         }
@@ -275,6 +293,7 @@ impl Parser {
         let mut shards = 4;
         let mut partitioned = None;
         let mut most_columns = 1000;
+        let mut asynchronous = false;
         loop {
             if self.words("partitioned by") {
                 partitioned = self.list(Self::ident)?.pop();
@@ -286,6 +305,11 @@ impl Parser {
                 for (name, value) in self.list(Self::parameter)? {
                     match name.as_str() {
                         "number_of_replicas" | "refresh_interval" => {}
+                        "translog.durability" => match value.to_uppercase().as_str() {
+                            "ASYNC" => asynchronous = true,
+                            "REQUEST" => asynchronous = false,
+                            _ => return Err(format!("Unknown value [{value}] for setting [{name}]")),
+                        },
                         "mapping.total_fields.limit" => {
                             most_columns = value.parse().map_err(|_| {
                                 format!("Failed to parse value [{value}] for setting [index.{name}]")
@@ -310,7 +334,16 @@ impl Parser {
                 "Cannot use non primary key column '{partition}' in PARTITIONED BY clause if primary key is set on table"
             ));
         }
-        Ok(Statement::Create { name, if_not_exists, columns, key, shards, partitioned, most_columns })
+        Ok(Statement::Create {
+            name,
+            if_not_exists,
+            columns,
+            key,
+            shards,
+            partitioned,
+            most_columns,
+            asynchronous,
+        })
     }
 
     /// `name = value` of a table, the value as text.
@@ -510,9 +543,9 @@ impl Parser {
         } else if self.sign("*") {
             columns.push("*".to_owned());
         } else {
-            columns.push(self.ident()?);
+            columns.push(self.field()?);
             while self.sign(",") {
-                columns.push(self.ident()?);
+                columns.push(self.field()?);
             }
         }
         self.expect("from")?;
@@ -527,6 +560,20 @@ impl Parser {
         }
         let limit = if self.words("limit") { Some(self.number()?) } else { None };
         Ok(Statement::Select { name, columns, condition, order, limit })
+    }
+
+    /// A column, or a field of an object in it.
+    fn field(&mut self) -> Result<String, String> {
+        let mut name = self.ident()?;
+        while self.sign("[") {
+            let Some(Token::Text(field)) = self.peek().cloned() else {
+                return Err("line 1: expected a field's name".into());
+            };
+            self.at += 1;
+            self.expect("]")?;
+            name += &format!("['{field}']");
+        }
+        Ok(name)
     }
 
     fn condition_if_any(&mut self) -> Result<Option<Condition>, String> {

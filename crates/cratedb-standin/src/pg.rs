@@ -179,6 +179,9 @@ impl Connection<'_> {
         let Ok(Statement::Unnest { name, columns, sources, ignore }) = parse(&sql, "doc") else {
             return self.error("0A000", "only INSERT from UNNEST is known here");
         };
+        if let Some(error) = self.shared.not_recovered(&sql) {
+            return self.error("XX000", &error.message);
+        }
         self.shared.unnests.fetch_add(1, Relaxed);
         let fault = self.shared.pg_faults.take();
         if let Some(Fault::Slow(time)) = fault {
@@ -199,7 +202,7 @@ impl Connection<'_> {
         let rows: Vec<Vec<Json>> = (0..count).map(row).collect();
         let most = match fault {
             Some(Fault::DropBefore) => return Err(ended()),
-            Some(Fault::DropInTheMiddle) => count / 2,
+            Some(Fault::DropInTheMiddle | Fault::Restart(..)) => count / 2,
             _ => usize::MAX,
         };
         self.shared.work.rows(count);
@@ -220,6 +223,10 @@ impl Connection<'_> {
                 }
                 first_error = first_error.filter(|_| self.fail_fast);
             }
+        }
+        if let Some(Fault::Restart(away, recovering)) = fault {
+            self.shared.restart(0, away, recovering);
+            return Err(ended());
         }
         if matches!(fault, Some(Fault::DropInTheMiddle | Fault::DropAfter)) {
             return Err(ended());

@@ -21,6 +21,7 @@ mod compare;
 mod crate_type;
 mod ddl;
 mod digits;
+mod durable;
 mod encoder;
 mod existing;
 mod explain;
@@ -40,6 +41,7 @@ mod text_cells;
 mod tls;
 mod unnest;
 mod verify;
+mod waiting;
 mod writer;
 
 use std::sync::Arc;

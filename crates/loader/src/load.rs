@@ -42,6 +42,8 @@ pub struct LoadOptions {
     pub unit_rows: u64,
     /// How often a lost connection is tried again without a unit arriving in between.
     pub retries: u32,
+    /// How long a CrateDB cluster that is away during the load is waited for, at least.
+    pub patience: Duration,
     /// Compare the content of the target with that of the source before the load counts as complete.
     pub verify: bool,
     /// Where the contents differ, find out which units have rows that are missing.
@@ -55,7 +57,7 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     /// Two connections, batches of 4096 rows, blocks of 256 KiB, units of 256 Ki rows, 8 retries,
-    /// no verification.
+    /// five minutes of patience, no verification.
     fn default() -> Self {
         Self {
             degree: 2,
@@ -63,6 +65,7 @@ impl Default for LoadOptions {
             batch_bytes: 256 * 1024,
             unit_rows: 256 * 1024,
             retries: 8,
+            patience: Duration::from_secs(300),
             verify: false,
             locate: false,
             again: false,

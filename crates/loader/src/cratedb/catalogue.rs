@@ -22,6 +22,20 @@ pub(crate) fn exists(
     Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
 }
 
+/// Which of two tables of one schema are there, seen at one moment: a server that restarts in between knows neither.
+pub(crate) fn which_exist(
+    client: &mut Client,
+    [one, other]: [&CrateTable; 2],
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<[bool; 2]> {
+    let statement =
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name IN (?, ?)";
+    let arguments = [json!(one.schema), json!(one.name), json!(other.name)];
+    let names = client.sql(statement, &arguments, retries, control)?.all::<(String,)>()?;
+    Ok([one, other].map(|table| names.iter().any(|(name,)| *name == table.name)))
+}
+
 /// The columns of a table, in their order, each with the types inside of it.
 pub(crate) fn columns(
     client: &mut Client,

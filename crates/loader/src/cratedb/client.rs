@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use super::address::CrateServer;
 use super::http::{Broken, HttpConnection};
 use super::tls;
+use super::waiting::{Outage, Waiting};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::backoff;
@@ -29,6 +30,9 @@ pub(crate) struct Cluster {
     authorization: Option<String>,
     health: Mutex<Vec<Health>>,
     turn: AtomicUsize,
+    /// How long a cluster that was there is waited for.
+    pub(super) patience: Duration,
+    outage: Mutex<Outage>,
 }
 
 /// What is known of a node.
@@ -41,7 +45,7 @@ struct Health {
 
 impl Cluster {
     /// Reads certificates; connects to nothing yet.
-    pub(crate) fn new(server: &CrateServer) -> Result<Arc<Self>> {
+    pub(crate) fn new(server: &CrateServer, patience: Duration) -> Result<Arc<Self>> {
         let authorization = server.password.as_ref().map(|password| {
             let credentials = format!("{}:{password}", server.user);
             format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
@@ -56,8 +60,36 @@ impl Cluster {
             authorization,
             health: Mutex::new(vec![Health::default(); server.nodes.len()]),
             turn: AtomicUsize::new(0),
+            patience,
+            outage: Mutex::default(),
             server: server.clone(),
         }))
+    }
+
+    pub(super) fn outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection to a node was lost, or could not be made.
+    pub(crate) fn connection_lost(&self) {
+        self.outage().lost = Some(Instant::now());
+    }
+
+    /// The load has its table: when the server does not know it after a lost connection, it has not recovered it yet.
+    pub(crate) fn table_is_known(&self) {
+        self.outage().table_known = true;
+    }
+
+    /// Whether the same request may go well a little later: too busy, or no node, shard or table for it right now.
+    pub(crate) fn passes(&self, said: &Said) -> bool {
+        let outage = self.outage();
+        let restarted = || outage.lost.is_some_and(|lost| lost.elapsed() <= self.patience.max(RECOVERY));
+        said.is_passing() || matches!(said.code, 4041 | 4045) && outage.table_known && restarted()
+    }
+
+    /// Whether a failure to connect ends the attempts: no node has answered, and all were tried.
+    fn never_there(&self, broken: &Broken, tries: usize) -> bool {
+        matches!(broken, Broken::NotSent(_)) && tries >= self.server.nodes.len() && !self.outage().reached
     }
 
     /// The next node in turn that is not known to be dead; of dead ones the one whose time is up first.
@@ -117,6 +149,17 @@ pub(crate) struct Said {
     pub code: u32,
     pub message: String,
 }
+
+/// Why a statement has no answer.
+pub(crate) enum Failed {
+    /// It may go well a little later.
+    Passing(Error),
+    Lost(Broken),
+    Refused(Error),
+}
+
+/// How long a server that was lost may at least take until it knows its tables.
+const RECOVERY: Duration = Duration::from_secs(60);
 
 /// What came of one attempt.
 pub(crate) enum Attempt {
@@ -192,6 +235,7 @@ impl Client {
                 Err(broken) => {
                     *slot = None;
                     self.cluster.report(node, false);
+                    self.cluster.connection_lost();
                     return Attempt::Broken(broken);
                 }
             }
@@ -201,13 +245,23 @@ impl Client {
         };
         let attempt = match connection.request(&whole, self.cluster.server.timeout, control) {
             Ok((200, body)) => {
+                let mut outage = self.cluster.outage();
+                outage.reached = true;
+                if let Some(line) = outage.over() {
+                    control.say(&line);
+                }
+                drop(outage);
                 answer(body);
                 Attempt::Done
             }
-            Ok((status, body)) => Attempt::Said(said(status, body)),
+            Ok((status, body)) => {
+                self.cluster.outage().reached = true;
+                Attempt::Said(said(status, body))
+            }
             Err(broken) => {
                 *slot = None;
                 self.cluster.report(node, false);
+                self.cluster.connection_lost();
                 return Attempt::Broken(broken);
             }
         };
@@ -225,26 +279,45 @@ impl Client {
         retries: u32,
         control: &Control<'_>,
     ) -> Result<Answer> {
-        let body = serde_json::json!({ "stmt": statement, "args": arguments }).to_string();
-        let mut tries = 0;
+        let (mut waiting, mut tries) = (Waiting::new(retries), 0);
         loop {
-            let mut text = String::new();
-            let mut keep = |bytes: &[u8]| text = String::from_utf8_lossy(bytes).into_owned();
-            let gzip = std::mem::replace(&mut self.gzip, false);
-            let attempt = self.attempt(&[body.as_bytes()], &mut keep, control);
-            self.gzip = gzip;
-            let error = match attempt {
-                Attempt::Done => return Ok(Answer { text }),
-                Attempt::Said(said) if !said.is_passing() => return Err(self.explain(&said)),
-                Attempt::Said(said) => self.explain(&said),
-                Attempt::Broken(broken) => self.lost(broken)?,
+            let error = match self.once(statement, arguments, control) {
+                Ok(answer) => return Ok(answer),
+                Err(Failed::Passing(error)) => error,
+                Err(Failed::Lost(broken)) => {
+                    tries += 1;
+                    let never_there = self.cluster.never_there(&broken, tries);
+                    let error = self.lost(broken)?;
+                    if never_there {
+                        return Err(error);
+                    }
+                    error
+                }
+                Err(Failed::Refused(error)) => return Err(error),
             };
-            if tries >= retries {
-                return Err(error);
-            }
-            control.sleep(self.cluster.pause(tries))?;
-            tries += 1;
+            waiting.pause(error, &self.cluster, control)?;
             self.retries += 1;
+        }
+    }
+
+    /// Runs a statement once.
+    pub(crate) fn once(
+        &mut self,
+        statement: &str,
+        arguments: &[serde_json::Value],
+        control: &Control<'_>,
+    ) -> std::result::Result<Answer, Failed> {
+        let body = serde_json::json!({ "stmt": statement, "args": arguments }).to_string();
+        let mut text = String::new();
+        let mut keep = |bytes: &[u8]| text = String::from_utf8_lossy(bytes).into_owned();
+        let gzip = std::mem::replace(&mut self.gzip, false);
+        let attempt = self.attempt(&[body.as_bytes()], &mut keep, control);
+        self.gzip = gzip;
+        match attempt {
+            Attempt::Done => Ok(Answer { text }),
+            Attempt::Said(said) if self.cluster.passes(&said) => Err(Failed::Passing(self.explain(&said))),
+            Attempt::Said(said) => Err(Failed::Refused(self.explain(&said))),
+            Attempt::Broken(broken) => Err(Failed::Lost(broken)),
         }
     }
 
@@ -262,6 +335,9 @@ impl Client {
                 Kind::Server,
                 "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill",
             ),
+            404 if said.is_passing() => {
+                (Kind::Server, "wait until the cluster has recovered and run the same command again")
+            }
             404 => (Kind::Server, "check the names of schema, table and columns"),
             413 => (Kind::Server, "raise http.max_content_length, or load smaller batches (--batch-bytes)"),
             429 | 502..=504 => {
@@ -278,7 +354,7 @@ impl Client {
             Broken::Cancelled(error) => Err(error),
             Broken::NotSent(what) | Broken::Unknown(what) => Ok(Error::new(
                 Kind::Server,
-                format!("the server {what}"),
+                format!("the server cannot be asked: {what}"),
             )
             .at(self.place())
             .advise(
@@ -305,11 +381,12 @@ impl Said {
     }
 }
 
-/// Codes of errors that are about the cluster and not about a row: lost tasks and shards, no master, no node.
+/// Codes of errors that are about the cluster and not about a row: lost tasks and shards, shards that are not started
+/// (4040), no master, no node.
 /// 5000, "unhandled", is not among them: a row may be its reason
 /// (<https://cratedb.com/docs/crate/reference/en/latest/interfaces/http.html#error-codes>).
 pub(crate) fn is_passing_code(code: u32) -> bool {
-    matches!(code, 4290 | 5001..=5003 | 5030..=5032)
+    matches!(code, 4040 | 4290 | 5001..=5003 | 5030..=5032)
 }
 
 /// Characters of a server's message that are shown.

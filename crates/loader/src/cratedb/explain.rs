@@ -78,7 +78,7 @@ impl CrateDb {
                 // What lacks a key is told as such, and not refused.
                 let mut lenient = self.clone();
                 lenient.options.at_least_once = true;
-                let mut client = Client::new(&Cluster::new(&self.server)?, false);
+                let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO)?, false);
                 let (plan, _) = existing_plan(&lenient, source, &mut client, &table, 0, control, true)?;
                 existing = catalogue::columns(&mut client, &table, 0, control)?;
                 (plan.columns, plan.key)

@@ -16,7 +16,7 @@ const RETRIES: u32 = 3;
 pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let table = crate_db.table()?;
     let staging = table.staging();
-    let mut client = Client::new(&Cluster::new(&crate_db.server)?, false);
+    let mut client = Client::new(&Cluster::new(&crate_db.server, std::time::Duration::ZERO)?, false);
     let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, RETRIES);
     let mut forgotten = Forgotten::default();
     let recorded = checkpoints.exist(&mut client, control)?;

@@ -68,7 +68,8 @@ impl HttpConnection {
         tls: Option<&Arc<ClientConfig>>,
         control: &Control<'_>,
     ) -> Result<Self, Broken> {
-        let not_sent = |error: &dyn std::fmt::Display| Broken::NotSent(format!("cannot be reached: {error}"));
+        let not_sent =
+            |error: &dyn std::fmt::Display| Broken::NotSent(format!("it cannot be reached: {error}"));
         let _connecting = wait(WaitKind::Network);
         control.check().map_err(Broken::Cancelled)?;
         let addresses =

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rustls::ClientConfig;
@@ -55,7 +56,7 @@ pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, firs
     let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
     let endpoints =
         nodes.map(|node| Endpoint::Tcp { host: node.host.clone(), address: None, port: server.pg_port });
-    let timeout = std::time::Duration::from_secs(5);
+    let timeout = Duration::from_secs(5);
     Server {
         config,
         endpoints: endpoints.collect(),
@@ -87,6 +88,16 @@ impl PgInsert {
         let plain = connection.wait(control, connection.client.prepare_typed(plain, types))?;
         let repeat = connection.wait(control, connection.client.prepare_typed(repeat, types))?;
         Ok(Self { connection, plain, repeat })
+    }
+
+    /// Whether the server has closed the connection since its last answer: what is sent now would not arrive.
+    pub(crate) fn is_closed(&self, control: &Control<'_>) -> bool {
+        // What the server did is noticed while something is waited for.
+        let moment = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(())
+        };
+        self.connection.wait(control, moment).is_err() || self.connection.client.is_closed()
     }
 
     /// Inserts a block; returns the number of rows that went in.

@@ -29,6 +29,8 @@ pub(super) struct Preparing<'p> {
     pub id: &'p str,
     /// Rows of the table, once they are counted.
     pub counted: Option<u64>,
+    /// The table that gathered the rows of an unfinished load is in its place already.
+    pub placed: bool,
 }
 
 impl Preparing<'_> {
@@ -37,8 +39,8 @@ impl Preparing<'_> {
         let staging = self.table.staging();
         let retries = self.options.retries;
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
-        let table = catalogue::exists(self.client, self.table, retries, self.control)?;
-        let gathered = catalogue::exists(self.client, &staging, retries, self.control)?;
+        let [table, gathered] =
+            catalogue::which_exist(self.client, [self.table, &staging], retries, self.control)?;
         match (record, table) {
             (Some(record), true) if record.state == State::Complete => {
                 let changed = record.changed_files(self.source.files());
@@ -62,6 +64,7 @@ impl Preparing<'_> {
             // It was put in its place and the word of it was lost.
             (Some(record), true) if record.state == State::Placing && !gathered => {
                 self.refuse_changed(&record)?;
+                self.placed = true;
                 Ok((record, Standing::Resumed))
             }
             (Some(record), _) if record.state != State::Complete && gathered => {

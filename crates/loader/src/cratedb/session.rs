@@ -8,8 +8,9 @@ use super::bodies::Bodies;
 use super::carried::{Carried, Chosen};
 use super::catalogue;
 use super::checkpoint::{Checkpoints, LoadRecord, State};
-use super::client::{Client, Cluster};
+use super::client::{Client, Cluster, Failed};
 use super::columns::{self, Key, LONGEST_TEXT, Plan};
+use super::durable;
 use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::names::CrateTable;
 use super::options::{LongText, Transport};
@@ -17,6 +18,7 @@ use super::prepare::{Preparing, choose_key};
 use super::read_back::{ReadBack, paging_key};
 use super::rejects::Rejects;
 use super::verify::encode_source;
+use super::waiting::Waiting;
 use super::writer::{CrateWriter, WriterPlan};
 use super::{CrateDb, Mode, pg, unnest};
 use crate::content_sum::Tally;
@@ -82,7 +84,7 @@ impl<'a> CrateSession<'a> {
             }
             false => None,
         };
-        let cluster = Cluster::new(&crate_db.server)?;
+        let cluster = Cluster::new(&crate_db.server, options.patience)?;
         let mut client = Client::new(&cluster, false);
         let retries = options.retries;
         let (plan, primary) = match natural {
@@ -117,18 +119,17 @@ impl<'a> CrateSession<'a> {
             primary: &primary,
             id: &id,
             counted: None,
+            placed: false,
         };
         let (record, standing) = if gathers { preparing.gather()? } else { preparing.append()? };
         let counted = preparing.counted.filter(|_| standing == Standing::Complete);
+        let placed = preparing.placed || standing == Standing::Complete;
         let units = match standing {
             Standing::New => HashMap::new(),
             _ => checkpoints.units(&mut client, &id, control)?,
         };
         let rejected: u64 = units.values().map(|unit| unit.rejected).sum();
         let done = units.into_iter().map(|(key, unit)| (key, unit.tally)).collect();
-        let placed = standing == Standing::Complete
-            || record.state == State::Placing
-                && !catalogue::exists(&mut client, &table.staging(), retries, control)?;
         let written = if gathers && !placed { table.staging() } else { table.clone() };
         let chosen = match standing {
             Standing::Complete => Chosen::Http("no row was sent".to_owned()),
@@ -192,6 +193,7 @@ impl<'a> CrateSession<'a> {
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
         };
+        session.cluster.table_is_known();
         if standing == Standing::Resumed {
             let recorded = session.done.values().map(|tally| tally.rows).sum();
             session.count(&mut client, recorded, "are recorded as loaded", control)?;
@@ -222,17 +224,33 @@ impl<'a> CrateSession<'a> {
         if rows >= least {
             return Ok(rows);
         }
-        let what = match before {
+        let mut what = match before {
             0 => format!("{acknowledged} rows {how}, the table has {rows}"),
             _ => format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}"),
         };
-        Err(Error::new(Kind::Mismatch, what)
-            .at(format!("table {}, {}", self.written, self.cluster.server))
-            .advise("forget this load (sawmill load forget) and start it again"))
+        let (written, retries) = (&self.written, self.options.retries);
+        if durable::may_lose_rows(client, written, retries, control)? {
+            what += "; its translog.durability is ASYNC: a server that crashes loses rows that it had acknowledged";
+        }
+        let advice = match (self.crate_db.mode, &self.encode.plan.key) {
+            (Mode::Append, Key::None) => {
+                "rows have no key, so that this load's rows cannot be told from others: bring the table back to what it held \
+                 before, forget this load (sawmill load forget) and start it again"
+            }
+            (Mode::Append, _) => {
+                "forget this load (sawmill load forget) and start it again: rows whose key is in the table are not added twice"
+            }
+            _ => FORGET,
+        };
+        Err(self.error(Kind::Mismatch, what).advise(advice))
     }
 
-    /// The same before the table is put in its place: it then has no other rows.
+    /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no other rows.
     fn count_all(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<u64> {
+        let (written, retries) = (&self.written, self.options.retries);
+        if durable::may_lose_rows(client, written, retries, control)? {
+            durable::make_durable(client, written, retries, control)?;
+        }
         let rows = self.count(client, total.rows, "were acknowledged", control)?;
         // Rows of batches that were repeated without a key may be there twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;
@@ -240,9 +258,7 @@ impl<'a> CrateSession<'a> {
             return Ok(rows);
         }
         let what = format!("{} rows were acknowledged, the table has {rows}", total.rows);
-        Err(Error::new(Kind::Mismatch, what)
-            .at(format!("table {}, {}", self.written, self.cluster.server))
-            .advise("forget this load (sawmill load forget) and start it again"))
+        Err(self.error(Kind::Mismatch, what).advise(FORGET))
     }
 
     /// What is to be said of a load whose rows may be there twice.
@@ -262,6 +278,9 @@ impl<'a> CrateSession<'a> {
         })
     }
 }
+
+/// What to do about a load that cannot be finished.
+const FORGET: &str = "forget this load (sawmill load forget) and start it again";
 
 /// What makes a repeated row harmless.
 const REPEAT: &str = " ON CONFLICT DO NOTHING";
@@ -417,12 +436,12 @@ impl Session for CrateSession<'_> {
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
         let mut client = Client::new(&self.cluster, false);
         let checkpoints = &self.writers.checkpoints;
-        let (id, retries) = (&self.writers.load_id, self.options.retries);
+        let id = &self.writers.load_id;
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
             checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
-            self.place(&mut client, retries, control)?;
+            self.place(&mut client, control)?;
         }
         checkpoints.set_state(&mut client, id, State::Complete, rows, total, control)
     }
@@ -452,31 +471,55 @@ impl Session for CrateSession<'_> {
 
 impl CrateSession<'_> {
     /// Gives the table its name. What was done before its answer got lost is seen from what is there.
-    fn place(&self, client: &mut Client, retries: u32, control: &Control<'_>) -> Result<()> {
-        let mut attempt = 0;
+    fn place(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        let retries = self.options.retries;
+        let (mut waiting, mut refused) = (Waiting::new(retries), 0);
         loop {
-            if !catalogue::exists(client, &self.written, retries, control)? {
-                return Ok(());
-            }
-            let statement = match catalogue::exists(client, &self.table, retries, control)? {
+            let tables = [&self.written, &self.table];
+            let statement = match catalogue::which_exist(client, tables, retries, control)? {
+                [false, true] => return Ok(()),
+                // A server that has not recovered knows no tables.
+                [false, false] => {
+                    let what = "neither the table nor the one that gathered its rows is there";
+                    let error = self.error(Kind::Server, what).advise(FORGET);
+                    waiting.pause(error, &self.cluster, control)?;
+                    continue;
+                }
+                [true, true] if self.crate_db.mode == Mode::Create => {
+                    let what = "another table of this name was made while the load ran";
+                    return Err(self.error(Kind::Exists, what).advise(
+                        "all rows are in: drop or rename that table and run the same command again, or forget the load \
+                         (sawmill load forget)",
+                    ));
+                }
                 // One step: nobody sees neither of them.
-                true => format!(
+                [true, true] => format!(
                     "ALTER CLUSTER SWAP TABLE {} TO {} WITH (drop_source = true)",
                     self.written.quoted(),
                     self.table.quoted()
                 ),
-                false => format!(
+                [true, false] => format!(
                     "ALTER TABLE {} RENAME TO {}",
                     self.written.quoted(),
                     super::names::quote(&self.table.name)
                 ),
             };
-            match client.sql(&statement, &[], 0, control) {
+            let error = match client.once(&statement, &[], control) {
                 Ok(_) => return Ok(()),
-                Err(error) if error.kind() == Kind::Cancelled || attempt >= retries => return Err(error),
-                Err(_) => control.sleep(crate::load::backoff(attempt))?,
-            }
-            attempt += 1;
+                Err(Failed::Refused(error)) if refused >= retries => return Err(error),
+                Err(Failed::Refused(_)) => {
+                    refused += 1;
+                    control.sleep(crate::load::backoff(refused))?;
+                    continue;
+                }
+                Err(Failed::Passing(error)) => error,
+                Err(Failed::Lost(broken)) => client.lost(broken)?,
+            };
+            waiting.pause(error, &self.cluster, control)?;
         }
+    }
+
+    fn error(&self, kind: Kind, what: impl Into<String>) -> Error {
+        Error::new(kind, what).at(format!("table {}, {}", self.table, self.cluster.server))
     }
 }

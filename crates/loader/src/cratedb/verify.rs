@@ -33,7 +33,7 @@ pub(crate) fn verify(
     control: &Control<'_>,
 ) -> Result<Verification> {
     let table = crate_db.table()?;
-    let cluster = Cluster::new(&crate_db.server)?;
+    let cluster = Cluster::new(&crate_db.server, options.patience)?;
     let mut client = Client::new(&cluster, false);
     // Nothing is written: no key is asked for.
     let mut reading = crate_db.clone();

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 200 | each row's result is read; a refusal without a reason is asked again alone |
 //! | 400, 413 | the rows are sent in halves, down to the one that is at fault |
-//! | 429, 502-504 | the same again after a pause |
+//! | 429, 502-504, 4040; 4041 and 4045 of a server that restarts | the same again after a pause |
 //! | none, and not all was sent | the same again |
 //! | none, but all was sent | the same again with `ON CONFLICT DO NOTHING` where rows have a key; else the load ends, since some rows may be in |
 //!
@@ -32,6 +32,7 @@ use super::http::Broken;
 use super::names::CrateTable;
 use super::pg::{self, PgInsert};
 use super::rejects::{Reject, Rejects};
+use super::waiting::Waiting;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -138,6 +139,12 @@ impl CrateWriter {
         let Some((statements, types)) = &self.plan.unnest else {
             return Ok(Err("the PostgreSQL wire is not used".to_owned()));
         };
+        // Without a key it matters whether a batch was sent at all.
+        if matches!(self.plan.plan.key, Key::None) && self.pg.as_ref().is_some_and(|pg| pg.is_closed(control))
+        {
+            self.plan.cluster.connection_lost();
+            self.pg = None;
+        }
         if self.pg.is_none() {
             let cluster = &self.plan.cluster;
             let server = pg::server(&cluster.server, cluster.tls.as_ref(), self.first_node);
@@ -148,12 +155,9 @@ impl CrateWriter {
                 Err(error) => {
                     self.pg_failures += 1;
                     self.first_node += 1;
-                    let what = format!("the PostgreSQL wire cannot be used: {}", error.what());
+                    self.plan.cluster.connection_lost();
                     // Nothing was sent: without a key, too, the rows may go another way.
-                    return match self.plan.plan.key {
-                        Key::None => Err(self.keyless(&what)),
-                        _ => Ok(Err(what)),
-                    };
+                    return Ok(Err(format!("the PostgreSQL wire cannot be used: {}", error.what())));
                 }
             }
         }
@@ -170,6 +174,7 @@ impl CrateWriter {
             Err(error) if error.kind() == Kind::Cancelled => return Err(error),
             Err(error) => {
                 if error.kind() == Kind::Connection {
+                    self.plan.cluster.connection_lost();
                     self.pg = None;
                     self.pg_failures += 1;
                     self.first_node += 1;
@@ -209,7 +214,7 @@ impl CrateWriter {
             start => marks.rows.get(start - 1).map_or(0, |mark| mark.end as usize + 1),
         };
         let body = &bytes[start..last.end as usize];
-        let mut attempt = 0;
+        let mut waiting = Waiting::new(self.plan.retries);
         loop {
             let plan = Arc::clone(&self.plan);
             let head =
@@ -220,11 +225,18 @@ impl CrateWriter {
                 Attempt::Done => {
                     let results =
                         results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
-                    return self.account(unit, bytes, marks, rows, repeat, results, control);
+                    match passing(&results) {
+                        // With a key all of them may go again at once.
+                        Some((code, reason)) if !matches!(plan.plan.key, Key::None) => {
+                            repeat = true;
+                            self.passing(code, reason)
+                        }
+                        _ => return self.account(unit, bytes, marks, rows, repeat, results, control),
+                    }
                 }
-                Attempt::Said(said) if said.is_passing() => {
+                Attempt::Said(said) if plan.cluster.passes(&said) => {
                     // A server that gave up may have begun.
-                    if matches!(said.status, 500 | 502 | 504) {
+                    if matches!(said.status, 500 | 502 | 504) || said.code == 4040 {
                         self.may_repeat(&said.message)?;
                         repeat = true;
                     }
@@ -246,11 +258,7 @@ impl CrateWriter {
                     self.client.lost(broken)?
                 }
             };
-            if attempt >= plan.retries {
-                return Err(error);
-            }
-            control.sleep(plan.cluster.pause(attempt))?;
-            attempt += 1;
+            waiting.pause(error, &plan.cluster, control)?;
             plan.retried.fetch_add(1, Relaxed);
         }
     }
@@ -364,8 +372,10 @@ impl CrateWriter {
     ) -> Result<()> {
         let body = row_of(bytes, marks, row);
         let repeat = repeat || !matches!(self.plan.plan.key, Key::None);
-        for attempt in 0..self.plan.retries {
-            control.sleep(self.plan.cluster.pause(attempt))?;
+        let mut waiting = Waiting::new(self.plan.retries);
+        loop {
+            let error = self.passing(said.0, said.1);
+            waiting.pause(error, &Arc::clone(&self.plan.cluster), control)?;
             self.plan.retried.fetch_add(1, Relaxed);
             let plan = Arc::clone(&self.plan);
             let head = if repeat { &plan.repeat } else { &plan.first };
@@ -393,13 +403,17 @@ impl CrateWriter {
                 }
                 Attempt::Broken(Broken::Cancelled(error)) => return Err(error),
                 Attempt::Broken(Broken::Unknown(what)) => self.may_repeat(&what)?,
+                Attempt::Said(said) if !plan.cluster.passes(&said) => return Err(self.client.explain(&said)),
                 Attempt::Broken(Broken::NotSent(_)) | Attempt::Said(_) => {}
             }
         }
-        let (code, reason) = said;
-        Err(Error::new(Kind::Server, format!("the server says: {reason} [{code}]"))
+    }
+
+    /// A row's refusal that passes, as an error.
+    fn passing(&self, code: u32, reason: &str) -> Error {
+        Error::new(Kind::Server, format!("the server says: {reason} [{code}]"))
             .at(self.client.place())
-            .advise("wait until the cluster has recovered and run the same command again"))
+            .advise("wait until the cluster has recovered and run the same command again")
     }
 
     /// A row that the server refuses, for good.
@@ -465,6 +479,14 @@ impl CrateWriter {
             None => Ok(()),
         }
     }
+}
+
+/// The first refusal that passes.
+fn passing(results: &[RowResult]) -> Option<(u32, &str)> {
+    results.iter().find_map(|result| match result {
+        RowResult::Refused(code, reason) if is_passing_code(*code) => Some((*code, reason.as_str())),
+        _ => None,
+    })
 }
 
 /// A row's JSON array.

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use base64::Engine as _;
@@ -155,7 +156,13 @@ pub fn keyed(transport: Transport) -> CrateOptions {
 
 /// Small units and batches, so that much happens.
 pub fn small() -> LoadOptions {
-    LoadOptions { unit_rows: 500, batch_rows: 100, retries: 3, ..LoadOptions::default() }
+    LoadOptions {
+        unit_rows: 500,
+        batch_rows: 100,
+        retries: 3,
+        patience: Duration::ZERO,
+        ..LoadOptions::default()
+    }
 }
 
 pub fn run(source: &ParquetFiles, target: &CrateDb, options: &LoadOptions) -> Result<LoadReport, Error> {

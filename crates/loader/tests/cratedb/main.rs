@@ -8,6 +8,7 @@ mod faults;
 mod keys;
 mod modes;
 mod objects;
+mod restarts;
 mod rows;
 mod tls;
 mod types;
