@@ -93,7 +93,7 @@ impl From<sawmill_generator::Error> for Error {
         use sawmill_generator::ErrorKind;
         let exit = match error.kind() {
             ErrorKind::Spec => Exit::Usage,
-            ErrorKind::Io => Exit::Failure,
+            ErrorKind::Io | ErrorKind::Busy => Exit::Failure,
             ErrorKind::Cancelled => Exit::Interrupted,
         };
         Self::new(exit, error.what(), error.place(), error.advice())

@@ -3,6 +3,7 @@
 pub(crate) mod dataset_args;
 mod explain;
 pub(crate) mod file_args;
+mod format_files;
 mod formats;
 mod infer;
 pub(crate) mod layout_args;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_generator::{
-    ContentSum, Dataset, Existing, FileOptions, Job, Layout, Output, Part, WrittenFile, write,
+    ContentSum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, WrittenFile, write,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -306,6 +307,7 @@ pub(crate) fn generate(
     });
     let phase = profile.phase("generate");
     let kept_rows = AtomicU64::new(0);
+    let say = |text: &str| console.notice(text);
     let files = console.with_bar("generate", job.layout.part_rows(job.part), &kept_rows, &phase, || {
         write(
             job.dataset,
@@ -319,6 +321,7 @@ pub(crate) fn generate(
                 existing: job.existing,
                 sources: job.sources.clone(),
                 kept_rows: Some(&kept_rows),
+                notices: Notices(Some(&say)),
                 ..Job::new(job.layout, job.output, &phase, cancel)
             },
         )

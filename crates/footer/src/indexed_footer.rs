@@ -5,8 +5,7 @@
 //! ```
 
 use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::Error;
 use crate::footer::Footer;
@@ -14,6 +13,7 @@ use crate::index::FooterIndex;
 use crate::indexed_chunk::IndexedChunk;
 use crate::source::{self, RangeReader};
 use crate::tail;
+use crate::whole_file;
 
 /// Bytes read at first of a chunk that is too long for its locator to say how long.
 const LONG_CHUNK: u64 = 1 << 17;
@@ -64,27 +64,16 @@ impl Footer {
 }
 
 impl FooterIndex {
-    /// Keeps the index in a file, which has its name only when it is whole.
+    /// Keeps the index in a file, which has its name only when it is whole, and is on disk with its name
+    /// when this returns.
     ///
     /// # Errors
     ///
     /// The file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        let written = || -> std::io::Result<()> {
-            let mut file = File::create(&partial)?;
-            file.write_all(&self.to_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&partial, path)
-        };
-        written().map_err(|error| {
-            // The first error tells what went wrong; what is left of the file may be gone already.
-            let _ = std::fs::remove_file(&partial);
-            Error::io("writing the index", &error).in_path(path)
-        })
+        whole_file::write(path, &self.to_bytes())
+            .map_err(|error| Error::io("writing the index", &error).in_path(path))
     }
 
     /// The index that a file keeps.

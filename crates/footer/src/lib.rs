@@ -98,6 +98,7 @@ mod thrift;
 mod thrift_writer;
 mod trace;
 mod tree;
+mod whole_file;
 
 pub use buffer::FooterBytes;
 pub use check::Finding;

@@ -20,6 +20,8 @@ pub enum ErrorKind {
     Spec,
     /// A file could not be written.
     Io,
+    /// Another run writes the same files.
+    Busy,
     /// The caller's cancel flag was set.
     Cancelled,
 }
@@ -54,6 +56,16 @@ impl Error {
             what: format!("{doing} failed: {error}"),
             place: path.display().to_string(),
             advice,
+        }
+    }
+
+    /// Another run is at work in `place`.
+    pub(crate) fn busy(what: &str, place: &Path) -> Self {
+        Error {
+            kind: ErrorKind::Busy,
+            what: what.to_owned(),
+            place: place.display().to_string(),
+            advice: "wait for its end; --resume and --overwrite wait by themselves".to_owned(),
         }
     }
 

@@ -6,10 +6,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::content_sum::RunningSum;
+use crate::content_sum::{ContentSum, RunningSum};
 use crate::error::Error;
-use crate::layout::Part;
 use crate::manifest::{Manifest, ManifestFile};
+use crate::output::dataset_files::{DatasetFiles, entries, remove};
+use crate::output::directories;
+use crate::output::partial::remove_leftovers;
 use crate::source_file::protect_sources;
 use crate::write::Job;
 
@@ -32,18 +34,14 @@ pub enum Existing {
 #[derive(Debug)]
 pub(crate) struct Directory<'a> {
     pub path: &'a Path,
-    /// The dataset's name, with which its files begin.
-    pub name: &'a str,
+    pub files: DatasetFiles<'a>,
     /// The column whose values are folders.
     pub partition_by: Option<&'a str>,
-    pub part: Part,
-    /// The numbers of the part's files.
-    pub files: std::ops::Range<u32>,
 }
 
 impl Directory<'_> {
     pub(crate) fn manifest(&self) -> PathBuf {
-        self.path.join(Manifest::file_name(self.part))
+        self.path.join(Manifest::file_name(self.files.part))
     }
 
     /// Decides about what is there, and returns the files that stay.
@@ -56,14 +54,12 @@ impl Directory<'_> {
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Vec<ManifestFile>, Error> {
+        self.remove_leftovers()?;
         let there = self.files_there()?;
-        let whole = there.iter().filter(|path| path.extension().is_some_and(|e| e != "partial"));
-        // A manifest alone speaks of nothing.
-        let in_the_way = whole.count();
         match job.existing {
-            Existing::Refuse if in_the_way > 0 => Err(Error::spec(
-                format!("{} of an earlier run of {}", counted(in_the_way), self.name),
-                self.path.display().to_string(),
+            // A manifest alone speaks of nothing.
+            Existing::Refuse if !there.is_empty() => Err(self.files.in_the_way(
+                there.len(),
                 "pass --resume to keep what is whole, --overwrite to replace all, or write somewhere else",
             )),
             Existing::Refuse => Ok(Vec::new()),
@@ -71,6 +67,8 @@ impl Directory<'_> {
                 there.iter().try_for_each(|path| protect_sources(&job.sources, path))?;
                 // The manifest first: it must not speak of files that are gone.
                 remove(&self.manifest())?;
+                let synced = directories::sync(self.path);
+                synced.map_err(|e| Error::io(&e, "syncing the directory", self.path, None))?;
                 there.iter().try_for_each(|path| remove(path))?;
                 Ok(Vec::new())
             }
@@ -87,8 +85,8 @@ impl Directory<'_> {
     ) -> Result<Vec<ManifestFile>, Error> {
         let place = self.path.display().to_string();
         let Some(then) = Manifest::read(&self.manifest())? else {
-            if there.iter().any(|path| path.extension().is_some_and(|e| e != "partial")) {
-                let what = format!("files of {} without a manifest", self.name);
+            if !there.is_empty() {
+                let what = format!("files of {} without a manifest", self.files.name);
                 return Err(Error::spec(what, place, "pass --overwrite to replace them"));
             }
             return Ok(Vec::new());
@@ -108,7 +106,7 @@ impl Directory<'_> {
         }
         let mut whole = Vec::new();
         for (number, files) in kept {
-            let mut all = self.files.contains(&number);
+            let mut all = self.files.files.contains(&number);
             for file in &files {
                 all = all && self.is_whole(file, check)?;
             }
@@ -131,22 +129,18 @@ impl Directory<'_> {
             Ok(there) if there.is_file() && there.len() == file.bytes => {}
             _ => return Ok(false),
         }
-        let failed = |e: std::io::Error| Error::io(&e, "reading", &path, None);
-        let mut open = File::open(&path).map_err(failed)?;
-        let mut sum = RunningSum::new();
-        let mut buffer = vec![0; 1 << 20];
-        loop {
-            check()?;
-            match open.read(&mut buffer).map_err(failed)? {
-                0 => return Ok(sum.sum() == file.sum),
-                n => sum.update(&buffer[..n]),
-            }
-        }
+        Ok(sum_of_file(&path, check)? == file.sum)
     }
 
-    /// The files of this part of the dataset that are there, whole or partial.
-    fn files_there(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut there = Vec::new();
+    /// Removes the partial files that killed processes left.
+    fn remove_leftovers(&self) -> Result<(), Error> {
+        let manifest = Manifest::file_name(self.files.part);
+        let is_ours = |name: &str| name == manifest || self.files.has(name);
+        self.folders()?.iter().try_for_each(|folder| remove_leftovers(folder, &is_ours))
+    }
+
+    /// The folders that hold files of the dataset.
+    fn folders(&self) -> Result<Vec<PathBuf>, Error> {
         let mut folders = vec![self.path.to_owned()];
         if let Some(column) = self.partition_by {
             let begin = format!("{column}=");
@@ -157,31 +151,35 @@ impl Directory<'_> {
                 }
             }
         }
-        for folder in folders {
-            for path in entries(&folder)? {
-                let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-                if name.is_some_and(|name| self.is_ours(&name)) && path.is_file() {
-                    there.push(path);
-                }
-            }
+        Ok(folders)
+    }
+
+    /// The files of this part of the dataset that are there.
+    fn files_there(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut there = Vec::new();
+        for folder in self.folders()? {
+            there.extend(self.files.in_folder(&folder)?);
         }
         there.sort_unstable();
         Ok(there)
     }
+}
 
-    /// Whether a name is that of a file of this part, whole or partial.
-    fn is_ours(&self, name: &str) -> bool {
-        let name = name.strip_suffix(".partial").unwrap_or(name);
-        let Some(number) = name
-            .strip_prefix(self.name)
-            .and_then(|rest| rest.strip_prefix('-'))
-            .and_then(|rest| rest.strip_suffix(".parquet"))
-        else {
-            return false;
-        };
-        let digits = number.len() >= 5 && number.bytes().all(|b| b.is_ascii_digit());
-        // The whole replaces whatever number of files an earlier run had; a part leaves others alone.
-        digits && (self.part == Part::WHOLE || number.parse::<u32>().is_ok_and(|n| self.files.contains(&n)))
+/// The sum of the bytes of the file at `path`.
+///
+/// # Errors
+/// When it cannot be read, or `check` says so.
+pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<ContentSum, Error> {
+    let failed = |e: std::io::Error| Error::io(&e, "reading", path, None);
+    let mut open = File::open(path).map_err(failed)?;
+    let mut sum = RunningSum::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        check()?;
+        match open.read(&mut buffer).map_err(failed)? {
+            0 => return Ok(sum.sum()),
+            n => sum.update(&buffer[..n]),
+        }
     }
 }
 
@@ -190,6 +188,8 @@ impl Directory<'_> {
 /// # Errors
 /// When it is there and may not be replaced.
 pub(crate) fn settle_file(path: &Path, job: &Job<'_>) -> Result<(), Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    remove_leftovers(directories::directory_of(path), &|leftover| leftover == name)?;
     // A symbolic link counts, wherever it leads.
     if fs::symlink_metadata(path).is_err() {
         return Ok(());
@@ -201,51 +201,4 @@ pub(crate) fn settle_file(path: &Path, job: &Job<'_>) -> Result<(), Error> {
     let what = "the file is there already";
     let advice = "pass --overwrite to replace it, or write somewhere else";
     Err(Error::spec(what, path.display().to_string(), advice))
-}
-
-fn counted(n: usize) -> String {
-    if n == 1 { "a file".to_owned() } else { format!("{n} files") }
-}
-
-/// What is in a directory; nothing where there is none.
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |e: std::io::Error| Error::io(&e, "reading the directory", directory, None);
-    match fs::read_dir(directory) {
-        Ok(entries) => entries.map(|entry| entry.map(|e| e.path()).map_err(failed)).collect(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(failed(e)),
-    }
-}
-
-/// Removes a file, if it is there.
-pub(crate) fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&e, "removing", path, None)),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_files_of_the_dataset_and_of_the_part_are_ours() {
-        let directory = |part: &str, files| Directory {
-            path: Path::new("."),
-            name: "trips",
-            partition_by: None,
-            part: part.parse().unwrap(),
-            files,
-        };
-        let whole = directory("1/1", 0..4);
-        for name in ["trips-00000.parquet", "trips-00003.parquet.partial", "trips-00099.parquet"] {
-            assert!(whole.is_ours(name), "{name}");
-        }
-        for name in ["trips.parquet", "trips-1.parquet", "trips-0000x.parquet", "old-trips-00000.parquet"] {
-            assert!(!whole.is_ours(name), "{name}");
-        }
-        let part = directory("2/2", 2..4);
-        assert!(part.is_ours("trips-00002.parquet") && !part.is_ours("trips-00001.parquet"));
-    }
 }

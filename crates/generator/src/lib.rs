@@ -115,10 +115,13 @@ pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP
 pub use manifest::{Manifest, ManifestFile};
 pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};
 pub use output::Output;
+pub use output::dataset_files::DatasetFiles;
+pub use output::lock::{OutputLock, Patience};
+pub use output::whole_file::WholeFile;
 pub use pages::{Page, PageSink, RowGroup, RowGroups};
 pub use partition::MOST_PARTITIONS;
 pub use row_size::{ROW_GROUP_BYTES, RowSize};
 pub use sampler::{CategoricalSampler, ZipfSampler};
 pub use shred::BLOCK_ROWS;
 pub use source_file::protect_sources;
-pub use write::{Job, WrittenFile, write};
+pub use write::{Job, Notices, WrittenFile, write};

@@ -5,9 +5,9 @@
 //! is read and summed again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::content_sum::ContentSum;
 use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::options::FileOptions;
-use crate::output::partial_name;
+use crate::output::whole_file::WholeFile;
 
 /// The version of the manifest's form.
 const FORMAT: u32 = 1;
@@ -140,22 +140,14 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Writes the manifest under its name, whole or not at all.
+    /// Writes the manifest under its name, whole or not at all, and puts it and its name on disk.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
-        let partial: PathBuf = partial_name(path);
         let failed = |e: std::io::Error| Error::io(&e, "writing", path, None);
         let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
         text.push(b'\n');
-        let written = File::create(&partial).and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&partial, path)
-        });
-        written.map_err(|e| {
-            // The error that brought us here is the one to report.
-            let _ = fs::remove_file(&partial);
-            failed(e)
-        })
+        let mut file = WholeFile::create(path).map_err(failed)?;
+        file.write_all(&text).map_err(failed)?;
+        file.finish().map_err(failed)
     }
 
     /// What differs between two runs, in words: empty where their files are the same.

@@ -23,7 +23,12 @@ use crate::file_metadata::FileEnd;
 use crate::layout::{Layout, Part, Unit, Units};
 use crate::manifest::{Manifest, ManifestFile};
 use crate::options::{FileOptions, FilePlan};
-use crate::output::{Output, Sink};
+use crate::output::Output;
+use crate::output::dataset_files::{self, DatasetFiles};
+use crate::output::directories::{self, Unsynced};
+use crate::output::lock::{OutputLock, Patience};
+use crate::output::sink::Sink;
+use crate::output::whole_file::Identity;
 use crate::partition::{MadeGroup, UnitMaker};
 
 /// How often the manifest of a directory is brought up to date while files are made.
@@ -58,8 +63,20 @@ pub struct Job<'a> {
     pub phase: &'a Phase,
     /// Rows of files that stay as they are are counted on it, as they are found whole.
     pub kept_rows: Option<&'a AtomicU64>,
+    /// Is given a line that says so when the job waits for another run's end.
+    pub notices: Notices<'a>,
     /// When it becomes true the job ends soon, without unfinished files.
     pub cancel: &'a AtomicBool,
+}
+
+/// Who is given lines that a person should read at once; unasked nobody.
+#[derive(Clone, Copy, Default)]
+pub struct Notices<'a>(pub Option<&'a (dyn Fn(&str) + Sync)>);
+
+impl std::fmt::Debug for Notices<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Notices").field(&self.0.is_some()).finish()
+    }
 }
 
 impl<'a> Job<'a> {
@@ -78,6 +95,7 @@ impl<'a> Job<'a> {
             sources: Vec::new(),
             phase,
             kept_rows: None,
+            notices: Notices::default(),
             cancel,
         }
     }
@@ -103,11 +121,12 @@ pub struct WrittenFile {
 }
 
 /// Writes `dataset`. The files are whole when this returns; on an error those that were finished
-/// stay, the others are gone. A directory gets a [`Manifest`].
+/// stay, the others are gone. A directory gets a [`Manifest`]. A run locks what it writes: another one
+/// that finds it at work waits for its end if it is to keep or replace files, else it is an error.
 ///
 /// # Errors
 /// When the layout or the options do not fit the dataset or the output, files of an earlier run are in
-/// the way, a file cannot be written, or the job is cancelled.
+/// the way, another run writes the same files, a file cannot be written, or the job is cancelled.
 pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error> {
     let files = job.part.files(job.layout.files);
     if job.output.is_single() && (files.len() != 1 || job.partition_by.is_some()) {
@@ -125,11 +144,19 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
     let directory = match job.output {
         Output::Directory(path) => {
-            let (name, part, files) = (dataset.name(), job.part, files.clone());
-            Some(Directory { path, name, partition_by, part, files })
+            let files = DatasetFiles {
+                directory: path,
+                name: dataset.name(),
+                extension: "parquet",
+                part: job.part,
+                files: files.clone(),
+            };
+            Some(Directory { path, files, partition_by })
         }
         _ => None,
     };
+    job.output.prepare()?;
+    let _locked = lock_output(dataset, job)?;
     if let Output::File(path) = job.output {
         existing::settle_file(path, job)?;
     }
@@ -137,7 +164,6 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         Some(directory) => directory.settle(job, &manifest, &check)?,
         None => Vec::new(),
     };
-    job.output.prepare()?;
     let missing: Vec<u32> =
         files.clone().filter(|file| !kept.iter().any(|kept| kept.file == *file)).collect();
     let states = files.clone().map(|file| {
@@ -155,6 +181,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         manifest: directory.as_ref().map(|directory| {
             Mutex::new(KeptManifest { manifest, path: directory.manifest(), written: Instant::now() })
         }),
+        made: Mutex::default(),
         failure: Mutex::new(None),
         stop: AtomicBool::new(false),
     };
@@ -167,7 +194,8 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     }
     run.on_threads();
     let failure = lock(&run.failure).take();
-    let saved = run.save_manifest(failure.is_none(), true);
+    let failure = failure.or_else(|| run.check_names().err());
+    let saved = run.sync_names().and_then(|()| run.save_manifest(failure.is_none(), true));
     if let Some(error) = failure {
         return Err(error);
     }
@@ -185,6 +213,23 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     }));
     written.sort_by(|a, b| (a.file, &a.path).cmp(&(b.file, &b.path)));
     Ok(written)
+}
+
+/// Locks the files that the job writes; streams have no lock.
+fn lock_output(dataset: &Dataset, job: &Job<'_>) -> Result<Option<OutputLock>, Error> {
+    let say = |text: &str| {
+        if let Some(say) = job.notices.0 {
+            say(text);
+        }
+    };
+    let patience = Patience { waits: job.existing != Existing::Refuse, say: &say, cancel: job.cancel };
+    match job.output {
+        Output::Directory(path) => {
+            OutputLock::of_directory(path, dataset.name(), job.part, &patience).map(Some)
+        }
+        Output::File(path) => OutputLock::of_file(path, &patience).map(Some),
+        Output::Device(_) | Output::Stdout => Ok(None),
+    }
 }
 
 /// A file of the layout among the row groups that threads make for it.
@@ -212,6 +257,13 @@ struct KeptManifest {
     written: Instant,
 }
 
+/// The files that this run gave their names.
+#[derive(Debug, Default)]
+struct MadeFiles {
+    identities: Vec<(PathBuf, Identity, Option<ContentSum>)>,
+    unsynced: Unsynced,
+}
+
 struct Run<'a> {
     plan: &'a FilePlan<'a>,
     job: &'a Job<'a>,
@@ -220,6 +272,7 @@ struct Run<'a> {
     first_file: u32,
     files: Vec<(Mutex<FileState>, Condvar)>,
     manifest: Option<Mutex<KeptManifest>>,
+    made: Mutex<MadeFiles>,
     failure: Mutex<Option<Error>>,
     stop: AtomicBool,
 }
@@ -360,8 +413,7 @@ impl Run<'_> {
             && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
         {
             let folder = parent.join(folder);
-            std::fs::create_dir_all(&folder)
-                .map_err(|e| Error::io(&e, "making the directory", &folder, None))?;
+            directories::make(&folder).map_err(|e| Error::io(&e, "making the directory", &folder, None))?;
             path = folder.join(name);
         }
         let mut sink = self.job.output.create(path)?;
@@ -382,6 +434,11 @@ impl Run<'_> {
             sink.write(&pieces.each_ref().map(Vec::as_slice), 0)?;
             self.job.phase.add_bytes(sink.written() - before + 4);
             let finished = sink.finish()?;
+            if let Some(identity) = finished.identity {
+                let mut made = lock(&self.made);
+                made.unsynced.named(&finished.path);
+                made.identities.push((finished.path.clone(), identity, finished.sum));
+            }
             if let (Some(kept), Some(sum)) = (&self.manifest, finished.sum) {
                 let name = finished.path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
                 let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
@@ -395,7 +452,34 @@ impl Run<'_> {
         self.save_manifest(false, false)
     }
 
-    /// Writes the manifest, if its time has come or it is the last.
+    /// Makes sure that the names of this run's files are those of its files still: another program may
+    /// have written into the directory, or another run that a file system without locks let in.
+    fn check_names(&self) -> Result<(), Error> {
+        let made = lock(&self.made);
+        for (path, identity, sum) in &made.identities {
+            if std::fs::metadata(path).is_ok_and(|there| Identity::of(&there) == *identity) {
+                continue;
+            }
+            // Some network file systems number files anew: the bytes decide.
+            if existing::sum_of_file(path, &|| Ok(())).ok() != *sum {
+                return Err(Error::spec(
+                    "the file was replaced or removed while other files were made",
+                    path.display().to_string(),
+                    "make sure that nothing else writes here, then run the same command with --overwrite",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the names of the finished files on disk.
+    fn sync_names(&self) -> Result<(), Error> {
+        let synced = lock(&self.made).unsynced.sync();
+        synced.map_err(|(e, directory)| Error::io(&e, "syncing the directory", &directory, None))
+    }
+
+    /// Writes the manifest, if its time has come or it is the last. The files that it names are on disk
+    /// before, and so are their names.
     fn save_manifest(&self, complete: bool, last: bool) -> Result<(), Error> {
         let Some(kept) = &self.manifest else { return Ok(()) };
         let mut kept = lock(kept);
@@ -404,8 +488,9 @@ impl Run<'_> {
         }
         if last && !complete && kept.manifest.files.is_empty() {
             // Nothing was finished: it would speak of nothing.
-            return existing::remove(&kept.path);
+            return dataset_files::remove(&kept.path);
         }
+        self.sync_names()?;
         let files = std::mem::take(&mut kept.manifest.files);
         kept.manifest.set_files(files, complete);
         kept.written = Instant::now();

@@ -19,7 +19,6 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use literal::Literal;
-pub(crate) use moment::days as days_of;
 
 use crate::error::{Error, Result};
 

@@ -1,9 +1,8 @@
 //! `sawmill gen --format arrow|ndjson|csv`: the same rows through Arrow batches.
 //!
-//! Files are made whole or not at all, as Parquet files are: each grows under its name with `.partial`
-//! behind it. Several files are made at a time; a file is made by one thread.
+//! Files are made whole or not at all, as Parquet files are. Several files are made at a time; a file is
+//! made by one thread.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,11 +12,12 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use clap::ValueEnum;
-use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile, protect_sources};
+use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
 use sawmill_profile::{Phase, PhaseReport, Profile};
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::r#gen::format_files::{OpenFile, Planned, plan};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -36,7 +36,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    fn extension(self) -> &'static str {
+    pub(crate) fn extension(self) -> &'static str {
         match self {
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
@@ -60,15 +60,6 @@ pub(crate) struct FormatJob<'a> {
     pub sources: &'a [PathBuf],
 }
 
-/// A file that is to be made.
-struct Planned {
-    file: u32,
-    /// `None` is standard output.
-    path: Option<PathBuf>,
-    /// A device or pipe, which is written to as it is.
-    special: bool,
-}
-
 /// Generates under a progress bar.
 pub(crate) fn generate(
     job: &FormatJob<'_>,
@@ -79,7 +70,8 @@ pub(crate) fn generate(
     if job.format == Format::Csv {
         refuse_nested(job.dataset)?;
     }
-    let files = plan(job)?;
+    let planned = plan(job, console, cancel)?;
+    let files = &planned.files;
     let phase = profile.phase("generate");
     let next = Mutex::new(files.iter());
     let results: Mutex<Vec<Result<WrittenFile, Error>>> = Mutex::new(Vec::new());
@@ -126,54 +118,7 @@ fn refuse_nested(dataset: &Dataset) -> Result<(), Error> {
     }
 }
 
-/// Which files are made, and where.
-fn plan(job: &FormatJob<'_>) -> Result<Vec<Planned>, Error> {
-    let (out, extension) = (job.out, job.format.extension());
-    let files = job.part.files(job.layout.files);
-    let single = |path: Option<PathBuf>, special| -> Result<Vec<Planned>, Error> {
-        if files.len() != 1 {
-            let what = format!("{} files into one", files.len());
-            return Err(Error::usage(
-                what,
-                out.display().to_string(),
-                "give a directory, or ask for one file",
-            ));
-        }
-        Ok(vec![Planned { file: files.start, path, special }])
-    };
-    if out == Path::new("-") {
-        return single(None, true);
-    }
-    let there = fs::metadata(out).ok();
-    let is_file_name = out.extension().is_some_and(|e| e == extension);
-    let planned = match there {
-        Some(there) if !there.is_dir() && !there.is_file() => return single(Some(out.to_owned()), true),
-        Some(there) if there.is_file() || (is_file_name && !there.is_dir()) => {
-            single(Some(out.to_owned()), false)?
-        }
-        None if is_file_name => single(Some(out.to_owned()), false)?,
-        _ => {
-            fs::create_dir_all(out).map_err(|error| failed("making the directory", out, &error))?;
-            let name = |file: u32| out.join(format!("{}-{file:05}.{extension}", job.dataset.name()));
-            files.clone().map(|file| Planned { file, path: Some(name(file)), special: false }).collect()
-        }
-    };
-    for path in planned.iter().filter_map(|planned| planned.path.as_ref()) {
-        protect_sources(job.sources, path)?;
-    }
-    if job.existing != Existing::Replace {
-        // A symbolic link counts, wherever it leads.
-        let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok();
-        let taken = planned.iter().filter_map(|p| p.path.as_ref()).find(is_there);
-        if let Some(path) = taken {
-            let what = "the file is there already";
-            return Err(Error::usage(what, path.display().to_string(), "--overwrite replaces it"));
-        }
-    }
-    Ok(planned)
-}
-
-fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
+pub(crate) fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {
         io::ErrorKind::StorageFull => "make room or write somewhere else, then run the same command again",
         io::ErrorKind::BrokenPipe => "the reader of the output went away",
@@ -190,47 +135,15 @@ fn make(
     stopped: &dyn Fn() -> bool,
 ) -> Result<WrittenFile, Error> {
     let shown = planned.path.clone().unwrap_or_else(|| PathBuf::from("standard output"));
-    let partial = match (&planned.path, planned.special) {
-        (Some(path), false) => {
-            let mut partial = path.clone().into_os_string();
-            partial.push(".partial");
-            Some(PathBuf::from(partial))
-        }
-        _ => None,
-    };
-    let made = (|| -> Result<u64, Error> {
-        let wrong = |error: &io::Error| failed("writing", &shown, error);
-        let target: Box<dyn Write> = match (&partial, &planned.path) {
-            (Some(partial), _) => Box::new(File::create(partial).map_err(|e| wrong(&e))?),
-            (None, Some(path)) => {
-                Box::new(fs::OpenOptions::new().write(true).open(path).map_err(|e| wrong(&e))?)
-            }
-            (None, None) => Box::new(io::stdout().lock()),
-        };
-        let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
-        write_rows(job, planned, phase, stopped, &mut out, &shown)?;
-        out.flush().map_err(|e| wrong(&e))?;
-        if let (Some(partial), Some(path)) = (&partial, &planned.path) {
-            let sync = File::open(partial).and_then(|file| file.sync_all());
-            sync.and_then(|()| fs::rename(partial, path)).map_err(|e| wrong(&e))?;
-        }
-        Ok(out.get_ref().bytes)
-    })();
-    if let (Err(_), Some(partial)) = (&made, &partial) {
-        // What was begun is of no use to anybody.
-        let _ = fs::remove_file(partial);
-    }
+    let wrong = |error: &io::Error| failed("writing", &shown, error);
+    let target = planned.open().map_err(|e| wrong(&e))?;
+    let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
+    write_rows(job, planned, phase, stopped, &mut out, &shown)?;
+    let Counted { target, bytes, .. } = out.into_inner().map_err(|e| wrong(e.error()))?;
+    target.finish().map_err(|e| wrong(&e))?;
     let rows = job.layout.file_rows(planned.file);
     let rows = rows.end - rows.start;
-    Ok(WrittenFile {
-        path: shown,
-        file: planned.file,
-        rows,
-        row_groups: 0,
-        bytes: made?,
-        sum: None,
-        kept: false,
-    })
+    Ok(WrittenFile { path: shown, file: planned.file, rows, row_groups: 0, bytes, sum: None, kept: false })
 }
 
 /// Writes all rows of a file.
@@ -342,7 +255,7 @@ fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
 
 /// A writer that counts what goes through it.
 struct Counted<'w> {
-    target: Box<dyn Write + 'w>,
+    target: OpenFile,
     bytes: u64,
     phase: &'w Phase,
 }

@@ -1,6 +1,5 @@
 //! The Parquet file of rejected rows: the columns of the source, and where each row was and why it was refused.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::file::properties::WriterProperties;
+use sawmill_generator::WholeFile;
 
 use super::rejects::Reject;
 use crate::error::{Error, Kind, Result};
@@ -29,10 +29,9 @@ const REASON: &str = "_sawmill_reason";
 /// A file being written; it gets its name when it is whole.
 pub(super) struct RejectsFile<'a> {
     path: PathBuf,
-    partial: PathBuf,
     source: &'a dyn Source,
     schema: SchemaRef,
-    writer: ArrowWriter<File>,
+    writer: ArrowWriter<WholeFile>,
 }
 
 /// Makes sure, before a row is sent, that the file can be written and takes the place of no other: of none that a load
@@ -49,10 +48,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
             .advise("name another file with --rejects, or remove this one"));
         }
     }
-    let partial = partial_of(path);
-    File::create(&partial)
-        .and_then(|_| std::fs::remove_file(&partial))
-        .map_err(|error| unwritable(path, &error))
+    WholeFile::create(path).map(drop).map_err(|error| unwritable(path, &error))
 }
 
 /// Rows that a load of the source has put aside, with the columns of the source, and behind them file, row group and row
@@ -79,16 +75,9 @@ fn no_rejects(path: &Path, column: &str) -> Error {
         .advise("name the file that the load was given with --rejects")
 }
 
-/// What the file is called until it is whole.
-fn partial_of(path: &Path) -> PathBuf {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    PathBuf::from(partial)
-}
-
 impl<'a> RejectsFile<'a> {
     pub(super) fn create(path: &Path, source: &'a dyn Source) -> Result<Self> {
-        let partial = partial_of(path);
+        WholeFile::remove_abandoned(path).map_err(|error| unwritable(path, &error))?;
         let mut fields: Vec<Field> =
             source.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         for (name, data_type) in [
@@ -106,10 +95,10 @@ impl<'a> RejectsFile<'a> {
         if let Some(parquet) = as_intervals(&schema).map_err(|error| unwritable(path, &error))? {
             options = options.with_parquet_schema(parquet);
         }
-        let file = File::create(&partial).map_err(|error| unwritable(path, &error))?;
+        let file = WholeFile::create(path).map_err(|error| unwritable(path, &error))?;
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
             .map_err(|error| unwritable(path, &error))?;
-        Ok(Self { path: path.to_owned(), partial, source, schema, writer })
+        Ok(Self { path: path.to_owned(), source, schema, writer })
     }
 
     /// Writes the rejected rows of one unit, which are read again.
@@ -180,11 +169,9 @@ impl<'a> RejectsFile<'a> {
 
     /// Ends the file and gives it its name.
     pub(super) fn finish(self) -> Result<()> {
-        let Self { path, partial, writer, .. } = self;
+        let Self { path, writer, .. } = self;
         let file = writer.into_inner().map_err(|error| unwritable(&path, &error))?;
-        file.sync_all()
-            .and_then(|()| std::fs::rename(&partial, &path))
-            .map_err(|error| unwritable(&path, &error))
+        file.finish().map_err(|error| unwritable(&path, &error))
     }
 }
 

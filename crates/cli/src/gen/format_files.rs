@@ -1,0 +1,136 @@
+//! The files of formats other than Parquet: which are made, and how they get there whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, WholeFile, protect_sources};
+
+use crate::console::Console;
+use crate::error::Error;
+use crate::r#gen::formats::{FormatJob, failed};
+
+/// Files that are to be made, locked as long as this lives.
+pub(crate) struct PlannedFiles {
+    pub files: Vec<Planned>,
+    _lock: Option<OutputLock>,
+}
+
+/// A file that is to be made.
+pub(crate) struct Planned {
+    pub file: u32,
+    /// `None` is standard output.
+    pub path: Option<PathBuf>,
+    /// A device or pipe, which is written to as it is.
+    special: bool,
+}
+
+/// Decides which files are made and where, locks them, and makes room for them.
+pub(crate) fn plan(
+    job: &FormatJob<'_>,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<PlannedFiles, Error> {
+    let out = job.out;
+    if out == Path::new("-") {
+        return Ok(PlannedFiles { files: vec![single(job, None, true)?], _lock: None });
+    }
+    let there = fs::metadata(out).ok();
+    let is_file_name = out.extension().is_some_and(|e| e == job.format.extension());
+    if there.as_ref().is_some_and(|there| !there.is_dir() && !there.is_file()) {
+        return Ok(PlannedFiles { files: vec![single(job, Some(out), true)?], _lock: None });
+    }
+    let say = |text: &str| console.notice(text);
+    let patience = Patience { waits: job.existing != Existing::Refuse, say: &say, cancel };
+    if there.as_ref().is_some_and(fs::Metadata::is_file) || (there.is_none() && is_file_name) {
+        let files = vec![single(job, Some(out), false)?];
+        let lock = OutputLock::of_file(out, &patience)?;
+        make_room_for(out, job)?;
+        return Ok(PlannedFiles { files, _lock: Some(lock) });
+    }
+    fs::create_dir_all(out).map_err(|error| failed("making the directory", out, &error))?;
+    let files = DatasetFiles {
+        directory: out,
+        name: job.dataset.name(),
+        extension: job.format.extension(),
+        part: job.part,
+        files: job.part.files(job.layout.files),
+    };
+    // Files of several formats may be made side by side.
+    let name = format!("{}.{}", files.name, files.extension);
+    let lock = OutputLock::of_directory(out, &name, job.part, &patience)?;
+    files.make_room(job.existing, job.sources)?;
+    let planned = |file| Planned { file, path: Some(files.path(file)), special: false };
+    Ok(PlannedFiles { files: files.files.clone().map(planned).collect(), _lock: Some(lock) })
+}
+
+/// The only file of the job.
+fn single(job: &FormatJob<'_>, path: Option<&Path>, special: bool) -> Result<Planned, Error> {
+    let files = job.part.files(job.layout.files);
+    match files.len() {
+        1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned), special }),
+        n => {
+            let what = format!("{n} files into one");
+            let place = job.out.display().to_string();
+            Err(Error::usage(what, place, "give a directory, or ask for one file"))
+        }
+    }
+}
+
+/// Decides about the single file at `path`, where there is one.
+fn make_room_for(path: &Path, job: &FormatJob<'_>) -> Result<(), Error> {
+    WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
+    protect_sources(job.sources, path)?;
+    // A symbolic link counts, wherever it leads.
+    if job.existing == Existing::Replace || fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    let what = "the file is there already";
+    Err(Error::usage(what, path.display().to_string(), "--overwrite replaces it"))
+}
+
+/// A file or stream under way.
+pub(crate) enum OpenFile {
+    Whole(WholeFile),
+    Stream(Box<dyn Write>),
+}
+
+impl Planned {
+    /// Begins the file.
+    pub(crate) fn open(&self) -> io::Result<OpenFile> {
+        Ok(match &self.path {
+            Some(path) if self.special => {
+                OpenFile::Stream(Box::new(fs::OpenOptions::new().write(true).open(path)?))
+            }
+            Some(path) => OpenFile::Whole(WholeFile::create(path)?),
+            None => OpenFile::Stream(Box::new(io::stdout().lock())),
+        })
+    }
+}
+
+impl OpenFile {
+    /// Puts a file and its name on disk.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            OpenFile::Whole(file) => file.finish(),
+            OpenFile::Stream(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for OpenFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            OpenFile::Whole(file) => file.write(bytes),
+            OpenFile::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            OpenFile::Whole(file) => file.flush(),
+            OpenFile::Stream(stream) => stream.flush(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Which files of a directory are those of a dataset.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::existing::Existing;
+use crate::layout::Part;
+use crate::output::partial::remove_leftovers;
+use crate::source_file::protect_sources;
+
+/// The files of a dataset, or of a part of it: `NAME-00000.EXTENSION` and so on.
+#[derive(Clone, Debug)]
+pub struct DatasetFiles<'a> {
+    /// Where they are.
+    pub directory: &'a Path,
+    /// The dataset's name, with which they begin.
+    pub name: &'a str,
+    /// How they end, without the dot.
+    pub extension: &'a str,
+    /// The part; the whole has every number that an earlier run may have given.
+    pub part: Part,
+    /// The numbers of the part's files.
+    pub files: Range<u32>,
+}
+
+impl DatasetFiles<'_> {
+    /// The path of file `number`.
+    pub fn path(&self, number: u32) -> PathBuf {
+        self.directory.join(format!("{}-{number:05}.{}", self.name, self.extension))
+    }
+
+    /// Makes room for new files: removes what a killed run left half done and, with
+    /// [`Existing::Replace`], the files of an earlier run, whatever number of them there is. The caller has
+    /// locked them.
+    ///
+    /// # Errors
+    /// When there are files of an earlier run and they are not to be replaced, one of them is among
+    /// `sources`, or one cannot be removed.
+    pub fn make_room(&self, existing: Existing, sources: &[PathBuf]) -> Result<(), Error> {
+        remove_leftovers(self.directory, &|name| self.has(name))?;
+        let there = self.in_folder(self.directory)?;
+        if existing == Existing::Replace {
+            there.iter().try_for_each(|path| protect_sources(sources, path))?;
+            return there.iter().try_for_each(|path| remove(path));
+        }
+        match there.len() {
+            0 => Ok(()),
+            n => Err(self.in_the_way(n, "pass --overwrite to replace all, or write somewhere else")),
+        }
+    }
+
+    /// The error for `n` files of an earlier run.
+    pub(crate) fn in_the_way(&self, n: usize, advice: &str) -> Error {
+        let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
+        let what = format!("{files} of an earlier run of {}", self.name);
+        Error::spec(what, self.directory.display().to_string(), advice)
+    }
+
+    /// Those that are in `folder`, in order.
+    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut there = entries(folder)?;
+        there.retain(|path| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            // A symbolic link counts, wherever it leads.
+            name.is_some_and(|name| self.has(&name)) && (path.is_file() || path.is_symlink())
+        });
+        there.sort_unstable();
+        Ok(there)
+    }
+
+    /// Whether a name is that of one of them.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let Some(number) = name
+            .strip_prefix(self.name)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .and_then(|rest| rest.strip_suffix(self.extension))
+            .and_then(|rest| rest.strip_suffix('.'))
+        else {
+            return false;
+        };
+        let digits = number.len() >= 5 && number.bytes().all(|b| b.is_ascii_digit());
+        // The whole replaces whatever number of files an earlier run had; a part leaves others alone.
+        digits && (self.part == Part::WHOLE || number.parse::<u32>().is_ok_and(|n| self.files.contains(&n)))
+    }
+}
+
+/// What is in a directory; nothing where there is none.
+pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |e: std::io::Error| Error::io(&e, "reading the directory", directory, None);
+    match fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| entry.map(|e| e.path()).map_err(failed)).collect(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(failed(e)),
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&e, "removing", path, None)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files<'a>(directory: &'a Path, part: &str, files: Range<u32>) -> DatasetFiles<'a> {
+        let part = part.parse().unwrap();
+        DatasetFiles { directory, name: "trips", extension: "parquet", part, files }
+    }
+
+    #[test]
+    fn only_the_files_of_the_dataset_and_of_the_part_are_ours() {
+        let whole = files(Path::new("."), "1/1", 0..4);
+        for name in ["trips-00000.parquet", "trips-00003.parquet", "trips-00099.parquet"] {
+            assert!(whole.has(name), "{name}");
+        }
+        for name in [
+            "trips.parquet",
+            "trips-1.parquet",
+            "trips-0000x.parquet",
+            "old-trips-00000.parquet",
+            "trips-00000.parquet.partial",
+            "trips-00000.csv",
+        ] {
+            assert!(!whole.has(name), "{name}");
+        }
+        let part = files(Path::new("."), "2/2", 2..4);
+        assert!(part.has("trips-00002.parquet") && !part.has("trips-00001.parquet"));
+    }
+
+    #[test]
+    fn files_beyond_those_of_the_new_run_are_in_the_way_and_replaced_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["trips-00007.parquet", "trips-00001.parquet.partial", "other-00000.parquet"] {
+            fs::write(at(name), b"old").unwrap();
+        }
+        let whole = files(dir.path(), "1/1", 0..2);
+        let error = whole.make_room(Existing::Refuse, &[]).unwrap_err().to_string();
+        assert!(error.contains("a file of an earlier run of trips"), "{error}");
+        let error = whole.make_room(Existing::Replace, &[at("trips-00007.parquet")]).unwrap_err();
+        assert!(error.to_string().contains("would be replaced"), "{error}");
+        files(dir.path(), "1/2", 0..1).make_room(Existing::Refuse, &[]).unwrap();
+        whole.make_room(Existing::Replace, &[]).unwrap();
+        assert_eq!(entries(dir.path()).unwrap(), [at("other-00000.parquet")]);
+    }
+}

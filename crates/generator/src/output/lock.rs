@@ -1,0 +1,330 @@
+//! One run at a time writes the files of a dataset into a directory.
+//!
+//! A run locks a file beside its files: `_sawmill.NAME.lock`, or `_sawmill.NAME.part-K-of-N.lock` for a
+//! part. Parts of the same division have no file in common and run side by side; any other two runs do
+//! not. The lock is one of the operating system (`flock(2)`, which Linux takes to NFS servers, too), so
+//! it ends with its process, however that ends. The file is removed with the lock; one that a killed
+//! process left is not locked, and in nobody's way.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::layout::Part;
+use crate::output::directories::directory_of;
+
+/// The beginning of the names of lock files and manifests.
+pub(crate) const PREFIX: &str = "_sawmill.";
+
+/// The lock of a run on the files that it writes. It is given back when it is dropped.
+#[derive(Debug)]
+pub struct OutputLock {
+    /// `None` where the file system has no locks.
+    held: Option<(File, PathBuf)>,
+}
+
+/// What a run does that meets another one.
+#[derive(Clone, Copy)]
+pub struct Patience<'a> {
+    /// Whether it waits for the other one's end.
+    pub waits: bool,
+    /// Is given a line that says what the run waits for.
+    pub say: &'a dyn Fn(&str),
+    /// Ends the waiting when it becomes true.
+    pub cancel: &'a AtomicBool,
+}
+
+/// The files that a lock is for.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    directory: &'a Path,
+    name: &'a str,
+    part: Part,
+}
+
+enum Attempt {
+    Taken(OutputLock),
+    /// The path of the lock file that another run has locked.
+    Busy(PathBuf),
+}
+
+enum Opened {
+    Locked(File),
+    Busy,
+    /// The file system has no locks.
+    NoLocks,
+    /// The file is another one than that of its name by now, or is gone.
+    Gone,
+}
+
+impl OutputLock {
+    /// Locks a part of the files of the dataset `name` in `directory`, which must be there.
+    ///
+    /// # Errors
+    /// When another run has the lock and `patience` does not wait, or ends; when the lock file cannot be
+    /// made.
+    pub fn of_directory(
+        directory: &Path,
+        name: &str,
+        part: Part,
+        patience: &Patience<'_>,
+    ) -> Result<Self, Error> {
+        Target { directory, name, part }.lock(directory, patience)
+    }
+
+    /// Locks the single file at `path`, whose directory must be there.
+    ///
+    /// # Errors
+    /// As [`of_directory`](Self::of_directory).
+    pub fn of_file(path: &Path, patience: &Patience<'_>) -> Result<Self, Error> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let directory = directory_of(path);
+        Target { directory, name: &name, part: Part::WHOLE }.lock(path, patience)
+    }
+}
+
+impl Drop for OutputLock {
+    fn drop(&mut self) {
+        if let Some((file, path)) = self.held.take() {
+            // Removed while it is locked: who opened it in the meantime sees that it has lost its name.
+            if is_named(&file, &path) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+impl Target<'_> {
+    /// `output` is what errors and notices name.
+    fn lock(&self, output: &Path, patience: &Patience<'_>) -> Result<OutputLock, Error> {
+        let mut said = false;
+        loop {
+            let busy = match self.try_lock()? {
+                Attempt::Taken(lock) => return Ok(lock),
+                Attempt::Busy(path) => path,
+            };
+            if !patience.waits {
+                return Err(Error::busy(&format!("{} writes here", holder(&busy)), output));
+            }
+            if !said {
+                (patience.say)(&format!(
+                    "{}: {} writes here, waiting for it",
+                    output.display(),
+                    holder(&busy)
+                ));
+                said = true;
+            }
+            // Processes that wait for each other do not try at the same moments.
+            std::thread::sleep(Duration::from_millis(50 + u64::from(std::process::id() % 41)));
+            if patience.cancel.load(Relaxed) {
+                return Err(Error::cancelled());
+            }
+        }
+    }
+
+    fn try_lock(&self) -> Result<Attempt, Error> {
+        let path = self.directory.join(lock_name(self.name, self.part));
+        let (mut file, path) = loop {
+            match open(&path, true)? {
+                Opened::Locked(file) => break (file, path),
+                Opened::Busy => return Ok(Attempt::Busy(path)),
+                Opened::NoLocks => {
+                    let _ = fs::remove_file(&path);
+                    return Ok(Attempt::Taken(OutputLock { held: None }));
+                }
+                Opened::Gone => {}
+            }
+        };
+        // Only a hint for people: errors do not matter.
+        let _ = file.set_len(0).and_then(|()| file.write_all(this_process().as_bytes()));
+        let lock = OutputLock { held: Some((file, path)) };
+        // Own lock first, then the others: of two runs at least one sees the other.
+        for other in self.others()? {
+            match open(&other, false)? {
+                Opened::Busy => return Ok(Attempt::Busy(other)),
+                // A killed process left it.
+                Opened::Locked(file) => drop(OutputLock { held: Some((file, other)) }),
+                Opened::Gone | Opened::NoLocks => {}
+            }
+        }
+        Ok(Attempt::Taken(lock))
+    }
+
+    /// The lock files of runs that would write some of the same files.
+    fn others(&self) -> Result<Vec<PathBuf>, Error> {
+        let failed = |e: std::io::Error| Error::io(&e, "reading the directory", self.directory, None);
+        let mut others = Vec::new();
+        let entries = match fs::read_dir(self.directory) {
+            // A directory may be written to that cannot be read: for a single file.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(others),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let part = part_of_lock(&entry.file_name().to_string_lossy(), self.name);
+            if part.is_some_and(|part| part.of() != self.part.of()) {
+                others.push(entry.path());
+            }
+        }
+        others.sort_unstable();
+        Ok(others)
+    }
+}
+
+/// Opens the lock file at `path` and tries to lock it.
+fn open(path: &Path, create: bool) -> Result<Opened, Error> {
+    // Open for writing, without which NFS gives no exclusive lock.
+    let file = match OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path) {
+        Ok(file) => file,
+        Err(e) if !create && e.kind() == std::io::ErrorKind::NotFound => return Ok(Opened::Gone),
+        Err(e) => return Err(Error::io(&e, "creating", path, None)),
+    };
+    match file.try_lock() {
+        Ok(()) if is_named(&file, path) => Ok(Opened::Locked(file)),
+        Ok(()) => Ok(Opened::Gone),
+        Err(TryLockError::WouldBlock) => Ok(Opened::Busy),
+        Err(TryLockError::Error(_)) => Ok(Opened::NoLocks),
+    }
+}
+
+/// Whether the file at `path` is this one.
+#[cfg(unix)]
+fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |there: fs::Metadata| (there.dev(), there.ino());
+    file.metadata().map(identity).ok().is_some_and(|file| fs::metadata(path).map(identity).ok() == Some(file))
+}
+
+#[cfg(not(unix))]
+fn is_named(_: &File, path: &Path) -> bool {
+    // A file that is open there cannot be removed.
+    path.exists()
+}
+
+/// What follows the prefix and the dataset's name in the names of files about a part.
+pub(crate) fn part_infix(part: Part) -> String {
+    match part.of() {
+        1 => String::new(),
+        of => format!(".part-{}-of-{of}", part.index()),
+    }
+}
+
+/// The part of the dataset `name` that a file about it is about: `_sawmill.NAME.EXTENSION` or
+/// `_sawmill.NAME.part-K-of-N.EXTENSION`.
+pub(crate) fn part_in_name(file: &str, name: &str, extension: &str) -> Option<Part> {
+    let infix = file.strip_prefix(PREFIX)?.strip_prefix(name)?.strip_suffix(extension)?.strip_suffix('.')?;
+    if infix.is_empty() {
+        return Some(Part::WHOLE);
+    }
+    let part: Part = infix.strip_prefix(".part-")?.replacen("-of-", "/", 1).parse().ok()?;
+    (part_infix(part) == infix).then_some(part)
+}
+
+fn lock_name(name: &str, part: Part) -> String {
+    format!("{PREFIX}{name}{}.lock", part_infix(part))
+}
+
+fn part_of_lock(file: &str, name: &str) -> Option<Part> {
+    part_in_name(file, name, "lock")
+}
+
+/// What the lock file says of its process.
+fn this_process() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match host.trim() {
+        "" => format!("process {}", std::process::id()),
+        host => format!("process {} on {host}", std::process::id()),
+    }
+}
+
+/// Who has locked the file at `path`, as far as it says so.
+fn holder(path: &Path) -> String {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(300).read_to_string(&mut text));
+    match read {
+        Ok(1..) if text.starts_with("process ") => format!("another run ({})", text.trim()),
+        _ => "another run".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(directory: &Path, part: &str, waits: bool) -> Result<OutputLock, Error> {
+        let cancel = AtomicBool::new(false);
+        let patience = Patience { waits, say: &|_| {}, cancel: &cancel };
+        OutputLock::of_directory(directory, "trips", part.parse().unwrap(), &patience)
+    }
+
+    #[test]
+    fn two_runs_that_write_the_same_files_exclude_each_other_and_parts_of_one_division_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for (first, second, together) in [
+            ("1/1", "1/1", false),
+            ("1/1", "1/2", false),
+            ("2/3", "1/1", false),
+            ("1/2", "1/2", false),
+            ("1/2", "2/2", true),
+            ("1/2", "2/3", false),
+        ] {
+            let held = lock(dir.path(), first, false).unwrap();
+            let other = lock(dir.path(), second, false);
+            assert_eq!(other.is_ok(), together, "{first} {second}");
+            if let Err(error) = other {
+                let own = format!("process {}", std::process::id());
+                assert!(error.to_string().contains(&own), "{error}");
+            }
+            drop(held);
+            lock(dir.path(), second, false).unwrap();
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn the_lock_file_of_a_dead_process_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("_sawmill.trips.lock"), "process 1").unwrap();
+        fs::write(dir.path().join("_sawmill.trips.part-1-of-2.lock"), "process 1").unwrap();
+        fs::write(dir.path().join("_sawmill.trips-old.lock"), "process 1").unwrap();
+        drop(lock(dir.path(), "1/1", false).unwrap());
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["_sawmill.trips-old.lock"]);
+    }
+
+    #[test]
+    fn who_waits_gets_the_lock_when_it_is_free_however_many_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let at_work = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for part in ["1/1", "1/1", "1/2", "2/3", "1/1"] {
+                let (dir, at_work) = (dir.path(), &at_work);
+                scope.spawn(move || {
+                    for _ in 0..5 {
+                        let lock = lock(dir, part, true).unwrap();
+                        assert!(!at_work.swap(true, Relaxed));
+                        std::thread::sleep(Duration::from_millis(1));
+                        at_work.store(false, Relaxed);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_say_which_part_a_file_is_about() {
+        let part = |file: &str| part_in_name(file, "trips", "json").map(|part| part.to_string());
+        assert_eq!(part("_sawmill.trips.json").as_deref(), Some("1/1"));
+        assert_eq!(part("_sawmill.trips.part-2-of-3.json").as_deref(), Some("2/3"));
+        for other in
+            ["_sawmill.json", "_sawmill.trips-2.json", "_sawmill.trips.part-4-of-3.json", "trips.json"]
+        {
+            assert_eq!(part(other), None, "{other}");
+        }
+    }
+}

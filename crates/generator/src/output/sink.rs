@@ -1,0 +1,137 @@
+//! Bytes on their way into a file or a stream, counted and summed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+
+use crate::content_sum::{ContentSum, RunningSum};
+use crate::error::Error;
+use crate::output::whole_file::{Identity, WholeFile};
+
+/// Where the bytes go.
+#[derive(Debug)]
+enum Target {
+    File(WholeFile),
+    Stream(File, PathBuf),
+}
+
+/// A file under way.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    target: Target,
+    written: u64,
+    /// The sum of the bytes so far.
+    sum: Option<RunningSum>,
+}
+
+/// A file that is whole.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub sum: Option<ContentSum>,
+    /// `None` for streams.
+    pub identity: Option<Identity>,
+}
+
+impl Sink {
+    /// A new file at `path`.
+    pub(crate) fn file(path: &Path) -> io::Result<Self> {
+        let target = Target::File(WholeFile::create(path)?);
+        Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
+    }
+
+    /// A device or FIFO, whose bytes are not summed: there is nothing to compare the sum with.
+    pub(crate) fn device(path: PathBuf) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).open(&path)?;
+        Ok(Sink { target: Target::Stream(file, path), written: 0, sum: None })
+    }
+
+    /// Standard output, which errors call `name`.
+    pub(crate) fn stdout(name: PathBuf) -> io::Result<Self> {
+        let target = Target::Stream(duplicate_stdout()?, name);
+        Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Closes the file until the next write: there are more files under way than may be open.
+    pub(crate) fn park(&mut self) {
+        if let Target::File(file) = &mut self.target {
+            file.park();
+        }
+    }
+
+    /// Writes `pieces` one after the other. About `more` bytes will follow, which only the error for a
+    /// full disk tells.
+    pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
+        /// The most slices that one `writev(2)` takes on Linux.
+        const MOST: usize = 1024;
+        let mut left: u64 = pieces.iter().map(|p| p.len() as u64).sum();
+        for pieces in pieces.chunks(MOST) {
+            if let Some(sum) = &mut self.sum {
+                for piece in pieces {
+                    sum.update(piece);
+                }
+            }
+            let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|p| IoSlice::new(p)).collect();
+            let mut slices = slices.as_mut_slice();
+            IoSlice::advance_slices(&mut slices, 0);
+            while !slices.is_empty() {
+                let result = match &mut self.target {
+                    Target::File(file) => file.write_vectored(slices),
+                    Target::Stream(file, _) => file.write_vectored(slices),
+                };
+                let written = match result {
+                    Ok(0) => return Err(self.failed(&io::ErrorKind::WriteZero.into(), left + more)),
+                    Ok(written) => written,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(e) => return Err(self.failed(&e, left + more)),
+                };
+                self.written += written as u64;
+                left -= written as u64;
+                IoSlice::advance_slices(&mut slices, written);
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> &Path {
+        match &self.target {
+            Target::File(file) => file.path(),
+            Target::Stream(_, name) => name,
+        }
+    }
+
+    fn failed(&self, error: &io::Error, left: u64) -> Error {
+        Error::io(error, "writing", self.path(), Some(left))
+    }
+
+    /// Puts the file on disk and gives it its name, which is on disk when its directory is.
+    pub(crate) fn finish(self) -> Result<Finished, Error> {
+        let path = self.path().to_owned();
+        let sum = self.sum.as_ref().map(RunningSum::sum);
+        let bytes = self.written;
+        let identity = match self.target {
+            Target::File(file) => {
+                Some(file.give_name().map_err(|e| Error::io(&e, "writing", &path, Some(0)))?)
+            }
+            Target::Stream(..) => None,
+        };
+        Ok(Finished { path, bytes, sum, identity })
+    }
+}
+
+#[cfg(unix)]
+fn duplicate_stdout() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(not(unix))]
+fn duplicate_stdout() -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
