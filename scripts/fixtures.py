@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Small Parquet files by other writers, for the tests of the footer decoder.
+"""Small Parquet files by other writers, for the tests of the footer decoder and of loads.
 
     pip install pyarrow duckdb polars fastparquet
     python scripts/fixtures.py fixtures/foreign
 
 Writers that are not installed are left out with a message. Every file holds some hundred rows of made
-up numbers and text; the name says who wrote it and what is odd about it.
+up numbers and text; the name says who wrote it and what is odd about it. The directory hive beside the named one
+has folders such as year=2019, whose names hold columns.
 """
 
 import datetime
@@ -68,6 +69,30 @@ def by_pyarrow(directory):
         write_page_checksum=True,
     )
     write("empty", table.slice(0, 0))
+    hive_folders(directory.parent / "hive")
+
+
+def hive_folders(directory):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = range(60)
+    table = pa.table(
+        {
+            "id": list(rows),
+            "year": [2019 + i % 2 for i in rows],
+            "month": [["01", "12"][i // 2 % 2] for i in rows],
+            "region": [["Île/de France=1 %", "north", None][i % 3] for i in rows],
+            "day": [datetime.date(2024, 2, 28) + datetime.timedelta(days=i % 2) for i in rows],
+        }
+    )
+    pq.write_to_dataset(
+        table,
+        str(directory),
+        partition_cols=["year", "month", "region", "day"],
+        basename_template="part-{i}.parquet",
+        existing_data_behavior="delete_matching",
+    )
 
 
 def by_duckdb(directory):

@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use clap::Args;
-use sawmill_loader::{GeneratedRows, ParquetFiles, Source};
+use clap::{Args, ValueEnum};
+use sawmill_loader::{GeneratedRows, Hive, ParquetFiles, Source};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Exit};
@@ -24,9 +24,30 @@ pub(crate) struct ColumnArgs {
     /// Give a column another name: OLD=NEW. Can be given several times.
     #[arg(long, value_name = "OLD=NEW", value_delimiter = ',', value_parser = rename)]
     pub rename: Vec<(String, String)>,
+    /// Whether folders such as year=2020 are columns of the files in them: whole numbers, dates or text, by the
+    /// values of all files. Columns that the files have themselves are taken from the files.
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "yes|no")]
+    pub hive: HiveArg,
     /// Do not compare the checksums that pages of Parquet files may have with the pages' bytes.
     #[arg(long)]
     pub no_page_checksums: bool,
+}
+
+/// Whether folders are columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HiveArg {
+    #[default]
+    Yes,
+    No,
+}
+
+impl From<HiveArg> for Hive {
+    fn from(arg: HiveArg) -> Self {
+        match arg {
+            HiveArg::Yes => Self::Columns,
+            HiveArg::No => Self::Ignored,
+        }
+    }
 }
 
 fn rename(text: &str) -> Result<(String, String), String> {
@@ -85,7 +106,9 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     let mut files = parquet_files(&named)?;
     let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
     files.extend(spooled.iter().map(|file| file.path().to_owned()));
-    let opened = ParquetFiles::open(&files);
+    // The stream's own file is in a folder of ours.
+    let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
+    let opened = ParquetFiles::open_with(&files, hive);
     let mut source = match (&spooled, opened) {
         // Nobody knows the file in which the stream is kept.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {

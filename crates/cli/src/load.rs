@@ -1,12 +1,14 @@
 //! `sawmill load`: Parquet files into a table.
 
+pub(crate) mod reading;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
-    Control, CrateExplanation, CrateServer, Filtered, LoadOptions, LoadReport, PostgresTables, Pruned,
-    Server, Source, Standing, TableName, Target, load, status,
+    Control, CrateExplanation, CrateServer, LoadOptions, LoadReport, PostgresTables, Server, Source,
+    Standing, TableName, Target, load, status,
 };
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
@@ -27,6 +29,7 @@ use crate::row_args::RowArgs;
 use crate::table_args::{PartitionsPlan, TableArgs};
 use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::value_args::{RejectArgs, ValueArgs};
+use reading::Reading;
 
 /// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.
 #[derive(Args, Debug)]
@@ -179,6 +182,8 @@ struct LoadResult<'a> {
     maxima: Maxima,
     /// Memory, processor time, rows and bytes sent, over time.
     over_time: &'a Timeline,
+    #[serde(flatten)]
+    reading: &'a Reading,
 }
 
 /// Samples of a load that are kept at most.
@@ -228,6 +233,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    let reading = Reading::of(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
@@ -243,14 +249,16 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         return console.result(&ddl, || ddl.clone() + ";\n");
     }
     if args.explain {
-        let pruned = filtered.as_ref().map(Filtered::pruned);
-        return explain(&target, source, tables.as_ref(), pruned, &options, console, cancel);
+        return explain(&target, source, tables.as_ref(), &reading, &options, console, cancel);
     }
     if args.dry_run {
         return match &tables {
             Some(tables) => load_tables::dry_run(tables, &options, console, cancel),
             None => dry_run(&target, source, &options, console, cancel),
         };
+    }
+    if let Some(folders) = reading.folders() {
+        console.notice(&folders);
     }
     console.detail(|| {
         format!(
@@ -261,7 +269,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
         )
     });
     if let Some(tables) = &tables {
-        return load_tables::run(tables, &options, console, cancel);
+        return load_tables::run(tables, &reading, &options, console, cancel);
     }
     let profile = Profile::new();
     let sampler = sampled(&profile)?;
@@ -270,8 +278,9 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     let maxima = over_time.maxima();
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
     let table = args.target.table();
-    let result = LoadResult { table, report: &report, bottleneck, phase: &phase, maxima, over_time };
-    console.result(&result, || summary(table, &report, &phase, &maxima))
+    let (reading, phase) = (&reading, &phase);
+    let result = LoadResult { table, report: &report, bottleneck, phase, maxima, over_time, reading };
+    console.result(&result, || summary(table, &report, phase, &maxima))
 }
 
 /// Loads under a progress bar.
@@ -297,12 +306,11 @@ fn explain(
     target: &Destination,
     source: &dyn Source,
     tables: Option<&PostgresTables<'_>>,
-    pruned: Option<Pruned>,
+    reading: &Reading,
     options: &LoadOptions,
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    let spared = pruned.map(|pruned| spared(&pruned)).unwrap_or_default();
     match target {
         Destination::CrateDb(crate_db) => {
             let phase = Profile::new().phase("explain");
@@ -311,13 +319,14 @@ fn explain(
             struct Plan<'a> {
                 #[serde(flatten)]
                 plan: &'a CrateExplanation,
-                pruned: Option<Pruned>,
+                #[serde(flatten)]
+                reading: &'a Reading,
             }
-            console.result(&Plan { plan: &plan, pruned }, || spared + &explained(&plan))
+            console.result(&Plan { plan: &plan, reading }, || reading.lines() + &explained(&plan))
         }
         Destination::Postgres(postgres) => {
             #[derive(Serialize)]
-            struct Plan {
+            struct Plan<'a> {
                 files: usize,
                 rows: u64,
                 units: usize,
@@ -325,7 +334,8 @@ fn explain(
                 way: String,
                 memory_bytes: u64,
                 ddl: String,
-                pruned: Option<Pruned>,
+                #[serde(flatten)]
+                reading: &'a Reading,
                 partitions: Option<PartitionsPlan>,
             }
             let phase = Profile::new().phase("explain");
@@ -338,14 +348,15 @@ fn explain(
                 way: postgres.way(options.degree)?,
                 memory_bytes: options.block_memory(),
                 ddl: tables.map_or_else(|| postgres.ddl(source, &control), |tables| tables.ddl(&control))?,
-                pruned,
+                reading,
                 partitions: PartitionsPlan::of(postgres),
             };
             let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
             console.result(&plan, || {
                 format!(
-                    "{spared}{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
+                    "{}{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
                      commits with its rows\nat most {} of encoded rows in memory\n{partitions}\n{};\n",
+                    plan.reading.lines(),
                     plan.files,
                     phases::thousands(plan.rows),
                     plan.units,
@@ -357,19 +368,6 @@ fn explain(
             })
         }
     }
-}
-
-/// What a condition leaves unread.
-fn spared(pruned: &Pruned) -> String {
-    format!(
-        "statistics: of {} row groups no row passes in {}, all rows do in {}; of {} pages of the condition's \
-         columns in the others, no row passes in {}\n",
-        phases::thousands(pruned.row_groups),
-        phases::thousands(pruned.row_groups_pruned),
-        phases::thousands(pruned.row_groups_whole),
-        phases::thousands(pruned.pages),
-        phases::thousands(pruned.pages_pruned),
-    )
 }
 
 /// What a load would do, in the server's eyes.

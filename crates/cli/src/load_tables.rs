@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::console::Console;
 use crate::error::Error;
 use crate::limit;
+use crate::load::reading::Reading;
 use crate::load::{at_most, sampled};
 use crate::phases::{self, thousands};
 use crate::verify as verification;
@@ -28,11 +29,14 @@ struct TablesResult<'a> {
     maxima: Maxima,
     /// Memory, processor time, rows and bytes sent, over time.
     over_time: &'a Timeline,
+    #[serde(flatten)]
+    reading: &'a Reading,
 }
 
 /// Loads all tables and prints what came of each.
 pub(crate) fn run(
     tables: &PostgresTables<'_>,
+    reading: &Reading,
     options: &LoadOptions,
     console: Console,
     cancel: &AtomicBool,
@@ -60,12 +64,13 @@ pub(crate) fn run(
         phase: &phase,
         maxima: over_time.maxima(),
         over_time,
+        reading,
     };
     console.result(&result, || summary(&result))
 }
 
 fn summary(result: &TablesResult<'_>) -> String {
-    let TablesResult { tables, server_waits, bottleneck, phase, maxima, over_time: _ } = result;
+    let TablesResult { tables, server_waits, bottleneck, phase, maxima, .. } = result;
     let header = ["table", "rows", "units", "", "content sum"].map(str::to_owned);
     let rows = tables.iter().map(|OfTable { table, result: report }| {
         let standing = match report.standing {

@@ -11,6 +11,7 @@ use crate::console::Console;
 use crate::crate_options::CrateArgs;
 use crate::error::{Error, Exit};
 use crate::inputs::{self, ColumnArgs};
+use crate::load::reading::Reading;
 use crate::load_tables;
 use crate::nested_args::NestedArgs;
 use crate::phases::{self, thousands};
@@ -66,6 +67,9 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    if let Some(folders) = Reading::of(&inputs, filtered.as_ref()).folders() {
+        console.notice(&folders);
+    }
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);

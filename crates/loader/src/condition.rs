@@ -19,6 +19,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use literal::Literal;
+pub(crate) use moment::days as days_of;
 
 use crate::error::{Error, Result};
 

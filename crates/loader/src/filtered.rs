@@ -23,12 +23,12 @@ use serde::Serialize;
 
 use crate::all_cores::on_all_cores;
 use crate::condition::Condition;
-use crate::condition::pruning::{Known, both, outlook, pages};
+use crate::condition::pruning::{Known, both, outlook, outlook_of_folders, pages};
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
-use crate::parquet_files::{OpenedFile, ParquetFiles, fingerprint, refused_footer};
+use crate::parquet_files::{OpenedFile, ParquetFiles, refused_footer};
 use crate::parquet_reader::ParquetReader;
 use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
 
@@ -54,7 +54,13 @@ pub struct Filtered<'a> {
 /// What statistics and page indexes have spared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// Row groups of all files.
+    /// Files.
+    pub files: u64,
+    /// Those of which no row passes, as the names of their folders say.
+    pub files_pruned: u64,
+    /// Those of which all rows pass, as the names of their folders say.
+    pub files_whole: u64,
+    /// Row groups of all other files.
     pub row_groups: u64,
     /// Those in which no row passes, as their statistics say.
     pub row_groups_pruned: u64,
@@ -104,10 +110,11 @@ impl ParquetFiles {
         };
         for (file, named) in self.opened.iter().zip(self.files()) {
             control.check()?;
-            let test = RowTest::new(&filtered.condition, file.reader.schema()).map_err(|error| {
-                let place = format!("{}, {}", error.place(), named.name);
-                error.at(place)
-            })?;
+            let test =
+                RowTest::new(&filtered.condition, file.reader.schema(), &file.folders).map_err(|error| {
+                    let place = format!("{}, {}", error.place(), named.name);
+                    error.at(place)
+                })?;
             let groups = filtered.pruned.groups_of(file, named, &test, control)?;
             filtered.tests.push(Arc::new(test));
             filtered.groups.push(groups);
@@ -129,12 +136,22 @@ impl Pruned {
         test: &RowTest,
         control: &Control<'_>,
     ) -> Result<Vec<FilteredGroup>> {
+        self.files += 1;
+        let of_folders = outlook_of_folders(test);
+        if !of_folders.some || of_folders.all {
+            let count = if of_folders.some { &mut self.files_whole } else { &mut self.files_pruned };
+            *count += 1;
+            control.phase().add_rows(named.rows);
+            let reading = || if of_folders.some { Reading::All } else { Reading::None };
+            return Ok(file
+                .rows_of_groups()
+                .map(|rows| FilteredGroup { rows, reading: reading() })
+                .collect());
+        }
         let names = test.columns.iter().map(|column| column.name.as_str());
         let footer =
             Footer::open_with(&file.path, &Options::new().column_roots(names)).map_err(refused_footer)?;
-        if fingerprint(&footer, named.bytes) != named.fingerprint {
-            return Err(file.changed());
-        }
+        file.refuse_other(&footer, named.bytes)?;
         let opened = file.reopen()?;
         let mut groups = Vec::with_capacity(footer.num_row_groups());
         for group in footer.row_groups() {

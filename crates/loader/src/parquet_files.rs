@@ -4,6 +4,7 @@
 //! plan cuts row groups into ranges; a reader decodes pages as they are needed, so that memory
 //! follows the batch and the page size, not the row group's.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use crate::common_columns::{common, is_untyped, without_dictionaries};
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
+use crate::hive::{
+    Folder, FolderColumn, FolderName, Folders, Hive, folder_names, refuse_contradiction, values_of_links,
+};
 use crate::identity::Stamp;
 use crate::page_checksums::PageChecksums;
 use crate::parquet_interval::as_bytes;
@@ -31,6 +35,7 @@ pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,
     pub(crate) opened: Vec<OpenedFile>,
+    folders: Vec<FolderColumn>,
     mapping: String,
     pub(crate) checksums: PageChecksums,
 }
@@ -39,14 +44,25 @@ pub struct ParquetFiles {
 pub(crate) struct OpenedFile {
     pub path: PathBuf,
     pub reader: ArrowReaderMetadata,
-    /// Columns of the file in the order of the common schema; `None` where they stand so already.
-    pub order: Option<Vec<usize>>,
-    /// The columns that are read, in the order of the file; `None` for all.
-    pub wanted: Option<Vec<usize>>,
+    /// Where the columns of the common schema are.
+    pub columns: Arc<[ColumnPlace]>,
+    /// The columns that its folders name and that it does not have itself.
+    pub folders: Vec<Folder>,
     /// Some columns have no type here, which they may have in other files.
     pub untyped: bool,
     row_groups: Vec<RowGroup>,
     stamp: Stamp,
+    /// See [`fingerprint`].
+    footer: String,
+}
+
+/// Where a file's values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnPlace {
+    /// The n-th of the file's fields.
+    Field(usize),
+    /// The n-th of the columns that its folders name.
+    Folder(usize),
 }
 
 #[derive(Clone, Copy)]
@@ -56,15 +72,25 @@ struct RowGroup {
 }
 
 impl ParquetFiles {
-    /// Opens the files and compares their schemas.
+    /// Opens the files and compares their schemas. The names of their folders mean nothing.
     ///
     /// # Errors
     /// A file that is missing, unreadable, truncated, not Parquet or given twice; columns that
     /// differ from those of the first file, all named in one message.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        Self::open_with(paths, Hive::Ignored)
+    }
+
+    /// The same, with the columns that folders such as `year=2020` name, if they are wanted, after those of the files.
+    /// Of a column that files have themselves, the files' values are taken.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); files whose folders name different columns; a folder whose value contradicts the
+    /// statistics of the file's own column.
+    pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
         let mut opened = Vec::with_capacity(paths.len());
         for path in paths {
-            opened.push(open(path.as_ref())?);
+            opened.push(open(path.as_ref(), hive)?);
         }
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
@@ -93,18 +119,36 @@ impl ParquetFiles {
                 }
             }
         }
-        let schema = Arc::new(Schema::new(fields));
+        let in_files: HashSet<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let named: Vec<_> = opened
+            .iter_mut()
+            .map(|(file, _)| (file.opened.path.clone(), std::mem::take(&mut file.folder_names)))
+            .collect();
+        let folders = Folders::of(&named, |name| in_files.contains(name))?;
+        let mapping = folders.mapping();
+        let own = Schema::new(fields.clone());
+        fields.extend(folders.fields());
+        let places_of_folders = (0..folders.fields().count()).map(ColumnPlace::Folder);
         let mut files = Vec::with_capacity(opened.len());
-        let mut kept = Vec::with_capacity(opened.len());
-        for (mut file, source) in opened {
-            let order: Vec<usize> =
-                schema.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok()).collect();
-            file.opened.order = (!order.is_sorted()).then_some(order);
-            file.opened.unfold(&schema)?;
+        let mut kept: Vec<OpenedFile> = Vec::with_capacity(opened.len());
+        for ((mut file, source), folders) in opened.into_iter().zip(folders.of_files) {
+            let places = own.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok());
+            let columns: Vec<_> = places.map(ColumnPlace::Field).chain(places_of_folders.clone()).collect();
+            // Most files are like the one before.
+            let before = kept.last().filter(|before| *before.columns == *columns);
+            file.opened.columns = before.map_or_else(|| columns.into(), |before| Arc::clone(&before.columns));
+            file.opened.folders = folders;
+            file.opened.unfold(&own)?;
             files.push(source);
             kept.push(file.opened);
         }
-        Ok(Self { schema, files, opened: kept, mapping: String::new(), checksums: PageChecksums::default() })
+        let (schema, folders) = (Arc::new(Schema::new(fields)), folders.columns);
+        Ok(Self { schema, files, opened: kept, folders, mapping, checksums: PageChecksums::default() })
+    }
+
+    /// The columns that folders name, those that the files have themselves among them.
+    pub fn folders(&self) -> &[FolderColumn] {
+        &self.folders
     }
 
     /// Gives a file another name in errors and in the identity of loads: one that stays the same where its
@@ -139,19 +183,9 @@ impl ParquetFiles {
             return Ok(self);
         };
         for file in &mut self.opened {
-            // Positions in the file, first in the order that is asked for, then as they are read.
-            let places: Vec<usize> = match &file.order {
-                None => chosen.clone(),
-                Some(order) => chosen.iter().filter_map(|i| order.get(*i).copied()).collect(),
-            };
-            let mut wanted = places.clone();
-            wanted.sort_unstable();
-            let order: Vec<usize> =
-                places.iter().filter_map(|place| wanted.binary_search(place).ok()).collect();
-            file.order = (!order.is_sorted()).then_some(order);
-            file.wanted = Some(wanted);
+            file.columns = chosen.iter().filter_map(|column| file.columns.get(*column).copied()).collect();
         }
-        self.mapping = mapping;
+        self.mapping += &mapping;
         self.schema = schema;
         Ok(self)
     }
@@ -186,9 +220,7 @@ impl Source for ParquetFiles {
             file.reopen()?;
             // Its bytes are read whole, and walked no further than to the first row group.
             let footer = Footer::open_with(&file.path, &Options::new().row_groups(0..0));
-            if fingerprint(&footer.map_err(|_| file.changed())?, named.bytes) != named.fingerprint {
-                return Err(file.changed());
-            }
+            file.refuse_other(&footer.map_err(|_| file.changed())?, named.bytes)?;
         }
         Ok(())
     }
@@ -205,15 +237,18 @@ impl Source for ParquetFiles {
         let Some((opened, named)) = self.opened.get(file as usize).zip(self.files.get(file as usize)) else {
             return Ok(Vec::new());
         };
-        let Some(field) = opened.field_of(column).and_then(|at| opened.reader.schema().fields().get(at))
-        else {
-            return Ok(Vec::new());
+        let field = match opened.columns.get(column) {
+            Some(ColumnPlace::Field(at)) => opened.reader.schema().fields().get(*at),
+            Some(ColumnPlace::Folder(at)) => {
+                let known = opened.folders.get(*at).map(|folder| folder.value.known());
+                return Ok(known.map(|known| vec![known; opened.row_groups.len()]).unwrap_or_default());
+            }
+            None => None,
         };
+        let Some(field) = field else { return Ok(Vec::new()) };
         let options = Options::new().column_roots([field.name().as_str()]);
         let footer = Footer::open_with(&opened.path, &options).map_err(refused_footer)?;
-        if fingerprint(&footer, named.bytes) != named.fingerprint {
-            return Err(opened.changed());
-        }
+        opened.refuse_other(&footer, named.bytes)?;
         let groups = footer.row_groups();
         Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
     }
@@ -241,6 +276,11 @@ impl OpenedFile {
         Ok(file)
     }
 
+    /// Makes sure that a footer is that of the file as it was opened.
+    pub(crate) fn refuse_other(&self, footer: &Footer, length: u64) -> Result<()> {
+        if fingerprint(footer, length) == self.footer { Ok(()) } else { Err(self.changed()) }
+    }
+
     /// The error for a file that is not the one that was opened.
     pub(crate) fn changed(&self) -> Error {
         Error::new(Kind::Changed, "the file changed while it was loaded")
@@ -248,27 +288,28 @@ impl OpenedFile {
             .advise("bring back the file as it was and run the same command again to go on, or forget the load and start afresh")
     }
 
-    /// The place in the file of a column of the common schema.
-    pub(crate) fn field_of(&self, column: usize) -> Option<usize> {
-        let read = match &self.order {
-            None => column,
-            Some(order) => *order.get(column)?,
-        };
-        self.wanted.as_ref().map_or(Some(read), |wanted| wanted.get(read).copied())
-    }
-
     /// The stored bytes of each row group.
     pub(crate) fn row_groups(&self) -> impl Iterator<Item = u64> {
         self.row_groups.iter().map(|group| group.bytes)
+    }
+
+    /// The rows of each row group.
+    pub(crate) fn rows_of_groups(&self) -> impl Iterator<Item = u64> {
+        self.row_groups.iter().map(|group| group.rows)
     }
 }
 
 struct Opened {
     opened: OpenedFile,
     schema: Arc<Schema>,
+    folder_names: Vec<FolderName>,
 }
 
-fn open(path: &Path) -> Result<(Opened, SourceFile)> {
+fn open(path: &Path, hive: Hive) -> Result<(Opened, SourceFile)> {
+    let folder_names = match hive {
+        Hive::Columns => folder_names(path)?,
+        Hive::Ignored => Vec::new(),
+    };
     let shown = path.display().to_string();
     let failed = |error: std::io::Error| unreadable(&error).at(&shown);
     let canonical = path.canonicalize().map_err(failed)?;
@@ -296,18 +337,24 @@ fn open(path: &Path) -> Result<(Opened, SourceFile)> {
             .and_then(|as_read| ArrowReaderMetadata::try_new(as_read, options))
     });
     let reader = reader.map_err(|error| not_readable(&error).at(&shown))?;
+    refuse_contradiction(&footer, reader.schema(), &folder_names).map_err(|what| {
+        Error::new(Kind::Schema, what)
+            .at(&shown)
+            .advise("rename the folder, or take the file's values alone with --hive no")
+    })?;
     let row_groups = row_groups(&footer);
+    let footer = fingerprint(&footer, metadata.len());
     let source = SourceFile {
         name: canonical.display().to_string(),
-        fingerprint: fingerprint(&footer, metadata.len()),
+        fingerprint: footer.clone() + &values_of_links(&folder_names, &canonical),
         stamp: stamp.recorded(SystemTime::now()),
         rows: row_groups.iter().map(|group| group.rows).sum(),
         bytes: metadata.len(),
     };
     let untyped = read.schema.fields().iter().any(|field| is_untyped(field.data_type()));
-    let opened =
-        OpenedFile { path: canonical, reader, order: None, wanted: None, untyped, row_groups, stamp };
-    Ok((Opened { opened, schema: read.schema }, source))
+    let (columns, folders) = (Arc::default(), Vec::new());
+    let opened = OpenedFile { path: canonical, reader, columns, folders, untyped, row_groups, stamp, footer };
+    Ok((Opened { opened, schema: read.schema, folder_names }, source))
 }
 
 /// Rows and stored bytes of each row group: all that the plan needs of a footer.
@@ -323,7 +370,7 @@ fn row_groups(footer: &Footer) -> Vec<RowGroup> {
 
 /// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
 /// every column chunk, so most other contents show in it, but not all: see [`identity`](crate::identity).
-pub(crate) fn fingerprint(footer: &Footer, length: u64) -> String {
+fn fingerprint(footer: &Footer, length: u64) -> String {
     format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
 }
 

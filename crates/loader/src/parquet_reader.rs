@@ -3,6 +3,8 @@
 //! Where all rows are meant, columns without lists or structs are decoded by [`FlatColumns`], and whatever that does not
 //! read by the `parquet` crate, from the row on that it came to.
 
+mod arrangement;
+
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -15,6 +17,7 @@ use crate::guarded::{GaveUp, guarded};
 use crate::page_checksums::Chunk;
 use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
+use arrangement::{Arrangement, Chosen};
 
 /// A reader that stays open from one unit to the next of the same row group.
 pub(crate) struct ParquetReader<'a> {
@@ -25,6 +28,8 @@ pub(crate) struct ParquetReader<'a> {
     /// The columns that are read, by their positions in the source's schema, where not all are.
     only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
+    /// How the columns are made of what is read of the open row group's file.
+    arrangement: Option<Arrangement>,
     unit: UnitKey,
     /// Rows of the unit that were not delivered yet.
     left: u64,
@@ -54,7 +59,8 @@ fn rows_of_width(bytes: i64) -> usize {
 impl<'a> ParquetReader<'a> {
     pub(crate) fn new(source: &'a ParquetFiles, filter: Option<&'a Filtered<'a>>, batch_rows: usize) -> Self {
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
-        Self { source, filter, batch_rows: batch_rows.max(1), only: None, open: None, unit, left: 0 }
+        let batch_rows = batch_rows.max(1);
+        Self { source, filter, batch_rows, only: None, open: None, arrangement: None, unit, left: 0 }
     }
 
     /// With these columns alone, by their positions in the source's schema.
@@ -63,17 +69,15 @@ impl<'a> ParquetReader<'a> {
         self
     }
 
-    /// The fields of a file that are read, in its order, and the places of the columns among them where they do
-    /// not stand in the order that is asked for.
-    fn chosen(&self, file: &OpenedFile) -> (Option<Vec<usize>>, Option<Vec<usize>>) {
-        let Some(only) = &self.only else { return (file.wanted.clone(), file.order.clone()) };
-        let fields: Vec<usize> = only.iter().filter_map(|column| file.field_of(*column)).collect();
-        let mut wanted = fields.clone();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let order: Vec<usize> = fields.iter().filter_map(|field| wanted.binary_search(field).ok()).collect();
-        let in_order = order.iter().copied().eq(0..wanted.len());
-        (Some(wanted), (!in_order).then_some(order))
+    /// What is read of a file.
+    fn chosen(&self, file: &OpenedFile) -> Chosen {
+        let fields = file.reader.schema().fields().len();
+        match &self.only {
+            None => Chosen::of(file.columns.iter().copied(), fields),
+            Some(only) => {
+                Chosen::of(only.iter().filter_map(|column| file.columns.get(*column).copied()), fields)
+            }
+        }
     }
 
     fn rows_of_batch(&self, file: &OpenedFile, key: UnitKey) -> usize {
@@ -88,10 +92,10 @@ impl<'a> ParquetReader<'a> {
         let metadata = file.reader.metadata();
         let Some(group) = metadata.row_groups().get(key.row_group as usize) else { return Ok(()) };
         let schema = metadata.file_metadata().schema_descr();
-        let fields = self.chosen(file).0;
+        let fields = self.chosen(file).fields;
         let is_read = |leaf: usize| {
             let field = schema.get_column_root_idx(leaf);
-            more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.contains(&field))
+            more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
         };
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
         let chunks = chunks.map(|(leaf, chunk)| Chunk::new(leaf, chunk));
@@ -107,7 +111,7 @@ impl<'a> ParquetReader<'a> {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.reopen()?, file.reader.clone());
         let rows = self.rows_of_batch(file, key);
         let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
-        match self.chosen(file).0 {
+        match self.chosen(file).fields {
             None => Ok(reader),
             Some(wanted) => {
                 let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
@@ -139,7 +143,7 @@ impl<'a> ParquetReader<'a> {
         let file = self.source.opened.get(key.file as usize).ok_or(NotRead)?;
         let opened = file.reopen().map_err(|_| NotRead)?;
         let places =
-            self.chosen(file).0.unwrap_or_else(|| (0..file.reader.schema().fields().len()).collect());
+            self.chosen(file).fields.unwrap_or_else(|| (0..file.reader.schema().fields().len()).collect());
         let others = |places: Vec<usize>| {
             let builder = self.builder(key).ok()?;
             let mask = ProjectionMask::roots(builder.parquet_schema(), places);
@@ -248,6 +252,10 @@ impl UnitReader for ParquetReader<'_> {
         self.open = None;
         let of_condition = self.filter.map(|filter| filter.fields(unit.key)).unwrap_or_default();
         self.compare_checksums(unit.key, &of_condition)?;
+        let file = self.source.opened.get(unit.key.file as usize);
+        let arrangement =
+            |file| Arrangement::new(self.chosen(file), &file.folders, self.rows_of_batch(file, unit.key));
+        self.arrangement = file.map(arrangement);
         let (batches, window) = self.batches_from(unit.key)?;
         self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
         Ok(())
@@ -279,9 +287,9 @@ impl UnitReader for ParquetReader<'_> {
         let batch = batch.slice(0, rows);
         let Some(file) = self.source.opened.get(self.unit.file as usize) else { return Ok(Some(batch)) };
         let failed = |error: arrow_schema::ArrowError| Error::new(Kind::Source, error.to_string());
-        let batch = match self.chosen(file).1 {
+        let batch = match &self.arrangement {
             None => batch,
-            Some(order) => batch.project(&order).map_err(failed)?,
+            Some(arrangement) => arrangement.columns(batch).map_err(failed)?,
         };
         if !file.untyped {
             return Ok(Some(batch));

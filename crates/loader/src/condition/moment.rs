@@ -82,7 +82,7 @@ fn number(text: &str, digits: usize, greatest: i64) -> Option<i64> {
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar.
-fn days(text: &str) -> Option<i64> {
+pub(crate) fn days(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, '-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
     let year = number(year, year.len().clamp(4, 6), 999_999)?;

@@ -15,6 +15,7 @@ use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, valu
 use crate::condition::value_set::ValueSet;
 use crate::condition::{Condition, Literal, Node, Operator};
 use crate::error::{Error, Kind, Result};
+use crate::hive::Folder;
 use crate::known_columns::known_columns;
 use crate::parquet_interval::is_interval;
 
@@ -40,6 +41,13 @@ pub(super) enum Test {
     Any(Vec<Test>),
 }
 
+impl Test {
+    /// What is true or false of all rows.
+    fn decided(passes: bool) -> Self {
+        if passes { Self::All(Vec::new()) } else { Self::Any(Vec::new()) }
+    }
+}
+
 /// What is true of a value.
 pub(super) enum ValueTest {
     Whole(ValueSet<i128>),
@@ -49,11 +57,13 @@ pub(super) enum ValueTest {
 }
 
 impl RowTest {
+    /// The condition on a file's columns and on those that its folders name.
+    ///
     /// # Errors
     /// A column that is not there or that is nested; a literal that is no value of its column's type.
-    pub(crate) fn new(condition: &Condition, schema: &Schema) -> Result<Self> {
+    pub(crate) fn new(condition: &Condition, schema: &Schema, folders: &[Folder]) -> Result<Self> {
         let mut places = Vec::new();
-        find_columns(&condition.0, schema, &mut places)?;
+        find_columns(&condition.0, schema, folders, &mut places)?;
         places.sort_unstable();
         places.dedup();
         let column = |place: usize| {
@@ -61,7 +71,7 @@ impl RowTest {
             TestedColumn { name: field.name().clone(), place, data_type: field.data_type().clone() }
         };
         let columns: Vec<TestedColumn> = places.into_iter().map(column).collect();
-        let test = test_of(&condition.0, &columns, false)?;
+        let test = test_of(&condition.0, &columns, folders, false)?;
         Ok(Self { columns, test })
     }
 
@@ -81,17 +91,22 @@ fn column_of(node: &Node) -> Option<&str> {
     }
 }
 
-fn find_columns(node: &Node, schema: &Schema, places: &mut Vec<usize>) -> Result<()> {
+fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut Vec<usize>) -> Result<()> {
     match node {
-        Node::Not(inner) => return find_columns(inner, schema, places),
+        Node::Not(inner) => return find_columns(inner, schema, folders, places),
         Node::And(nodes) | Node::Or(nodes) => {
-            return nodes.iter().try_for_each(|node| find_columns(node, schema, places));
+            return nodes.iter().try_for_each(|node| find_columns(node, schema, folders, places));
         }
         _ => {}
     }
     let name = column_of(node).unwrap_or_default();
+    if folders.iter().any(|folder| folder.field.name() == name) {
+        return Ok(());
+    }
     let Ok(place) = schema.index_of(name) else {
-        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let fields = schema.fields().iter().map(AsRef::as_ref);
+        let names =
+            fields.chain(folders.iter().map(|folder| &folder.field)).map(|field| field.name().as_str());
         return Err(Error::new(Kind::Config, format!("there is no column {name:?}"))
             .at(format!("the condition {node}"))
             .advise(known_columns(name, names)));
@@ -109,11 +124,12 @@ fn find_columns(node: &Node, schema: &Schema, places: &mut Vec<usize>) -> Result
     Ok(())
 }
 
-fn test_of(node: &Node, columns: &[TestedColumn], negated: bool) -> Result<Test> {
-    let tests =
-        |nodes: &[Node]| nodes.iter().map(|node| test_of(node, columns, negated)).collect::<Result<_>>();
+fn test_of(node: &Node, columns: &[TestedColumn], folders: &[Folder], negated: bool) -> Result<Test> {
+    let tests = |nodes: &[Node]| {
+        nodes.iter().map(|node| test_of(node, columns, folders, negated)).collect::<Result<_>>()
+    };
     match node {
-        Node::Not(inner) => return test_of(inner, columns, !negated),
+        Node::Not(inner) => return test_of(inner, columns, folders, !negated),
         // Not all of them are true where one of them is false.
         Node::And(nodes) | Node::Or(nodes) => {
             let all = matches!(node, Node::And(_)) != negated;
@@ -122,17 +138,22 @@ fn test_of(node: &Node, columns: &[TestedColumn], negated: bool) -> Result<Test>
         _ => {}
     }
     let name = column_of(node).unwrap_or_default();
+    let test = |data_type: &DataType| {
+        value_test(node, data_type, negated).map_err(|what| {
+            Error::new(Kind::Config, format!("column {name:?} is {data_type}: {what}"))
+                .at(format!("the condition {node}"))
+                .advise("write the value as one of the column's type")
+        })
+    };
+    if let Some(folder) = folders.iter().find(|folder| folder.field.name() == name) {
+        let passes = values(&test(folder.field.data_type())?, folder.value.array(1).as_ref());
+        return Ok(Test::decided(passes.is_some_and(|rows| rows.value(0))));
+    }
     let found = columns.iter().enumerate().find(|(_, column)| column.name == name);
     let Some((position, column)) = found else {
         return Err(Error::new(Kind::Config, format!("there is no column {name:?}")));
     };
-    let data_type = value_type(&column.data_type);
-    let test = value_test(node, data_type, negated).map_err(|what| {
-        Error::new(Kind::Config, format!("column {name:?} is {data_type}: {what}"))
-            .at(format!("the condition {node}"))
-            .advise("write the value as one of the column's type")
-    })?;
-    Ok(Test::Value(position, test))
+    Ok(Test::Value(position, test(value_type(&column.data_type))?))
 }
 
 fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueTest, String> {
