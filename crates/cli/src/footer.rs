@@ -44,8 +44,8 @@ use sawmill_footer::{FooterIndex, Options};
 use crate::console::Console;
 use crate::error::Error;
 use crate::footer::text::escaped;
-use crate::r#gen::layout_args;
 use crate::paths;
+use crate::size_arg;
 pub(crate) use run::Run;
 pub(crate) use summary::{FooterSummary, decode, summarise, table_of};
 
@@ -161,10 +161,12 @@ pub(crate) struct FooterArgs {
         conflicts_with_all = ["row_group", "row_group_rows"])]
     row_group_bytes: Option<Range<u64>>,
     /// Bytes to read from a file's end at first; a longer footer costs a second read.
-    #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_TAIL_HINT, help_heading = "Opening")]
-    tail_hint: usize,
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        default_value = "64KiB", help_heading = "Opening")]
+    tail_hint: u64,
     /// The longest footer that is read, like 2GiB: a damaged file may claim one of 4 GiB.
-    #[arg(long, value_name = "BYTES", value_parser = layout_args::bytes, default_value = "1GiB", help_heading = "Opening")]
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        default_value = "1GiB", help_heading = "Opening")]
     max_footer: u64,
     /// How much of a footer is looked at before it is shown; what is wrong is an error of the file.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded, help_heading = "Opening")]

@@ -44,22 +44,18 @@ Examples:
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
-  sawmill load /data/trips --to postgres://localhost/db --table trips \\
-      --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
+  sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
   sawmill load orders.parquet --to postgres://localhost/db --table orders --enums enum
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
-  sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after \\
-      --set maintenance_work_mem=1GB --dry-run
+  sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after --set maintenance_work_mem=1GB --dry-run
   sawmill load /data/trips --to postgres://localhost/db --table trips --partition-by \"month(pickup)\" --explain
-  sawmill load new.parquet --to postgres://localhost/db --table trips --mode append \\
-      --rejects refused.parquet --max-rejects 1000
+  sawmill load new.parquet --to postgres://localhost/db --table trips --mode append --rejects refused.parquet --max-rejects 1000
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
-  sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips \\
-      --primary-key id --partition-by \"date_trunc('month', at)\" --rejects refused.ndjson
+  sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips --primary-key id --partition-by \"date_trunc('month', at)\" --rejects refused.ndjson
   sawmill load new.parquet --to crate://localhost --table trips --mode replace --row-key --explain
 
 After any failure (Ctrl-C, a killed process, a lost connection) the same command again loads exactly

@@ -13,6 +13,7 @@ mod error;
 mod flame;
 mod footer;
 mod r#gen;
+mod help;
 mod inputs;
 mod interrupt;
 mod limit;
@@ -23,15 +24,17 @@ mod paths;
 mod phases;
 mod record_args;
 mod row_args;
+mod size_arg;
 mod table_args;
 mod target;
 mod value_args;
 mod verify;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::bench::sweep::{self, Parameters};
@@ -54,6 +57,9 @@ Examples:
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill footer /tmp/contacts
   sawmill load /tmp/contacts --to postgres://me@localhost/db --table contacts
+
+Sizes in bytes: 65536, 1.5MB, 64KiB. kB, MB and GB are powers of ten; KiB, MiB, GiB and K, M, G alone powers
+of two. Counts of rows: 1000, 10k, 1.5M, 1B, all powers of ten.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 slower than a benchmark allows, 4 the target differs
 from the source, 130 interrupted."
@@ -111,7 +117,13 @@ fn main() -> ExitCode {
 /// The command line; of a benchmark that sweeps, one for each of its points.
 fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     let points = sweep::points(std::env::args_os())?;
-    Ok(points.into_iter().map(|point| (point.parameters, Cli::parse_from(point.words))).collect())
+    let parsed = |words: Vec<OsString>| {
+        let mut matches = help::with_whole_examples(Cli::command())
+            .try_get_matches_from(words)
+            .unwrap_or_else(|message| help::exit(&message));
+        Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| help::exit(&message))
+    };
+    Ok(points.into_iter().map(|point| (point.parameters, parsed(point.words))).collect())
 }
 
 fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {

@@ -13,6 +13,7 @@ use sawmill_loader::{
 use crate::crate_options::CrateArgs;
 use crate::error::Error;
 use crate::phases;
+use crate::size_arg;
 
 /// Where the table is. Both are required, but for a sub-command that has arguments of its own.
 #[derive(Args, Debug)]
@@ -168,9 +169,9 @@ pub(crate) struct EffortArgs {
     /// Rows that are decoded at once, and of a request to CrateDB [default: 4096, CrateDB 20000].
     #[arg(long, value_parser = phases::count)]
     batch_rows: Option<u64>,
-    /// Bytes of encoded rows that are sent at once, such as 512k or 8M [default: 256k, CrateDB 8M].
-    #[arg(long, value_parser = bytes)]
-    batch_bytes: Option<usize>,
+    /// Bytes of encoded rows that are sent at once, such as 512KiB or 8MiB [default: 256KiB, CrateDB 8MiB].
+    #[arg(long, value_parser = size_arg::bytes, allow_hyphen_values = true)]
+    batch_bytes: Option<u64>,
 }
 
 /// A number of connections: `4`, or `-2` for the cores divided by two, one at least.
@@ -179,20 +180,6 @@ fn degree(text: &str) -> Result<NonZeroUsize, String> {
     let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let wanted = if number < 0 { (cores() / number.unsigned_abs()).max(1) } else { number.unsigned_abs() };
     NonZeroUsize::new(wanted).ok_or_else(|| "give 1 or more, or -1 or less".to_owned())
-}
-
-/// Bytes as a user writes them: `65536`, `512k`, `8M`, `8MiB`.
-fn bytes(text: &str) -> Result<usize, String> {
-    let lower = text.to_lowercase();
-    let digits = lower.trim_end_matches("ib").trim_end_matches('b');
-    let (digits, unit) = match digits.strip_suffix('k') {
-        Some(digits) => (digits, 1 << 10),
-        None => digits.strip_suffix('m').map_or((digits, 1), |digits| (digits, 1 << 20)),
-    };
-    match digits.trim().parse::<usize>() {
-        Ok(number) if number > 0 => number.checked_mul(unit).ok_or_else(|| "too many bytes".to_owned()),
-        _ => Err("give a number of bytes such as 65536, 512k or 8M".to_owned()),
-    }
 }
 
 /// A time as a user writes it: `90s`, `5m`, `1h`, or seconds.
@@ -216,6 +203,11 @@ impl EffortArgs {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
+    /// Bytes of a batch, where they were given.
+    fn batch_bytes(&self) -> Option<usize> {
+        self.batch_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
     /// The same for what is a table's own: a request to CrateDB holds several decoded batches.
     pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions, Error> {
         let options = self.options()?;
@@ -227,7 +219,7 @@ impl EffortArgs {
             Destination::Postgres(_) => options,
             Destination::CrateDb(_) => LoadOptions {
                 batch_rows: options.batch_rows.min(DECODED_ROWS),
-                batch_bytes: self.batch_bytes.unwrap_or(CrateDb::BATCH_BYTES),
+                batch_bytes: self.batch_bytes().unwrap_or(CrateDb::BATCH_BYTES),
                 ..options
             },
         })
@@ -246,6 +238,12 @@ impl EffortArgs {
             let advice = format!("give 1 to {}", BATCH_ROWS.end());
             return Err(Error::usage(format!("batches of {rows} rows"), "--batch-rows", advice));
         }
+        /// Bytes that a connection holds several times; a message of PostgreSQL has 1 GiB at most.
+        const MOST_BATCH_BYTES: usize = 1 << 30;
+        if let Some(bytes) = self.batch_bytes().filter(|bytes| *bytes > MOST_BATCH_BYTES) {
+            let what = format!("batches of {bytes} bytes");
+            return Err(Error::usage(what, "--batch-bytes", "give 1GiB or less"));
+        }
         let degree = self.degree.map_or_else(default_degree, NonZeroUsize::get);
         let default = LoadOptions::default();
         Ok(LoadOptions {
@@ -254,7 +252,7 @@ impl EffortArgs {
             retries: self.retries,
             patience: self.patience.unwrap_or(default.patience),
             batch_rows: self.batch_rows().unwrap_or(default.batch_rows),
-            batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
+            batch_bytes: self.batch_bytes().unwrap_or(default.batch_bytes),
             ..default
         })
     }

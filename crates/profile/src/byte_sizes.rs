@@ -4,8 +4,8 @@
 use crate::error::{Error, Result};
 use crate::number_text::{number_and_unit, scaled, whole};
 
-const ADVICE: &str = "write bytes as a number, or with a unit: 64MiB, 100MB, 1.5GiB; K, M, G and T alone \
-                      are binary (64M is 64MiB)";
+const ADVICE: &str = "write a number of bytes, or one with a unit: 64MiB, 1.5GiB (powers of two), 100MB \
+                      (powers of ten); K, M, G and T alone are powers of two (64M is 64MiB)";
 
 const BINARY: [(&str, f64); 5] = [
     ("KiB", 1024.0),
@@ -54,33 +54,42 @@ fn shown(bytes: f64, units: &[(&str, f64)]) -> String {
     format!("{number} {unit}")
 }
 
-/// Reads a size: bytes as a number, or a number with one of B, kB, MB, GB, TB (decimal), KiB, MiB,
-/// GiB, TiB (binary), or K, M, G, T (binary, as in most tools' options). Case does not matter.
+/// Reads a size: a number of bytes, or a number with a unit. kB, MB, GB, TB and PB are powers of ten; KiB, MiB,
+/// GiB, TiB and PiB are powers of two, and so are K, M, G, T and P alone, as in the options of most tools. Case does
+/// not matter, and blanks may stand before the unit.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::parse_bytes("64MiB"), Ok(64 << 20));
-/// assert_eq!(sawmill_profile::parse_bytes("100MB"), Ok(100_000_000));
+/// assert_eq!(sawmill_profile::parse_bytes("100 MB"), Ok(100_000_000));
+/// assert_eq!(sawmill_profile::parse_bytes("1.5M"), Ok(1_572_864));
 /// ```
 ///
 /// # Errors
-/// The text is no such number, is negative or not a whole number of bytes, or has a unit that is not
-/// known.
+/// The text is not such a number, is negative, not a whole number of bytes or 2^64 or more, or its unit is unknown.
 pub fn parse_bytes(text: &str) -> Result<u64> {
     let (value, unit) = number_and_unit(text, "size", ADVICE)?;
-    let factor: f64 = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        "k" | "kib" => 1024.0,
-        "m" | "mib" => 1_048_576.0,
-        "g" | "gib" => 1_073_741_824.0,
-        "t" | "tib" => 1_099_511_627_776.0,
-        _ => return Err(Error::new(format!("{unit:?} is no unit of size"), text, ADVICE)),
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "pb" => 1_000_000_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "p" | "pib" => 1 << 50,
+        _ => return Err(Error::new(format!("unknown unit {unit:?} of a size"), text, ADVICE)),
     };
+    // Whole numbers are read as such: a float would lose digits above 2^53.
+    let number = text.trim().strip_suffix(unit).unwrap_or(text).trim_end().replace('_', "");
+    if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+        return bytes.ok_or_else(|| Error::new(format!("{text:?} is too large for a size"), "", ADVICE));
+    }
     // A part of a byte of 0.1 GiB is rounded; half a byte is a mistake.
-    let bytes = if factor > 1.0 { (value * factor).round() } else { value };
+    let bytes = if factor > 1 { (value * factor as f64).round() } else { value };
     whole(bytes, text, "number of bytes", ADVICE)
 }
 
@@ -112,6 +121,15 @@ mod tests {
             ("0.1GiB", 107_374_182),
             ("2T", 2 << 40),
             ("1e6", 1_000_000),
+            ("1MB", 1_000_000),
+            ("1.5M", 1_572_864),
+            ("1.5 MB", 1_500_000),
+            (" 1 MB ", 1_000_000),
+            ("1mib", 1 << 20),
+            ("3P", 3 << 50),
+            ("18446744073709551615", u64::MAX),
+            ("9007199254740993", (1 << 53) + 1),
+            ("17179869183GiB", 17_179_869_183 << 30),
         ] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
@@ -119,7 +137,24 @@ mod tests {
 
     #[test]
     fn what_is_no_size_is_refused_with_an_example() {
-        for text in ["", "MiB", "-1", "0.5", "1 elephant", "1e30", "1..2", "inf"] {
+        let too_large = ["1e30", "18446744073709551616", "17179869184GiB", "99999T", "1e5 P"];
+        let others = [
+            "",
+            " ",
+            "MiB",
+            "-1",
+            "-1MB",
+            "+1",
+            "0.5",
+            "0.5 B",
+            "1 elephant",
+            "1..2",
+            "inf",
+            "nan",
+            "1 M B",
+            "1,000",
+        ];
+        for text in too_large.into_iter().chain(others) {
             let error = parse_bytes(text).unwrap_err();
             assert!(error.advice().contains("64MiB"), "{text}: {error}");
         }

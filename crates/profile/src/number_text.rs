@@ -20,7 +20,7 @@ pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Re
     };
     let end = trimmed.char_indices().find(ends).map_or(trimmed.len(), |(at, _)| at);
     let (number, unit) = trimmed.split_at(end);
-    let refused = |why: &str| Error::new(format!("{text:?} is no {what}{why}"), "", advice);
+    let refused = |why: &str| Error::new(format!("{text:?} is not a {what}{why}"), "", advice);
     let value: f64 = number.replace('_', "").parse().map_err(|_| refused(""))?;
     if !value.is_finite() || value < 0.0 || number.starts_with(['-', '+']) {
         return Err(refused(": it must not be negative"));
@@ -36,7 +36,7 @@ pub(crate) fn whole(value: f64, text: &str, what: &str, advice: &str) -> Result<
     }
     let rounded = value.round();
     if (value - rounded).abs() > 1e-6 {
-        return Err(Error::new(format!("{text:?} is no whole {what}"), "", advice));
+        return Err(Error::new(format!("{text:?} is not a whole {what}"), "", advice));
     }
     Ok(rounded as u64)
 }

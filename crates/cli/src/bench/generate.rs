@@ -23,7 +23,7 @@ use crate::paths;
 Examples:
   sawmill bench gen contacts --rows 10M --out /dev/null
   sawmill bench gen contacts --rows 1M --threads 1,2 --html threads.html
-  sawmill bench gen contacts --rows 1M --against \"sh -c 'my-generator --rows 1000000 --out $SAWMILL_BENCH_OUT'\"
+  sawmill bench gen contacts --rows 1M --against 'sh -c \"my-generator --rows 1000000 --out $SAWMILL_BENCH_OUT\"'
 
 Each run writes into a new directory, which is removed after it: a temporary one or, where --out names
 one, inside of that. A device like /dev/null is written to as it is. Another program finds such a

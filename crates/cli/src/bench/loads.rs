@@ -33,7 +33,7 @@ Examples:
   sawmill bench load 'gen:contacts?rows=1M' --degree 1,2
   sawmill bench load trips.parquet --mode replace
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
-  sawmill bench load trips.parquet --against \"sh -c 'my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE'\"
+  sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
 
 Each run makes a table, NAME with numbers behind it, and drops it. With --table logged or unlogged, or
 with --pk, the table is made empty before the time starts and rows are appended. Without --to a private

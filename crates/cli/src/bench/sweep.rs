@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use sawmill_profile::parse_count;
+use sawmill_profile::{parse_bytes, parse_count};
 
 use crate::error::Error;
 
@@ -40,6 +40,9 @@ const SWEPT: [(&str, &[&str]); 3] = [
 
 /// Those whose values are words.
 const WORDS: [&str; 4] = ["--table", "--pk", "--strategy", "--compression"];
+
+/// Those whose values are sizes in bytes.
+const SIZES: [&str; 3] = ["--page-size", "--tail-hint", "--batch-bytes"];
 
 /// Points that a command line may have, and values that a sweep may have.
 const MOST: usize = 1000;
@@ -157,7 +160,8 @@ fn is_sweep(value: &str) -> bool {
 /// The values of a list whose items are numbers or ranges.
 fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
     let wrong = |what: String| Error::usage(what, format!("{option} {text}"), ADVICE);
-    let number = |part: &str| parse_count(part).map_err(|error| wrong(error.what()));
+    let read = if SIZES.contains(&option) { parse_bytes } else { parse_count };
+    let number = |part: &str| read(part).map_err(|error| wrong(error.what()));
     let mut values: Vec<String> = Vec::new();
     for item in text.split(',') {
         let Some((start, rest)) = item.split_once("..") else {
@@ -166,6 +170,10 @@ fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
             continue;
         };
         let (end, step) = match rest.split_once(['*', '+']) {
+            // A range is multiplied by a number, whatever it is a range of.
+            Some((end, step)) if rest.contains('*') => {
+                (end, parse_count(step).map_err(|error| wrong(error.what()))?)
+            }
             Some((end, step)) => (end, number(step)?),
             None => (rest, 1),
         };
@@ -215,6 +223,12 @@ mod tests {
         assert_eq!(values("1024..16384*2"), "1024 2048 4096 8192 16384");
         assert_eq!(values("1..3,8k"), "1 2 3 8k");
         assert_eq!(values("7..7"), "7");
+        assert_eq!(super::values("64k..256k*2", "--batch-bytes").unwrap().join(" "), "65536 131072 262144");
+        assert_eq!(
+            super::values("1MB..3MB+1MB", "--page-size").unwrap().join(" "),
+            "1000000 2000000 3000000"
+        );
+        assert_eq!(super::values("1.5M,8MiB", "--batch-bytes").unwrap().join(" "), "1.5M 8MiB");
         assert_eq!(values("18446744073709551615..18446744073709551615"), "18446744073709551615");
     }
 

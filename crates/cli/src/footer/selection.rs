@@ -77,8 +77,10 @@ pub(crate) fn none_of(wanted: &Range<usize>, there: usize) -> Option<String> {
 
 /// What is to be decoded.
 pub(crate) fn options(args: &FooterArgs) -> Options {
-    let mut options =
-        Options::new().tail_hint(args.tail_hint).max_footer(args.max_footer).verify(match args.verify {
+    let mut options = Options::new()
+        .tail_hint(usize::try_from(args.tail_hint).unwrap_or(usize::MAX))
+        .max_footer(args.max_footer)
+        .verify(match args.verify {
             Level::Decoded => Verify::Decoded,
             Level::Values => Verify::Values,
             Level::Consistency => Verify::Consistency,

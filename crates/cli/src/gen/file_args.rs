@@ -7,7 +7,7 @@ use sawmill_generator::{
     BloomColumn, Compression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
 };
 
-use crate::r#gen::layout_args::bytes;
+use crate::size_arg::bytes;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How files are written")]
@@ -24,7 +24,7 @@ pub(crate) struct FileArgs {
     #[arg(long, value_enum, default_value = "1")]
     data_page_version: DataPageVersion,
     /// Bytes, before compression, beyond which a page is cut, like 64KiB [default: 1MiB].
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     page_size: Option<u64>,
     /// Statistics of column chunks, and of pages too.
     #[arg(long, value_enum, default_value = "page")]

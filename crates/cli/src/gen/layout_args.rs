@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use sawmill_generator::{Dataset, Existing, FileOptions, Layout, PAGE_ROWS, Part, RowSize};
-use sawmill_profile::parse_bytes;
 
 use crate::error::Error;
 use crate::phases;
+use crate::size_arg::bytes;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Which rows stand where")]
@@ -22,14 +22,14 @@ pub(crate) struct LayoutArgs {
     #[arg(long, value_parser = phases::count, conflicts_with = "file_size")]
     rows_per_file: Option<u64>,
     /// About the size of each file but the last, like 256MB; its rows are found from a sample.
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     file_size: Option<u64>,
     /// Rows of a row group, like 128k or 1M [default: 131072, fewer where these would take more than
     /// 64 MiB].
     #[arg(long, value_parser = phases::count, conflicts_with = "row_group_size")]
     row_group_rows: Option<u64>,
     /// About the size of a row group in the file, like 16MiB; its rows are found from a sample.
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     row_group_size: Option<u64>,
     /// Most rows of a page [default: 16384].
     #[arg(long, value_parser = phases::count)]
@@ -86,14 +86,5 @@ impl LayoutArgs {
             (_, true) => Existing::Replace,
             _ => Existing::Refuse,
         }
-    }
-}
-
-/// A size as a user writes it.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    match parse_bytes(text) {
-        Ok(0) => Err("give 1 byte or more".to_owned()),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
     }
 }

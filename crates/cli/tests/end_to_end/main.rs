@@ -27,4 +27,5 @@ mod readme;
 mod rows;
 mod screen;
 mod signals;
+mod sizes;
 mod sources;

@@ -20,6 +20,24 @@ fn every_sub_command_has_help_with_examples() {
 }
 
 #[test]
+fn examples_are_printed_as_lines_that_can_be_pasted_however_narrow_the_terminal_is() {
+    for columns in ["60", "80", "100", "200"] {
+        let help = command(["load", "--help"]).env("COLUMNS", columns).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let examples: Vec<_> = help.lines().skip_while(|line| *line != "Examples:").skip(1).collect();
+        let examples: Vec<_> = examples.into_iter().take_while(|line| !line.is_empty()).collect();
+        for example in &examples {
+            assert!(
+                example.starts_with("  sawmill load ") || example.starts_with("  find "),
+                "{columns}: {example}"
+            );
+            assert!(!example.contains('\u{a0}'), "{example}");
+        }
+        assert!(examples.len() > 10, "{help}");
+    }
+}
+
+#[test]
 fn completions_name_the_sub_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = sawmill(["completions", shell]).ok().out;

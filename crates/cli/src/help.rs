@@ -1,0 +1,154 @@
+//! Help whose examples can be copied into a shell: each of them stays one line, however narrow the terminal is.
+
+use std::io::Write;
+
+use clap::Command;
+use clap::error::ErrorKind;
+
+/// Stands for the blanks of examples while clap wraps help, which it does at blanks alone.
+const UNBROKEN_BLANK: char = '\u{a0}';
+
+/// The command with its sub-commands, whose examples clap does not wrap.
+pub(crate) fn with_whole_examples(command: Command) -> Command {
+    let after_help = command.get_after_help().map(|text| unbroken(&text.to_string()));
+    let command = match after_help {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    command.mut_subcommands(with_whole_examples)
+}
+
+/// Indented lines are examples, all others are prose.
+fn unbroken(text: &str) -> String {
+    let line = |line: &str| match line.starts_with("  ") {
+        true => line.replace(' ', &UNBROKEN_BLANK.to_string()),
+        false => line.to_owned(),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints what clap has to say instead of running the command, and ends the process.
+pub(crate) fn exit(message: &clap::Error) -> ! {
+    match message.kind() {
+        ErrorKind::DisplayHelp => {
+            let help = message.render().ansi().to_string().replace(UNBROKEN_BLANK, " ");
+            // Colours stand in it for terminals alone. A reader that went away has read enough.
+            let _ = anstream::stdout().write_all(help.as_bytes());
+            std::process::exit(message.exit_code())
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let help = message.render().ansi().to_string().replace(UNBROKEN_BLANK, " ");
+            let _ = anstream::stderr().write_all(help.as_bytes());
+            std::process::exit(message.exit_code())
+        }
+        _ => message.exit(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::process::{Command as Process, Stdio};
+
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::Cli;
+    use crate::bench::sweep;
+
+    /// The names of each command and its examples as they are written in the source.
+    fn examples(command: &Command, names: &[String], found: &mut Vec<(Vec<String>, Vec<String>)>) {
+        let text =
+            command.get_after_help().unwrap_or_else(|| panic!("{names:?} has no examples")).to_string();
+        let lines = text.lines().skip_while(|line| *line != "Examples:").skip(1);
+        let lines: Vec<String> = lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect();
+        assert!(!lines.is_empty(), "{names:?} has no examples");
+        assert!(lines.iter().all(|line| line.starts_with("  ")), "{lines:?}");
+        found.push((names.to_vec(), lines));
+        for sub in command.get_subcommands() {
+            let names: Vec<String> = names.iter().cloned().chain([sub.get_name().to_owned()]).collect();
+            examples(sub, &names, found);
+        }
+    }
+
+    fn all_examples() -> Vec<(Vec<String>, Vec<String>)> {
+        let mut found = Vec::new();
+        examples(&Cli::command(), &["sawmill".to_owned()], &mut found);
+        found
+    }
+
+    /// What a command's `--help` prints where the terminal has so many columns.
+    fn help(names: &[String], width: usize) -> String {
+        let command = with_whole_examples(Cli::command()).term_width(width);
+        let words = names.iter().map(String::as_str).chain(["--help"]);
+        let message = command.try_get_matches_from(words).unwrap_err();
+        assert_eq!(message.kind(), ErrorKind::DisplayHelp, "{names:?}: {message}");
+        message.render().to_string().replace(UNBROKEN_BLANK, " ")
+    }
+
+    #[test]
+    fn examples_are_whole_lines_at_every_width_of_the_terminal() {
+        for (names, lines) in all_examples() {
+            for width in [60, 80, 100, 200] {
+                let help = help(&names, width);
+                for line in &lines {
+                    assert!(help.lines().any(|shown| shown == line), "{width} columns: {line:?} of {help}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn prose_is_still_wrapped() {
+        let longest = |width| {
+            let help = help(&["sawmill".to_owned(), "load".to_owned()], width);
+            let prose =
+                help.lines().filter(|line| !line.starts_with("  sawmill") && !line.starts_with("  find"));
+            prose.map(|line| line.chars().count()).max().unwrap()
+        };
+        assert!(longest(80) <= 80, "{}", longest(80));
+    }
+
+    /// The words that a shell gives to `sawmill` when a line is pasted into it; none for a comment.
+    fn pasted(line: &str, home: &std::path::Path) -> Vec<OsString> {
+        use std::os::unix::ffi::OsStringExt;
+        let words = home.join("words");
+        let _ = std::fs::remove_file(&words);
+        let script = format!("sawmill() {{ printf '%s\\0' \"$@\" > {}; }}\n{line}\n", words.display());
+        let mut shell = Process::new("sh");
+        shell.args(["-c", &script]).current_dir(home).env("HOME", home);
+        shell
+            .env_remove("SAWMILL_BENCH_URL")
+            .env_remove("SAWMILL_BENCH_TABLE")
+            .env_remove("SAWMILL_BENCH_OUT");
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        let Ok(bytes) = std::fs::read(&words) else { return Vec::new() };
+        let mut words: Vec<_> = bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+        words.pop();
+        std::iter::once("sawmill".into()).chain(words.into_iter().map(OsString::from_vec)).collect()
+    }
+
+    #[test]
+    fn a_pasted_example_is_a_command_line_that_is_understood() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in [".local/share/bash-completion/completions", ".zfunc"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        for line in all_examples().into_iter().flat_map(|(_, lines)| lines) {
+            let line = line.trim_start();
+            let words = pasted(line, home.path());
+            if line.starts_with('#') {
+                continue;
+            }
+            assert!(words.len() > 1, "no sawmill is run by {line:?}");
+            let points = sweep::points(words.clone()).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            for point in points {
+                Cli::try_parse_from(point.words).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            }
+            for variable in ["$SAWMILL_BENCH_URL", "$SAWMILL_BENCH_TABLE", "$SAWMILL_BENCH_OUT"] {
+                let kept = words.iter().any(|word| word.to_string_lossy().contains(variable));
+                assert!(kept || !line.contains(variable), "the shell replaces {variable} in {line:?}");
+            }
+        }
+    }
+}

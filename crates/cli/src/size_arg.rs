@@ -1,0 +1,12 @@
+//! Sizes in bytes as arguments, read alike by every option of the command.
+
+use sawmill_profile::parse_bytes;
+
+/// A size as a user writes it, of 1 byte or more: `65536`, `64KiB`, `1.5MB`, `8M`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(0) => Err("give 1 byte or more".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
