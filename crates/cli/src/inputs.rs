@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, ValueEnum};
+use sawmill_footer::DEFAULT_MAX_FOOTER;
 use sawmill_loader::{GeneratedRows, Hive, ParquetFiles, Source};
 use tempfile::NamedTempFile;
 
@@ -14,6 +15,7 @@ use crate::error::{Error, Exit};
 use crate::r#gen::dataset_args;
 use crate::paths::{file_lists, parquet_files};
 use crate::phases;
+use crate::size_arg;
 
 /// Which columns of the files are meant, and how they are called.
 #[derive(Args, Debug, Default)]
@@ -31,6 +33,10 @@ pub(crate) struct ColumnArgs {
     /// Do not compare the checksums that pages of Parquet files may have with the pages' bytes.
     #[arg(long)]
     pub no_page_checksums: bool,
+    /// The longest footer of a Parquet file that is read, like 2GiB: a damaged file may claim one of 4 GiB
+    /// [default: 1GiB].
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
+    pub max_footer: Option<u64>,
 }
 
 /// Whether folders are columns.
@@ -108,7 +114,8 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     files.extend(spooled.iter().map(|file| file.path().to_owned()));
     // The stream's own file is in a folder of ours.
     let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
-    let opened = ParquetFiles::open_with(&files, hive);
+    let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
+    let opened = ParquetFiles::open_within(&files, hive, max_footer);
     let mut source = match (&spooled, opened) {
         // Nobody knows the file in which the stream is kept.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {

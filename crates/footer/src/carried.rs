@@ -76,7 +76,7 @@ impl Carried {
     /// The engine of the footer before, for row groups of `columns` chunks.
     pub fn engine(&mut self, columns: usize) -> Option<Box<Engine>> {
         let mut engine = self.engine.take()?;
-        engine.start_anew(columns);
+        engine.start_anew(columns)?;
         Some(engine)
     }
 

@@ -12,6 +12,7 @@ use crate::error::{Error, Fault, FaultKind};
 use crate::format::FILE_META_DATA;
 use crate::groups::{self, GroupFields, Groups, Wanted};
 use crate::kernel::{self, Kernel, Method};
+use crate::memory;
 use crate::options::{Options, Verify};
 use crate::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::scan;
@@ -85,7 +86,7 @@ pub(crate) fn explain(bytes: &[u8], fault: Fault) -> Error {
     Error::new(fault.kind.to_string())
         .at_path(path)
         .at_offset(fault.at as u64)
-        .with_advice("the footer is cut off or damaged: write the file again, or take a copy of it")
+        .with_advice(fault.kind.advice())
 }
 
 fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decoded, Stop> {
@@ -309,7 +310,7 @@ fn keep_wanted(
     wanted: &Wanted<'_>,
     options: &Options,
 ) -> Step<()> {
-    let mut keep = Vec::with_capacity(row_groups.len());
+    let mut keep = memory::with_room_at(0, row_groups.len())?;
     for group in row_groups.iter() {
         let first_byte = if wanted.columns == 0 {
             0

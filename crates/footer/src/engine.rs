@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 
 use crate::kernel::{Kernel, Task, Values};
+use crate::memory;
 use crate::resolve::{Missed, resolve};
 use crate::row::Row;
 use crate::rows::{self, Chunk, Packed, TraitTable};
@@ -63,26 +64,33 @@ pub(crate) struct Lane<'a, T> {
 pub(crate) const SKIPPED: u32 = u32::MAX;
 
 impl Engine {
-    /// An engine for row groups of `columns` chunks; one that is not `matching` walks them all.
-    pub fn new(columns: usize, matching: bool) -> Self {
-        Self {
+    /// An engine for row groups of `columns` chunks, whose list stands at byte `at`; one that is not `matching` walks
+    /// them all.
+    pub fn new(at: usize, columns: usize, matching: bool) -> Step<Self> {
+        let noted = if matching { columns } else { 0 };
+        let mut seen = memory::with_room_at(at, noted)?;
+        seen.resize(noted, Seen { last: UNKNOWN, other: UNKNOWN });
+        Ok(Self {
             shapes: Vec::new(),
             instead: Vec::new(),
-            seen: vec![Seen { last: UNKNOWN, other: UNKNOWN }; if matching { columns } else { 0 }],
+            seen,
             traits: TraitTable::default(),
             wide: Vec::new(),
             matching,
             tally: Tally::default(),
-        }
+        })
     }
 
-    /// Goes on to another footer, of `columns` columns. As many as before are probably the same.
-    pub fn start_anew(&mut self, columns: usize) {
+    /// Goes on to another footer, of `columns` columns; not where there is no memory for them. As many as before are
+    /// probably the same.
+    pub fn start_anew(&mut self, columns: usize) -> Option<()> {
         if self.seen.len() != columns {
             self.seen.clear();
+            self.seen.try_reserve(columns).ok()?;
             self.seen.resize(columns, Seen { last: UNKNOWN, other: UNKNOWN });
         }
         self.wide.clear();
+        Some(())
     }
 
     /// Whether its shapes are few, and of use.

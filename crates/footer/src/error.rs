@@ -7,6 +7,8 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::memory;
+
 /// An error of this crate: what was wrong, where, and what to do.
 #[derive(Clone)]
 pub struct Error {
@@ -157,6 +159,8 @@ pub(crate) enum FaultKind {
     Depth { limit: u32 },
     /// Two counts that must be the same.
     Mismatch { what: &'static str, expected: u64, found: u64 },
+    /// There is no memory for what the bytes say.
+    Memory { bytes: u64 },
     /// A schema that does not form one tree.
     Tree { what: &'static str, expected: u64, found: u64 },
 }
@@ -164,6 +168,16 @@ pub(crate) enum FaultKind {
 impl Fault {
     pub fn new(at: usize, kind: FaultKind) -> Self {
         Self { at, kind }
+    }
+}
+
+impl FaultKind {
+    /// What to do about it, for a part of a footer.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Memory { .. } => memory::ADVICE,
+            _ => "the footer is cut off or damaged: write the file again, or take a copy of it",
+        }
     }
 }
 
@@ -193,6 +207,7 @@ impl fmt::Display for FaultKind {
             Self::Mismatch { what, expected, found } => {
                 write!(f, "expected {expected} {what}, found {found}")
             }
+            Self::Memory { bytes } => write!(f, "expected memory for {bytes} bytes, found too little"),
             Self::Tree { what, expected, found } => write!(f, "expected {expected} {what}, found {found}"),
         }
     }

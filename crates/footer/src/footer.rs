@@ -342,7 +342,7 @@ impl Footer {
             .at_path(path)
             .at_offset(fault.at as u64)
             .in_footer_at(footer_start(self.file_len, self.bytes.len()))
-            .with_advice("the footer is damaged: write the file again, or take a copy of it");
+            .with_advice(fault.kind.advice());
         self.name_error(error)
     }
 

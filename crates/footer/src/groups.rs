@@ -7,6 +7,7 @@ use crate::boundary::Opening;
 use crate::engine::{Engine, Lane, SKIPPED};
 use crate::error::{Fault, FaultKind};
 use crate::kernel::{Kernel, PREFETCH};
+use crate::memory;
 use crate::portable::{prefetch_range, prefetch_rows};
 use crate::row::Row;
 use crate::rows::Chunk;
@@ -97,13 +98,23 @@ pub(crate) fn decode<K: Kernel, T: Row>(
     }
     let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
     let groups = wanted.groups.start.min(in_file)..wanted.groups.end.min(in_file);
-    let slots = wanted.selected.map(|selected| {
-        let mut slots = vec![SKIPPED; wanted.columns];
-        for (slot, &column) in selected.iter().enumerate() {
-            slots[column as usize] = slot as u32;
+    let slots = match wanted.selected {
+        Some(selected) => {
+            let mut slots = memory::with_room_at(start, wanted.columns)?;
+            slots.resize(wanted.columns, SKIPPED);
+            for (slot, &column) in selected.iter().enumerate() {
+                slots[column as usize] = slot as u32;
+            }
+            Some(slots)
         }
-        slots
-    });
+        None => None,
+    };
+    // To learn a shape takes as long as walking some chunks.
+    let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
+    let engine = match engine {
+        Some(engine) => engine,
+        None => Box::new(Engine::new(start, wanted.columns, wanted.matching && worth)?),
+    };
     let mut walk = Walk {
         kernel,
         bytes: cursor.bytes,
@@ -111,15 +122,13 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         slots: slots.as_deref(),
         width,
         in_file,
-        engine: engine.unwrap_or_else(|| {
-            // To learn a shape takes as long as walking some chunks.
-            let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
-            Box::new(Engine::new(wanted.columns, wanted.matching && worth))
-        }),
+        engine,
         opening: None,
         size: 0,
     };
-    let mut rows = T::table(groups.len(), width);
+    let bytes = (groups.len() as u64).saturating_mul((width * size_of::<T>()) as u64);
+    let table = T::table(groups.len(), width);
+    let mut rows = table.ok_or(Fault::new(start, FaultKind::Memory { bytes }))?;
     let mut fields = Vec::new();
     walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
     walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;

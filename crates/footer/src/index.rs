@@ -13,6 +13,7 @@ use crate::error::{Error, Fault, FaultKind};
 use crate::footer::Footer;
 use crate::index_pass;
 use crate::indexed_chunk::IndexedChunk;
+use crate::memory;
 use crate::options::Options;
 use crate::row::{Locator, locator};
 use crate::saved_index::WRITE_AGAIN;
@@ -70,7 +71,8 @@ impl Footer {
         let bytes = self.bytes.as_slice();
         let list = crate::decode::schema_list(bytes)?;
         let rows = &self.decoded.rows;
-        let mut locators = Vec::with_capacity(rows.packed.len());
+        // Without memory for it there is none either: it is a quarter of what the rows take.
+        let mut locators = memory::with_room(rows.packed.len())?;
         for row in 0..rows.packed.len() {
             let chunk = rows.get(row);
             let at = chunk.at as usize;
@@ -170,7 +172,7 @@ impl FooterIndex {
             return Err(self.other(len));
         }
         // No longer than the index, which is in memory.
-        let mut schema = vec![0; self.schema_bytes.len()];
+        let mut schema = memory::zeroed_for("the schema's bytes", self.schema_bytes.len())?;
         reader.read_exact_at(start + self.schema_at, &mut schema).map_err(reading)?;
         match schema == self.schema_bytes.as_slice() {
             true => Ok(()),

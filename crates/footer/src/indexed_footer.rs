@@ -11,6 +11,8 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::index::FooterIndex;
 use crate::indexed_chunk::IndexedChunk;
+use crate::memory;
+use crate::saved_index::{self, MAGIC};
 use crate::source::{self, RangeReader};
 use crate::tail;
 use crate::whole_file;
@@ -85,8 +87,16 @@ impl FooterIndex {
         let path = path.as_ref();
         let (file, len) = source::open_regular(path)?;
         let reading = |error: std::io::Error| Error::io("reading the index", &error).in_path(path);
-        let len = usize::try_from(len).map_err(|_| Error::new("expected an index that fits into memory"))?;
-        let mut bytes = vec![0; len];
+        // Of a file that is something else no more than this is read, whatever its length.
+        let mut start = [0; MAGIC.len()];
+        let start = &mut start[..len.min(MAGIC.len() as u64) as usize];
+        file.read_exact_at(0, start).map_err(reading)?;
+        if *start != MAGIC {
+            return Err(saved_index::no_index().in_path(path));
+        }
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let bytes = memory::zeroed_for("the index", len);
+        let mut bytes = bytes.map_err(|error| error.in_path(path))?;
         file.read_exact_at(0, &mut bytes).map_err(reading)?;
         Self::from_bytes(bytes).map_err(|error| error.in_path(path))
     }
@@ -133,6 +143,8 @@ impl<R: RangeReader> IndexedFooter<R> {
         loop {
             buffer.clear();
             // No longer than the footer, which is part of the file.
+            let room = buffer.try_reserve_exact(len as usize);
+            room.map_err(|_| memory::too_little("a column chunk", len as usize).in_file(&self.name))?;
             buffer.resize(len as usize, 0);
             self.reader
                 .read_exact_at(self.start + place.at, buffer)

@@ -66,6 +66,7 @@ mod logical;
 mod many;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod mapped;
+mod memory;
 mod names;
 mod opener;
 mod options;

@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
+use crate::memory;
 use crate::pages;
+use crate::thrift::Step;
 
 /// Names of up to so many bytes are copied at once, with what follows them.
 const BLOCK: usize = 32;
@@ -29,11 +31,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// None yet, with room for so many bytes.
-    pub fn with_room(room: usize) -> Self {
-        let mut bytes = Vec::with_capacity(room);
+    /// None yet, with room for so many bytes, of the schema at byte `at`.
+    pub fn with_room(at: usize, room: usize) -> Step<Self> {
+        let mut bytes = memory::with_room_at(at, room)?;
         pages::advise(bytes.spare_capacity_mut());
-        Self { bytes, end: 0 }
+        Ok(Self { bytes, end: 0 })
     }
 
     /// Takes the name that stands in this range of bytes, and says where it stands here; none if it is no UTF-8,

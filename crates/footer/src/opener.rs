@@ -21,6 +21,7 @@ use crate::directory::Directory;
 use crate::ends::Ends;
 use crate::error::Error;
 use crate::footer::Footer;
+use crate::memory;
 use crate::options::{Options, PageIndexPolicy};
 use crate::source::RangeReader;
 use crate::tail;
@@ -159,14 +160,15 @@ impl<'o> Opener<'o> {
 }
 
 /// A buffer of at least `len` bytes; another one if somebody has kept the footer before, and with it its
-/// bytes.
+/// bytes. None where there is no memory.
 fn room(buffer: &mut Arc<Vec<u8>>, len: usize) -> Option<&mut Vec<u8>> {
     if Arc::strong_count(buffer) > 1 {
         *buffer = Arc::default();
     }
     let buffer = Arc::get_mut(buffer)?;
     if buffer.len() < len {
-        buffer.resize(len, 0);
+        *buffer = Vec::new();
+        *buffer = memory::zeroed(len)?;
     }
     Some(buffer)
 }

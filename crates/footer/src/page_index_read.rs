@@ -17,6 +17,7 @@ use crate::error::{Error, Fault};
 use crate::footer::Footer;
 use crate::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
 use crate::locations::{self, Location};
+use crate::memory;
 use crate::options::PageIndexPolicy;
 use crate::page_index::{ColumnIndex, OffsetIndex, PageIndexes, explain};
 use crate::page_index_tables::Tables;
@@ -59,10 +60,12 @@ struct Decoding<'d, R: ?Sized> {
 
 impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     /// With room for the indexes of all decoded chunks, if `all` are wanted.
-    fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Self {
+    fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Result<Self, Error> {
         let columns = footer.num_columns();
         let count = columns * footer.num_row_groups();
-        let (offset, column) = (vec![[0; 4]; count], vec![[0; 8]; count]);
+        let room = memory::zeroed(count).zip(memory::zeroed(count));
+        let too_little = || memory::too_little("the places of page indexes", count.saturating_mul(48));
+        let (offset, column) = room.ok_or_else(|| footer.name_error(too_little()))?;
         let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
         pages::advise(&mut found.offset);
         pages::advise(&mut found.column);
@@ -71,7 +74,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
             tables.reserve(count);
         }
         let (of_columns, of_offsets, scratch) = Default::default();
-        Self { footer, reader, found, tables, of_columns, of_offsets, scratch }
+        Ok(Self { footer, reader, found, tables, of_columns, of_offsets, scratch })
     }
 
     /// Adds the indexes of the chunk in a row.
@@ -188,7 +191,7 @@ impl Footer {
         all: bool,
         wanted: impl Fn(usize, usize) -> bool,
     ) -> Result<PageIndexes, Error> {
-        let mut decoding = Decoding::new(self, reader, all);
+        let mut decoding = Decoding::new(self, reader, all)?;
         let wanted = |position: usize, column| {
             all || wanted(self.row_group(position).map_or(position, |group| group.index()), column)
         };
@@ -222,7 +225,10 @@ impl Footer {
             let what = format!("expected page indexes within the file's {len} bytes, found some up to {end}");
             return Err(self.in_chunk(Error::new(what), last));
         }
-        bytes.resize((end - start) as usize, 0);
+        let len = (end - start) as usize;
+        let room = bytes.try_reserve_exact(len);
+        room.map_err(|_| self.in_chunk(memory::too_little("page indexes", len), first))?;
+        bytes.resize(len, 0);
         reader
             .read_exact_at(start, bytes)
             .map_err(|error| self.in_chunk(Error::io("reading a page index", &error), first))

@@ -19,11 +19,12 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes room for the indexes of `chunks` chunks of one page.
+    /// Makes room for the indexes of `chunks` chunks of one page, where there is memory for it.
     pub fn reserve(&mut self, chunks: usize) {
-        self.pages.reserve(chunks);
-        self.bounds.reserve(2 * chunks);
-        self.numbers.reserve(chunks);
+        // There may be fewer: what has no room yet gets it when it is there.
+        let _ = self.pages.try_reserve(chunks);
+        let _ = self.bounds.try_reserve(2 * chunks);
+        let _ = self.numbers.try_reserve(chunks);
         pages::advise(self.pages.spare_capacity_mut());
         pages::advise(self.bounds.spare_capacity_mut());
         pages::advise(self.numbers.spare_capacity_mut());

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use crate::groups::{GroupFields, LANES, MOST_LANES, Walk, lanes_for};
 use crate::kernel::Kernel;
+use crate::memory;
 use crate::row::Row;
 use crate::rows::Chunk;
 use crate::thrift::{Cursor, Step};
@@ -232,8 +233,10 @@ impl<K: Kernel> Walk<'_, K> {
     fn part<T: Row>(&mut self, waiting: Waiting<'_, T>, start: usize) -> Part {
         let Waiting { indices, first_row, rows } = waiting;
         let mut cursor = Cursor::new(self.bytes, start);
-        let (mut fields, mut end) = (Vec::with_capacity(indices.len()), start);
-        let mut next = indices.start;
+        let (room, mut end) = (memory::with_room(indices.len()), start);
+        // Without memory for its row groups the part walks none: they are walked one after the other then.
+        let mut next = if room.is_some() { indices.start } else { indices.end };
+        let mut fields = room.unwrap_or_default();
         while next < indices.end {
             let few = next..next + lanes_for(indices.end - next);
             let row = (next - indices.start) * self.width;

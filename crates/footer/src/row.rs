@@ -36,8 +36,8 @@ pub(crate) trait Row: Copy + Send {
     /// Gives a row the new places of traits.
     fn relocate(&mut self, places: &[u16]);
 
-    /// Room for the rows of so many row groups.
-    fn table(row_groups: usize, width: usize) -> Vec<MaybeUninit<Self>> {
+    /// Room for the rows of so many row groups; none where there is no memory.
+    fn table(row_groups: usize, width: usize) -> Option<Vec<MaybeUninit<Self>>> {
         spare::new_table(row_groups * width)
     }
 }
@@ -59,7 +59,7 @@ impl Row for Packed {
         rows::relocate(self, places);
     }
 
-    fn table(row_groups: usize, width: usize) -> Vec<MaybeUninit<Self>> {
+    fn table(row_groups: usize, width: usize) -> Option<Vec<MaybeUninit<Self>>> {
         spare::table(row_groups * width, width)
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::enums::EncodingSet;
 use crate::error::{Fault, FaultKind};
+use crate::memory;
 use crate::rows::{Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, Traits, statistics_place};
 use crate::thrift::{BINARY, Cursor, FALSE, I16, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
@@ -261,7 +262,7 @@ fn sorting_columns(cursor: &mut Cursor<'_>) -> Step<Option<Vec<SortingColumn>>> 
         return Ok(None);
     }
     // The smallest element: a header and a value for the index, a header each for the two flags, a stop.
-    let mut columns = Vec::with_capacity(count.min(cursor.left() / 5));
+    let mut columns = memory::with_room_at(start.at, count.min(cursor.left() / 5))?;
     for _ in 0..count {
         columns.push(sorting_column(cursor)?);
     }

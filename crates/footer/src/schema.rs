@@ -11,6 +11,7 @@ use crate::element::Element;
 use crate::element_kinds::Kinds;
 use crate::error::{Error, Fault, FaultKind};
 use crate::logical::{self, LogicalType};
+use crate::memory;
 use crate::names::Names;
 use crate::pages;
 use crate::thrift::{BINARY, Cursor, I32, STOP, STRUCT, Step};
@@ -108,16 +109,16 @@ impl Schema {
             return Err(Fault::new(start, kind));
         }
         let mut schema = Self {
-            nodes: Vec::with_capacity(count.min(cursor.left() / USUAL_ELEMENT + 1)),
+            nodes: memory::with_room_at(start, count.min(cursor.left() / USUAL_ELEMENT + 1))?,
             traits: Vec::new(),
             names: String::new(),
             logical_types: Vec::new(),
             leaves: Vec::new(),
         };
-        schema.leaves.reserve_exact(schema.nodes.capacity());
+        schema.leaves = memory::with_room_at(start, schema.nodes.capacity())?;
         pages::advise(schema.nodes.spare_capacity_mut());
         pages::advise(schema.leaves.spare_capacity_mut());
-        let mut names = Names::with_room(schema.nodes.capacity() * USUAL_NAME);
+        let mut names = Names::with_room(start, schema.nodes.capacity() * USUAL_NAME)?;
         let mut tree = Tree::of(count);
         for at in 0..count {
             // The root is of no kind: of it less is asked than of others.

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 #[cfg(all(unix, target_pointer_width = "64"))]
 use crate::mapped::Mapped;
+use crate::memory;
 use crate::options::Options;
 use crate::pages;
 use crate::tail;
@@ -189,18 +190,6 @@ fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
     ))
 }
 
-/// So many zeros; an error where there is no memory for them.
-fn zeroed(len: usize) -> Result<Vec<u8>, Error> {
-    // Zeroed pages cost nothing until they are written to, which a vector that is reserved and then filled would be
-    // twice. So it is only tried whether there is room.
-    let room = Vec::<u8>::new().try_reserve_exact(len);
-    room.map_err(|_| {
-        Error::new(format!("expected memory for the footer's {len} bytes, found too little"))
-            .with_advice("give the process more memory, or map the file")
-    })?;
-    Ok(vec![0; len])
-}
-
 fn read_metadata<R: RangeReader + ?Sized>(
     reader: &R,
     file_len: u64,
@@ -210,7 +199,7 @@ fn read_metadata<R: RangeReader + ?Sized>(
     let tail_len = tail::TAIL_LEN as usize;
     // The tail is no longer than the file, which bounds what is allocated.
     let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(options.tail_hint.max(tail_len));
-    let mut suffix = zeroed(hint)?;
+    let mut suffix = memory::zeroed_for("the file's last part", hint)?;
     reader.read_exact_at(file_len - hint as u64, &mut suffix).map_err(reading)?;
     let len = allowed(tail::metadata_len(&suffix, file_len)?, options)?;
     let too_long = |_| Error::new("expected a footer that fits into memory");
@@ -218,9 +207,12 @@ fn read_metadata<R: RangeReader + ?Sized>(
     suffix.truncate(hint - tail_len);
     if len <= suffix.len() {
         // Of its own: a footer that is kept shall not keep all that was read.
-        return Ok(suffix.split_off(suffix.len() - len));
+        let own = memory::with_room(len).ok_or_else(|| memory::too_little("the footer", len));
+        let mut own: Vec<u8> = own?;
+        own.extend_from_slice(&suffix[suffix.len() - len..]);
+        return Ok(own);
     }
-    let mut bytes = zeroed(len)?;
+    let mut bytes = memory::zeroed_for("the footer", len)?;
     pages::advise(&mut bytes);
     let (missing, there) = bytes.split_at_mut(len - suffix.len());
     there.copy_from_slice(&suffix);

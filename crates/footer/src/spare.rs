@@ -10,6 +10,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
 
+use crate::memory;
 use crate::pages;
 use crate::rows::Packed;
 
@@ -97,8 +98,9 @@ fn keep(rows: Vec<Packed>) {
     drop(superfluous);
 }
 
-/// Room for so many rows of row groups of `width` decoded columns: what was kept, if it is about as large.
-pub(crate) fn table(len: usize, width: usize) -> Vec<MaybeUninit<Packed>> {
+/// Room for so many rows of row groups of `width` decoded columns: what was kept, if it is about as large. None where
+/// there is no memory.
+pub(crate) fn table(len: usize, width: usize) -> Option<Vec<MaybeUninit<Packed>>> {
     if width < WIDE {
         return new_table(len);
     }
@@ -109,18 +111,18 @@ pub(crate) fn table(len: usize, width: usize) -> Vec<MaybeUninit<Packed>> {
         Some(Spare { mut rows, .. }) => {
             // SAFETY: the capacity was asked for above, and such rows need not be written.
             unsafe { rows.set_len(len) };
-            rows
+            Some(rows)
         }
         None => new_table(len),
     }
 }
 
-/// Room for so many rows of any kind, never used before.
-pub(crate) fn new_table<T>(len: usize) -> Vec<MaybeUninit<T>> {
+/// Room for so many rows of any kind, never used before; none where there is no memory.
+pub(crate) fn new_table<T>(len: usize) -> Option<Vec<MaybeUninit<T>>> {
     // Zeroing them first took 8 % of the time of a footer of 10,000 columns.
-    let mut rows = Box::<[T]>::new_uninit_slice(len).into_vec();
+    let mut rows = memory::unwritten(len)?;
     pages::advise(&mut rows);
-    rows
+    Some(rows)
 }
 
 #[cfg(test)]
@@ -166,10 +168,10 @@ mod tests {
         let rows = WORTH.start() / 32;
         let drop_table = |rows: usize, width: usize| drop(Table::new(vec![[0; 4]; rows], width));
         drop_table(2 * rows, WIDE);
-        assert_eq!(table(rows, WIDE).capacity(), rows);
-        assert_eq!(table(2 * rows, WIDE - 1).capacity(), 2 * rows);
+        assert_eq!(table(rows, WIDE).unwrap().capacity(), rows);
+        assert_eq!(table(2 * rows, WIDE - 1).unwrap().capacity(), 2 * rows);
         assert_eq!(kept(), Some(2 * rows));
-        assert_eq!(table(2 * rows - 10, WIDE).capacity(), 2 * rows);
+        assert_eq!(table(2 * rows - 10, WIDE).unwrap().capacity(), 2 * rows);
         assert_eq!(kept(), None);
         drop_table(rows - 1, WIDE);
         drop_table(rows, WIDE - 1);
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(kept(), Some(rows));
         drop_table(3 * rows);
         assert_eq!(kept(), Some(3 * rows));
-        assert_eq!(table(3 * rows, WIDE).capacity(), 3 * rows);
+        assert_eq!(table(3 * rows, WIDE).unwrap().capacity(), 3 * rows);
         assert_eq!(kept(), None);
     }
 }

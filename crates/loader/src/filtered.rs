@@ -18,7 +18,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
 };
-use sawmill_footer::{Footer, Options};
+use sawmill_footer::Footer;
 use serde::Serialize;
 
 use crate::all_cores::on_all_cores;
@@ -149,8 +149,8 @@ impl Pruned {
                 .collect());
         }
         let names = test.columns.iter().map(|column| column.name.as_str());
-        let footer =
-            Footer::open_with(&file.path, &Options::new().column_roots(names)).map_err(refused_footer)?;
+        let footer = Footer::open_with(&file.path, &file.footer_options().column_roots(names))
+            .map_err(refused_footer)?;
         file.refuse_other(&footer, named.bytes)?;
         let opened = file.reopen()?;
         let mut groups = Vec::with_capacity(footer.num_row_groups());

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
-use sawmill_footer::{Footer, Options};
+use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, Options};
 
 use crate::column_choice::ColumnChoice;
 use crate::common_columns::{common, is_untyped, without_dictionaries};
@@ -54,6 +54,8 @@ pub(crate) struct OpenedFile {
     stamp: Stamp,
     /// See [`fingerprint`].
     footer: String,
+    /// The longest footer that is read.
+    max_footer: u64,
 }
 
 /// Where a file's values of a column are.
@@ -88,9 +90,17 @@ impl ParquetFiles {
     /// As for [`open`](Self::open); files whose folders name different columns; a folder whose value contradicts the
     /// statistics of the file's own column.
     pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
+        Self::open_within(paths, hive, DEFAULT_MAX_FOOTER)
+    }
+
+    /// The same, of files whose footers have at most `max_footer` bytes: a damaged file may claim one of 4 GiB.
+    ///
+    /// # Errors
+    /// As for [`open_with`](Self::open_with); a footer that is longer.
+    pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
         let mut opened = Vec::with_capacity(paths.len());
         for path in paths {
-            opened.push(open(path.as_ref(), hive)?);
+            opened.push(open(path.as_ref(), hive, max_footer)?);
         }
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
@@ -219,7 +229,7 @@ impl Source for ParquetFiles {
         for (file, named) in self.opened.iter().zip(&self.files) {
             file.reopen()?;
             // Its bytes are read whole, and walked no further than to the first row group.
-            let footer = Footer::open_with(&file.path, &Options::new().row_groups(0..0));
+            let footer = Footer::open_with(&file.path, &file.footer_options().row_groups(0..0));
             file.refuse_other(&footer.map_err(|_| file.changed())?, named.bytes)?;
         }
         Ok(())
@@ -246,7 +256,7 @@ impl Source for ParquetFiles {
             None => None,
         };
         let Some(field) = field else { return Ok(Vec::new()) };
-        let options = Options::new().column_roots([field.name().as_str()]);
+        let options = opened.footer_options().column_roots([field.name().as_str()]);
         let footer = Footer::open_with(&opened.path, &options).map_err(refused_footer)?;
         opened.refuse_other(&footer, named.bytes)?;
         let groups = footer.row_groups();
@@ -263,6 +273,11 @@ impl OpenedFile {
         self.reader = guarded(|| ArrowReaderMetadata::try_new(metadata, options))
             .map_err(|error| not_readable(&error).at(self.path.display().to_string()))?;
         Ok(())
+    }
+
+    /// How its footer is read.
+    pub(crate) fn footer_options(&self) -> Options {
+        Options::new().max_footer(self.max_footer)
     }
 
     /// Opens the file again for reading, and makes sure that it is still the same.
@@ -305,7 +320,7 @@ struct Opened {
     folder_names: Vec<FolderName>,
 }
 
-fn open(path: &Path, hive: Hive) -> Result<(Opened, SourceFile)> {
+fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)> {
     let folder_names = match hive {
         Hive::Columns => folder_names(path)?,
         Hive::Ignored => Vec::new(),
@@ -315,7 +330,8 @@ fn open(path: &Path, hive: Hive) -> Result<(Opened, SourceFile)> {
     let canonical = path.canonicalize().map_err(failed)?;
     let metadata = canonical.metadata().map_err(failed)?;
     let stamp = Stamp::of(&metadata);
-    let footer = Footer::open(&canonical).map_err(refused_footer)?;
+    let footer =
+        Footer::open_with(&canonical, &Options::new().max_footer(max_footer)).map_err(refused_footer)?;
     if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
@@ -353,7 +369,17 @@ fn open(path: &Path, hive: Hive) -> Result<(Opened, SourceFile)> {
     };
     let untyped = read.schema.fields().iter().any(|field| is_untyped(field.data_type()));
     let (columns, folders) = (Arc::default(), Vec::new());
-    let opened = OpenedFile { path: canonical, reader, columns, folders, untyped, row_groups, stamp, footer };
+    let opened = OpenedFile {
+        path: canonical,
+        reader,
+        columns,
+        folders,
+        untyped,
+        row_groups,
+        stamp,
+        footer,
+        max_footer,
+    };
     Ok((Opened { opened, schema: read.schema, folder_names }, source))
 }
 

@@ -16,7 +16,7 @@ use crate::source::{self, RangeReader};
 use crate::thrift::{Cursor, STRUCT};
 
 /// The first bytes of an index of any version, and the version of this one.
-const MAGIC: [u8; 7] = *b"SAWFIDX";
+pub(crate) const MAGIC: [u8; 7] = *b"SAWFIDX";
 const VERSION: u8 = b'4';
 
 /// Bytes before the locators.
@@ -136,7 +136,7 @@ impl FooterIndex {
 pub(crate) const WRITE_AGAIN: &str =
     "write the index again from the file: `sawmill footer FILE --save-index INDEX`, or Footer::save_index";
 
-fn no_index() -> Error {
+pub(crate) fn no_index() -> Error {
     Error::new("expected an index of a footer, found other bytes").with_advice(WRITE_AGAIN)
 }
 

@@ -3,4 +3,4 @@
 mod layout;
 pub(crate) mod sum;
 
-pub(crate) use layout::WRITE_AGAIN;
+pub(crate) use layout::{MAGIC, WRITE_AGAIN, no_index};
