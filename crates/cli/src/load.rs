@@ -94,7 +94,8 @@ pub(crate) struct LoadArgs {
     /// Where they differ, say which rows of which row groups are missing. PostgreSQL alone.
     #[arg(long, requires = "verify")]
     locate: bool,
-    /// Load files once more that are recorded as loaded, in any mode but create.
+    /// Load files once more that are recorded as loaded, in any mode but create. Without it an append leaves out each file
+    /// that is in the table already.
     #[arg(long)]
     again: bool,
     /// Print the CREATE TABLE statement and stop.
@@ -444,6 +445,13 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
         ),
         Standing::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
     };
+    if report.files_already > 0 && report.files_loaded > 0 {
+        out += &format!(
+            "{}, {} already loaded\n",
+            counted(report.files_loaded, "new file"),
+            phases::thousands(report.files_already)
+        );
+    }
     // The phase counts the rows that were put aside, too.
     let done = if report.rows_rejected == 0 { "loaded" } else { "went through" };
     out += &format!("{done} {}\n", phases::summary(phase));
@@ -475,6 +483,11 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
     out + "\n"
 }
 
+/// A number of things, with their name.
+fn counted(number: u64, name: &str) -> String {
+    format!("{} {name}{}", phases::thousands(number), if number == 1 { "" } else { "s" })
+}
+
 fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if CrateServer::understands(&args.to) {
         return Err(Error::usage(
@@ -502,7 +515,13 @@ fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Resul
             let (rows_in, begun) = (phases::thousands(load.rows), load.begun.clone());
             rows.push([load.table.clone(), load.mode.clone(), files, units, rows_in, begun, state]);
         }
-        phases::table(&rows)
+        let files = loads.iter().map(|load| {
+            let mut rows = vec![[format!("{} {}", load.table, load.begun), "rows".to_owned()]];
+            rows.extend(load.files.iter().map(|file| [file.name.clone(), phases::thousands(file.rows)]));
+            phases::table(&rows)
+        });
+        let files = files.collect::<Vec<_>>().join("\n");
+        format!("{}\n{files}", phases::table(&rows))
     })
 }
 

@@ -73,13 +73,14 @@ pub use filtered::{Filtered, Pruned};
 pub use generated_rows::GeneratedRows;
 pub use guarded::silence_guarded_panics;
 pub use hive::{FolderColumn, FolderKind, Hive};
+pub use identity::remembered::{AlreadyLoaded, Remembered};
 pub use limited::Limited;
 pub use load::{LoadOptions, LoadReport, load};
 pub use parquet_files::ParquetFiles;
 pub use postgres::{
-    Enums, Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy, Partitions, Postgres,
-    PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind, TableName, ValueOptions,
-    forget, status, verify,
+    Enums, FileStatus, Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy,
+    Partitions, Postgres, PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind,
+    TableName, ValueOptions, forget, status, verify,
 };
 pub use server_waits::ServerWaits;
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};

@@ -36,6 +36,10 @@ impl Source for Limited<'_> {
         format!("{} limit {}", self.source.mapping(), self.rows)
     }
 
+    fn has_whole_files(&self) -> bool {
+        false
+    }
+
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let mut left = self.rows;
         let mut runs = self.source.plan(unit_rows);

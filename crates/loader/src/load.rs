@@ -7,6 +7,7 @@
 //! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
 //! one batch; where rows are put aside, up to 4 MiB of blocks more that the server has not taken yet.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -18,10 +19,12 @@ use serde::Serialize;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::portion::Portion;
 use crate::identity::recheck::recheck;
+use crate::identity::remembered::{AlreadyLoaded, Remembered};
 use crate::schedule::Schedule;
 use crate::server_waits::ServerWaits;
-use crate::source::{Source, Unit};
+use crate::source::{Source, Unit, UnitKey};
 use crate::target::{Session, Standing, Target};
 use crate::verify::Verification;
 use crate::worker::{Hand, Worker, no_thread, run_worker};
@@ -86,6 +89,10 @@ impl LoadOptions {
 pub struct LoadReport {
     /// How the target was found.
     pub standing: Standing,
+    /// Files that this run has loaded, or the rest of them.
+    pub files_loaded: u64,
+    /// Files that earlier loads had brought completely.
+    pub files_already: u64,
     /// Rows of the source that are in the target now, those of earlier runs included.
     pub rows: u64,
     /// Rows of the table as it was counted in this run, others' rows included; none where it was not counted.
@@ -119,6 +126,65 @@ pub struct LoadReport {
 }
 
 impl LoadReport {
+    /// The report of a run that has found these files in the target, before it has done anything.
+    fn of_already_loaded(files: &[AlreadyLoaded], notes: Vec<String>) -> Self {
+        let mut content = Tally::default();
+        files.iter().for_each(|file| content.add(&file.tally));
+        let units = files.iter().map(|file| file.units).sum();
+        Self {
+            standing: Standing::Complete,
+            files_loaded: 0,
+            files_already: files.len() as u64,
+            rows: content.rows,
+            rows_in_table: None,
+            rows_loaded: 0,
+            rows_rejected: files.iter().map(|file| file.rejected).sum(),
+            bytes_in: 0,
+            bytes_read: 0,
+            bytes_sent: 0,
+            units,
+            units_resumed: units,
+            retries: 0,
+            seconds: 0.0,
+            content,
+            verified: None,
+            server_waits: None,
+            notes,
+        }
+    }
+
+    /// Adds the report of other files of the same source.
+    fn add(&mut self, other: Self) {
+        self.standing = match (self.standing, other.standing) {
+            (Standing::Complete, other) => other,
+            (own, Standing::Complete) => own,
+            (Standing::New, Standing::New) => Standing::New,
+            _ => Standing::Resumed,
+        };
+        self.files_loaded += other.files_loaded;
+        self.files_already += other.files_already;
+        self.rows += other.rows;
+        self.rows_in_table = other.rows_in_table.or(self.rows_in_table);
+        self.rows_loaded += other.rows_loaded;
+        self.rows_rejected += other.rows_rejected;
+        self.bytes_read += other.bytes_read;
+        self.bytes_sent += other.bytes_sent;
+        self.units += other.units;
+        self.units_resumed += other.units_resumed;
+        self.retries += other.retries;
+        self.content.add(&other.content);
+        self.verified = match (self.verified.take(), other.verified) {
+            (Some(mut verified), Some(other)) => {
+                verified.add(other);
+                Some(verified)
+            }
+            (verified, other) => verified.or(other),
+        };
+        self.server_waits =
+            ServerWaits::together([&self.server_waits, &other.server_waits].into_iter().flatten());
+        self.notes.extend(other.notes);
+    }
+
     /// Says that of `planned` rows these were put aside in a file, before the load.
     ///
     /// # Errors
@@ -147,6 +213,43 @@ impl LoadReport {
 /// a corrupt file; a connection that stays lost; a failed verification; a raised cancel flag. What was
 /// committed before stays, out of sight or recorded, and the next run goes on from there.
 pub fn load(
+    source: &dyn Source,
+    target: &dyn Target,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<LoadReport> {
+    match target.remembered(source, options, control)? {
+        None => load_files(source, target, options, control),
+        Some(remembered) => load_the_rest(source, target, remembered, options, control),
+    }
+}
+
+/// Ends loads that were broken off, and loads the files that are not in the target yet.
+fn load_the_rest(
+    source: &dyn Source,
+    target: &dyn Target,
+    remembered: Remembered,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<LoadReport> {
+    let started = Instant::now();
+    let Remembered { already, unfinished, new, verified, notes } = remembered;
+    let mut report = LoadReport::of_already_loaded(&already, notes);
+    let unverified = verified.is_none() && !already.is_empty();
+    report.verified = verified;
+    for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
+        report.add(load_files(&Portion::new(source, files), target, options, control)?);
+    }
+    report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
+    if unverified && report.verified.take().is_some() {
+        report.notes.push("what this run has loaded is verified: the table holds it".to_owned());
+    }
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Loads a source as it is.
+fn load_files(
     source: &dyn Source,
     target: &dyn Target,
     options: &LoadOptions,
@@ -214,8 +317,12 @@ pub fn load(
         session.finish(&total, control)?;
         finishing.finish();
     }
+    let files = source.files().len() as u64;
+    let complete = session.standing() == Standing::Complete;
     Ok(LoadReport {
         standing: session.standing(),
+        files_loaded: if complete { 0 } else { files },
+        files_already: if complete { files } else { 0 },
         rows: total.rows,
         rows_in_table: session.counted(),
         rows_loaded: total.rows - rows_before,
@@ -253,7 +360,7 @@ fn opened<'a>(
     preparing.finish();
     let loaded = session.source().unwrap_or(source);
     if session.standing() != Standing::Complete {
-        refuse_cut_otherwise(loaded, session.as_ref())?;
+        refuse_cut_otherwise(loaded, session.unit_rows(), session.done())?;
     }
     match recheck(loaded, session.as_ref(), options, control) {
         Ok(true) => Ok(Opened::Same(session, Vec::new())),
@@ -273,10 +380,13 @@ fn opened<'a>(
 }
 
 /// Refuses to go on where units that are in are none of the plan.
-fn refuse_cut_otherwise(source: &dyn Source, session: &dyn Session) -> Result<()> {
-    let (done, mut found) = (session.done(), 0);
-    let mut cut_otherwise = false;
-    for unit in source.plan(session.unit_rows()).iter().flatten() {
+pub(crate) fn refuse_cut_otherwise(
+    source: &dyn Source,
+    unit_rows: u64,
+    done: &HashMap<UnitKey, Tally>,
+) -> Result<()> {
+    let (mut found, mut cut_otherwise) = (0, false);
+    for unit in source.plan(unit_rows).iter().flatten() {
         if let Some(tally) = done.get(&unit.key) {
             found += 1;
             cut_otherwise |= source.knows_rows() && tally.rows > unit.rows;

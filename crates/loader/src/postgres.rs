@@ -43,6 +43,7 @@ mod password_file;
 pub(crate) mod pg_type;
 mod pooler;
 mod prepare;
+mod presence;
 mod read_back;
 mod rehearsal;
 mod reject_part_writer;
@@ -51,6 +52,7 @@ mod rejected_records;
 mod rejecting_unit;
 mod rejects;
 mod rejects_file;
+mod remembered;
 mod replaced;
 pub(crate) mod server;
 pub(crate) mod server_error;
@@ -85,7 +87,7 @@ pub use partition_survey::{Partitions, Survey};
 pub use rehearsal::Rehearsal;
 pub use rejects::RejectOptions;
 pub use server::Server;
-pub use status::{LoadStatus, status};
+pub use status::{FileStatus, LoadStatus, status};
 pub use table_name::TableName;
 pub use tables::{OfTable, PostgresTables};
 pub use value_options::{Enums, Nanoseconds, Nul, ValueOptions};
@@ -94,6 +96,7 @@ pub use verify::verify;
 use crate::buffers::Buffers;
 use crate::control::Control;
 use crate::error::Result;
+use crate::identity::remembered::Remembered;
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::target::{BatchEncoder, Session, Target};
@@ -315,6 +318,15 @@ impl Postgres {
 }
 
 impl Target for Postgres {
+    fn remembered(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        self.remember(source, options, false, control)
+    }
+
     fn prepare<'a>(
         &'a self,
         source: &'a dyn Source,

@@ -64,6 +64,14 @@ pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     }
 }
 
+/// Row groups, each given as one unit, cut as a plan cuts them.
+pub(crate) fn recut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
+    let cut = |group| units_of_rows(group, unit_rows).collect();
+    let mut runs: Vec<Vec<Unit>> = groups.into_iter().map(cut).collect();
+    taper(&mut runs, unit_rows);
+    runs
+}
+
 /// A unit cut into units of at most `unit_rows` rows.
 fn units_of_rows(unit: Unit, unit_rows: u64) -> impl Iterator<Item = Unit> {
     let Unit { key, rows, bytes } = unit;
@@ -115,6 +123,11 @@ pub trait Source: Sync {
     /// How columns were chosen and renamed, as part of a load's identity; empty where nothing was.
     fn mapping(&self) -> String {
         String::new()
+    }
+
+    /// Whether its rows are all those of its files that are meant, and not a number of them over all files.
+    fn has_whole_files(&self) -> bool {
+        true
     }
 
     /// All rows, cut into units of at most `unit_rows` rows, the last of them into smaller ones. Units of one inner

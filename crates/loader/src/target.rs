@@ -17,6 +17,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::identity::recheck::Encoders;
+use crate::identity::remembered::Remembered;
 use crate::load::LoadOptions;
 use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit, UnitKey};
@@ -24,6 +25,21 @@ use crate::verify::Verification;
 
 /// A kind of database, and an address and a table in it.
 pub trait Target: Sync {
+    /// What the target knows of the source's files one by one, where rows are appended; none where the source is to be
+    /// taken as it is.
+    ///
+    /// # Errors
+    /// No connection; a file that is in the target and holds something else now; a target that has lost rows; a load
+    /// that was broken off and cannot be ended with these files.
+    fn remembered(
+        &self,
+        _source: &dyn Source,
+        _options: &LoadOptions,
+        _control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        Ok(None)
+    }
+
     /// Prepares the target for the source, or finds out how far an earlier run came.
     ///
     /// # Errors

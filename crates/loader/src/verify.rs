@@ -71,6 +71,14 @@ fn is_zero(rows: &u64) -> bool {
 }
 
 impl Verification {
+    /// Adds the verification of other rows of the same table.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.source.add(&other.source);
+        self.target.add(&other.target);
+        self.put_aside += other.put_aside;
+        self.differing.extend(other.differing);
+    }
+
     /// Whether rows, sums and counts agree.
     pub fn matches(&self) -> bool {
         self.source == self.target

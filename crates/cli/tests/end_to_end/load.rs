@@ -359,10 +359,33 @@ fn the_state_of_loads_is_shown() {
     assert!(text.contains("public.done") && text.contains("complete 20"), "{text}");
     let done = of("public.done");
     assert_eq!(
-        (&done[0]["rows"], &done[0]["mode"], &done[0]["files"][0]),
-        (&10.into(), &"create".into(), &"gen:events?rows=10&seed=42".into())
+        (&done[0]["rows"], &done[0]["mode"], &done[0]["files"][0]["name"], &done[0]["files"][0]["rows"]),
+        (&10.into(), &"create".into(), &"gen:events?rows=10&seed=42".into(), &10.into())
     );
     assert_eq!(of("other.done").as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn an_append_over_a_directory_that_grows_loads_the_new_files_and_a_truncated_table_is_not_complete() {
+    let bench = Bench::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, seed: &str| {
+        let path = directory.path().join(name);
+        sawmill(["gen", "orders", "--rows", "300", "--seed", seed, "--out", path.to_str().unwrap()]).ok();
+    };
+    file("a.parquet", "1");
+    bench.load(directory.path(), "orders", &[]).ok();
+    file("b.parquet", "2");
+    let append = || bench.load(directory.path(), "orders", &["--mode", "append"]);
+    assert!(append().ok().out.contains("1 new file, 1 already loaded"));
+    assert!(append().ok().out.contains("nothing to do"));
+    assert_eq!(bench.count("select count(*) from orders"), 600);
+    bench.client().batch_execute("TRUNCATE orders").unwrap();
+    let error = append().fails(4);
+    assert!(
+        error.contains("the table has 0 rows; 600 were loaded into it") && error.contains("--again"),
+        "{error}"
+    );
 }
 
 #[test]

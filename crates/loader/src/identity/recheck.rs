@@ -115,7 +115,7 @@ pub(crate) fn unit_sums(
     }
 }
 
-fn by_row_group<'t>(
+pub(crate) fn by_row_group<'t>(
     units: impl Iterator<Item = (&'t UnitKey, &'t Tally)>,
     columns: usize,
 ) -> BTreeMap<(u32, u32), Tally> {
@@ -127,7 +127,7 @@ fn by_row_group<'t>(
 }
 
 /// The error for a file that holds something else than what was loaded of it.
-fn changed(
+pub(crate) fn changed(
     source: &dyn Source,
     (file, row_group): (u32, u32),
     was: &Tally,

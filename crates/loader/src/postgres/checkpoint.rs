@@ -55,16 +55,32 @@ pub(crate) struct LoadRecord {
     pub complete: bool,
     /// What the table held before, where rows are appended and will be verified.
     pub before: Option<Tally>,
+    /// What makes two loads of a file loads of the same rows; empty where files are not remembered one by one, none in
+    /// records of earlier versions.
+    pub mapping: Option<String>,
 }
 
 /// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
 /// changed file is noticed instead of making another load.
 pub(crate) fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
+    id_of_names(files.iter().map(|file| file.name.as_str()), mapping, table, mode)
+}
+
+/// The same by the names of the files alone.
+pub(crate) fn id_of_names<'f>(
+    files: impl Iterator<Item = &'f str>,
+    mapping: &str,
+    table: &str,
+    mode: &str,
+) -> String {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    for part in [table, mode].into_iter().chain(files.iter().map(|file| file.name.as_str())) {
+    let mut add = |part: &str| {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
-    }
+    };
+    add(table);
+    add(mode);
+    files.for_each(add);
     hash.update(mapping.as_bytes());
     format!("{:032x}", hash.digest128())
 }
@@ -138,7 +154,7 @@ impl Checkpoints {
     ) -> Result<Option<LoadRecord>> {
         let sql = format!(
             "SELECT load_id, table_oid, unit_rows, files, fingerprints, completed IS NOT NULL, \
-             before_rows, before_sum, before_non_null, stamps FROM {} WHERE load_id = $1",
+             before_rows, before_sum, before_non_null, stamps, mapping FROM {} WHERE load_id = $1",
             self.table("loads")
         );
         let rows = connection.query(control, &sql, &[&id])?;
@@ -151,6 +167,7 @@ impl Checkpoints {
             table_oid: oid as u32,
             unit_rows: unit_rows.max(1) as u64,
             files: read_files(connection, row)?,
+            mapping: connection.get(row, 10)?,
             complete: connection.get(row, 5)?,
             before: match before {
                 None => None,
@@ -170,7 +187,8 @@ impl Checkpoints {
     ) -> Result<()> {
         let sql = format!(
             "INSERT INTO {} (load_id, target, mode, table_oid, unit_rows, files, fingerprints, before_rows, \
-             before_sum, before_non_null, stamps) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+             before_sum, before_non_null, stamps, mapping, table_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
+             $12, pg_catalog.pg_relation_filenode($4::bigint::oid))",
             self.table("loads")
         );
         let before = record.before.as_ref();
@@ -190,8 +208,22 @@ impl Checkpoints {
                 &before.map(|tally| tally.content_sum.to_string()),
                 &counts,
                 &record.files.stamps,
+                &record.mapping,
             ],
         )?;
+        Ok(())
+    }
+
+    /// Records by what rows and columns the files of a load are known, which an earlier version did not.
+    pub(super) fn set_mapping(
+        &self,
+        connection: &Connection,
+        id: &str,
+        mapping: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!("UPDATE {} SET mapping = $2 WHERE load_id = $1", self.table("loads"));
+        connection.execute(control, &sql, &[&id, &mapping])?;
         Ok(())
     }
 
@@ -259,6 +291,48 @@ impl Checkpoints {
                 .at(connection.place())
                 .advise("somebody forgot the load while it ran: load again")),
         }
+    }
+
+    /// Gives the records of a complete load another number, under which they stay: the same files are loaded once more.
+    pub(crate) fn set_aside(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
+        let (loads, lasts) = (
+            self.table("loads"),
+            "target, mode, table_oid, unit_rows, files, fingerprints, begun, \
+            completed, rows, content_sum, non_null, before_rows, before_sum, before_non_null, stamps, mapping, table_file",
+        );
+        let earlier =
+            format!("SELECT $1 || '#' || count(*) + 1 FROM {loads} WHERE starts_with(load_id, $1 || '#')");
+        let rows = connection.query(control, &earlier, &[&id])?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let other: String = connection.get(row, 0)?;
+        let copy = format!(
+            "INSERT INTO {loads} (load_id, {lasts}) SELECT $2, {lasts} FROM {loads} WHERE load_id = $1"
+        );
+        connection.execute(control, &copy, &[&id, &other])?;
+        let mut tables = vec![self.table(UNITS), self.table(UNITS_UNLOGGED)];
+        tables.extend(self.rejects_tables(connection, control)?);
+        for table in tables {
+            let update = format!("UPDATE {table} SET load_id = $2 WHERE load_id = $1");
+            connection.execute(control, &update, &[&id, &other])?;
+        }
+        self.delete(connection, id, control)?;
+        Ok(())
+    }
+
+    /// Removes the records of all other loads whose rows were in a table.
+    pub(crate) fn delete_of_table(
+        &self,
+        connection: &Connection,
+        oid: u32,
+        but: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!(
+            "DELETE FROM {} WHERE table_oid = $1 AND load_id <> $2 AND mode <> 'upsert'",
+            self.table("loads")
+        );
+        connection.execute(control, &sql, &[&i64::from(oid), &but])?;
+        Ok(())
     }
 
     /// Removes a load's row and its units.
@@ -396,7 +470,7 @@ fn read_files(connection: &Connection, row: &Row) -> Result<RecordedFiles> {
     Ok(RecordedFiles { names, fingerprints, stamps })
 }
 
-fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
+pub(super) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
     let rows: i64 = connection.get(row, from)?;
     let sum: String = connection.get(row, from + 1)?;
     let counts: Vec<i64> = connection.get(row, from + 2)?;

@@ -4,6 +4,7 @@ use super::catalogue::{Found, find};
 use super::checkpoint::{Checkpoints, LoadRecord, advisory_key};
 use super::connection::Connection;
 use super::copy_binary::Column;
+use super::presence::{Of, Presence, may_look};
 use super::read_back::ReadBack;
 use super::table_name::TableName;
 use super::{Mode, Postgres, blockers, columns, dependents, enumerations, made_types, parts};
@@ -11,7 +12,7 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::identity::RecordedFiles;
-use crate::load::LoadOptions;
+use crate::load::{LoadOptions, refuse_cut_otherwise};
 use crate::source::Source;
 use crate::target::Standing;
 
@@ -30,6 +31,8 @@ pub(super) struct Preparing<'p, 'a> {
     pub id: &'p str,
     /// Workers have tables of their own.
     pub staged: bool,
+    /// What there is to say about what was found.
+    pub notes: Vec<String>,
 }
 
 impl Preparing<'_, '_> {
@@ -43,9 +46,17 @@ impl Preparing<'_, '_> {
                 if record.complete && record.table_oid == found.oid && !self.starts_again() =>
             {
                 let changed = record.files.changed(self.source.files());
+                let presence = self.presence(Of::Table(found.oid), self.table)?;
                 match changed.is_empty() {
-                    true => Ok((record, Standing::Complete)),
-                    false if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
+                    true if !presence.lacks_rows() => {
+                        self.notes.extend(presence.finding());
+                        Ok((record, Standing::Complete))
+                    }
+                    _ if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
+                    true => Err(presence.error(
+                        self.place(),
+                        "bring back the rows, or drop the table to load it afresh, or load in mode replace",
+                    )),
                     false => Err(Error::new(
                         Kind::Exists,
                         format!("the table exists, loaded from another content of {}", changed.join(", ")),
@@ -68,12 +79,17 @@ impl Preparing<'_, '_> {
                         self.connection.commit(self.control)?;
                         self.start(None, &staging)
                     }
-                    _ => Ok((record, Standing::Complete)),
+                    _ => {
+                        self.refuse_lost(Of::Load(self.id), &staging)?;
+                        Ok((record, Standing::Complete))
+                    }
                 }
             }
             (Some(record), _) if !record.complete => match gathered {
                 Some(gathered) if gathered.oid == record.table_oid => {
                     self.refuse_changed(&record)?;
+                    self.refuse_cut_otherwise(&record)?;
+                    self.refuse_lost(Of::Load(self.id), &staging)?;
                     Ok((record, Standing::Resumed))
                 }
                 _ => self.start(gathered.as_ref(), &staging),
@@ -169,10 +185,13 @@ impl Preparing<'_, '_> {
                     && !self.starts_again()
                     && record.files.changed(self.source.files()).is_empty() =>
             {
+                self.refuse_lost_merged(&record)?;
                 return Ok((record, Standing::Complete));
             }
             Some(record) if !record.complete && gathered.is_some() => {
                 self.refuse_changed(&record)?;
+                self.refuse_cut_otherwise(&record)?;
+                self.refuse_lost(Of::Load(self.id), &staging)?;
                 return Ok((record, Standing::Resumed));
             }
             _ => {}
@@ -245,17 +264,26 @@ impl Preparing<'_, '_> {
     pub(super) fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         let truncate = self.postgres.mode == Mode::Truncate;
+        self.refuse_of_another_table(record.as_ref(), oid)?;
         if let Some(record) = record.filter(|record| record.table_oid == oid) {
             match (record.complete, record.files.changed(self.source.files()).is_empty()) {
                 (true, true) if !self.starts_again() && (!truncate || self.holds_the_rows()?) => {
+                    if !truncate {
+                        self.refuse_lost(Of::Table(oid), self.table)?;
+                    }
                     return Ok((record, Standing::Complete));
                 }
                 // Somebody has changed what is to be all that the table holds.
                 (true, true) => {}
                 // Another content under the same name, after the first was loaded, is another load.
                 (true, false) => {}
+                // It holds something else than what this load has brought: it is emptied once more.
+                (false, _)
+                    if truncate && self.presence(Of::Table(oid), self.table)?.is_other_than_recorded() => {}
                 (false, _) => {
                     self.refuse_changed(&record)?;
+                    self.refuse_cut_otherwise(&record)?;
+                    self.refuse_lost(Of::Table(oid), self.table)?;
                     return Ok((record, Standing::Resumed));
                 }
             }
@@ -282,8 +310,12 @@ impl Preparing<'_, '_> {
             let empty = format!("TRUNCATE TABLE {}", self.table.quoted());
             let (server, connection) = (&self.postgres.server, self.connection);
             blockers::named(server, connection, self.control, || connection.batch(self.control, &empty))?;
+            self.checkpoints.delete_of_table(self.connection, oid, self.id, self.control)?;
+            self.checkpoints.delete(self.connection, self.id, self.control)?;
+        } else {
+            self.refuse_begun_meanwhile(oid)?;
+            self.keep_earlier(oid)?;
         }
-        self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;
         self.connection.commit(self.control)?;
         Ok((record, Standing::New))
@@ -291,14 +323,10 @@ impl Preparing<'_, '_> {
 
     /// Whether the table has no rows; false where this user may not look.
     fn is_empty(&self) -> Result<bool> {
-        let table = self.table.quoted();
-        let may_look = "SELECT pg_catalog.has_table_privilege(to_regclass($1), 'SELECT') \
-                        AND NOT pg_catalog.row_security_active(to_regclass($1))";
-        let rows = self.connection.query(self.control, may_look, &[&table])?;
-        if !rows.first().map_or(Ok(false), |row| self.connection.get(row, 0))? {
+        if !may_look(std::slice::from_ref(self.table), self.connection, self.control)? {
             return Ok(false);
         }
-        let sql = format!("SELECT NOT EXISTS (SELECT FROM {table})");
+        let sql = format!("SELECT NOT EXISTS (SELECT FROM {})", self.table.quoted());
         let rows = self.connection.query(self.control, &sql, &[])?;
         rows.first().map_or(Ok(false), |row| self.connection.get(row, 0))
     }
@@ -318,6 +346,131 @@ impl Preparing<'_, '_> {
         self.options.again && self.postgres.mode != Mode::Create
     }
 
+    /// What was cut into other units than these is told before their rows are counted. Where workers fill partitions, their
+    /// units are known later.
+    fn refuse_cut_otherwise(&self, record: &LoadRecord) -> Result<()> {
+        if self.staged && self.postgres.partitions.is_some() {
+            return Ok(());
+        }
+        let done = self.checkpoints.units(self.connection, self.id, self.control)?;
+        refuse_cut_otherwise(self.source, record.unit_rows, &done)
+    }
+
+    fn presence(&self, of: Of<'_>, table: &TableName) -> Result<Presence> {
+        Presence::of(of, table, self.checkpoints, self.connection, self.control)
+    }
+
+    /// Nothing goes on where rows are gone that were loaded. Only where all rows are in, some of them may have been taken
+    /// out of the table that gathers, so that its keys can be made.
+    fn refuse_lost(&mut self, of: Of<'_>, table: &TableName) -> Result<()> {
+        let presence = self.presence(of, table)?;
+        let corrected = matches!(of, Of::Load(_))
+            && presence.lacks_rows()
+            && !presence.was_emptied()
+            && self.are_all_in(presence.recorded)?;
+        let goes_on = corrected || !presence.lacks_rows();
+        self.notes.extend(presence.finding().filter(|_| goes_on));
+        match (goes_on, of) {
+            (true, _) => Ok(()),
+            (false, Of::Load(_)) => Err(presence.error(
+                format!("table {table}, {}", self.connection.place()),
+                "take the load back (sawmill load forget) and start it afresh",
+            )),
+            (false, Of::Table(_)) => Err(presence.error(
+                self.place(),
+                "bring back the rows; or take the loads back (sawmill load forget), remove what is left of their rows, and \
+                 load again; a load that was complete is done once more with --again",
+            )),
+        }
+    }
+
+    /// Whether so many rows, with those that were put aside, are all of the source.
+    fn are_all_in(&self, recorded: u64) -> Result<bool> {
+        let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        let all = recorded + rejects.values().sum::<u64>();
+        Ok(self.source.knows_rows() && all == self.source.rows())
+    }
+
+    /// Of a merge it is known how many rows the table has at least.
+    fn refuse_lost_merged(&self, record: &LoadRecord) -> Result<()> {
+        let merged = self.presence(Of::Load(&record.id), self.table)?;
+        match merged.lacks_rows() {
+            false => Ok(()),
+            true => Err(merged.error(self.place(), "merge the rows once more with --again")),
+        }
+    }
+
+    /// Rows of a load into a table that is gone may be in the one that has its name now, restored from a dump.
+    fn refuse_of_another_table(&self, record: Option<&LoadRecord>, oid: u32) -> Result<()> {
+        let elsewhere = record.is_some_and(|record| record.table_oid != oid);
+        let may_look = || may_look(std::slice::from_ref(self.table), self.connection, self.control);
+        if !elsewhere
+            || self.options.again
+            || self.postgres.mode == Mode::Truncate
+            || !may_look()?
+            || self.is_empty()?
+            || self.presence(Of::Table(oid), self.table)?.is_known_whole()
+        {
+            return Ok(());
+        }
+        let what = "these files were loaded into a table of this name that is gone (dropped, or restored from a dump); the one \
+                    that is there now has rows, and whether those of the load are among them is not known";
+        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
+            "compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)",
+        ))
+    }
+
+    /// Within the transaction that begins the load: no other one has begun with a file of this one since it was looked at
+    /// what is loaded already.
+    fn refuse_begun_meanwhile(&self, oid: u32) -> Result<()> {
+        let mapping = self.mapping();
+        if mapping.is_empty() || self.options.again {
+            return Ok(());
+        }
+        let (connection, control) = (self.connection, self.control);
+        let key = advisory_key(&format!("files of {oid}"));
+        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        let (files, loads) = (RecordedFiles::of(self.source.files()), self.checkpoints.table("loads"));
+        let sql = format!(
+            "SELECT min(now.name) FROM {loads} l, unnest($4::text[], $5::text[]) now (name, fingerprint), \
+               unnest(l.files, l.fingerprints) known (name, fingerprint) \
+             WHERE l.table_oid = $1 AND l.mapping = $2 AND l.load_id <> $3 AND l.mode <> 'upsert' \
+             AND known.name = now.name AND known.fingerprint = now.fingerprint"
+        );
+        let asked: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
+            &[&i64::from(oid), &mapping, &self.id, &files.names, &files.fingerprints];
+        let rows = connection.query(control, &sql, asked)?;
+        match rows.first().map_or(Ok(None), |row| connection.get::<Option<String>>(row, 0))? {
+            None => Ok(()),
+            Some(name) => {
+                Err(Error::new(Kind::Busy, format!("another load has begun with {name} meanwhile"))
+                    .at(self.place())
+                    .advise("run the same command again: it loads what is missing"))
+            }
+        }
+    }
+
+    /// What these files were loaded by before stays on record, if their rows are still there.
+    fn keep_earlier(&self, oid: u32) -> Result<()> {
+        let (connection, control) = (self.connection, self.control);
+        let record = self.checkpoints.find(connection, self.id, control)?;
+        let kept = record.is_some_and(|record| record.complete && record.table_oid == oid);
+        if self.options.again && self.presence(Of::Table(oid), self.table)?.was_emptied() {
+            self.checkpoints.delete_of_table(connection, oid, self.id, control)?;
+        } else if kept {
+            return self.checkpoints.set_aside(connection, self.id, control);
+        }
+        self.checkpoints.delete(connection, self.id, control).map(drop)
+    }
+
+    /// What makes two loads of a file loads of the same rows; empty where files are not remembered one by one.
+    fn mapping(&self) -> String {
+        let by_file = self.source.has_whole_files()
+            && self.postgres.part_of.is_none()
+            && self.postgres.mode != Mode::Upsert;
+        if by_file { self.postgres.mapping_of_files(self.source) } else { String::new() }
+    }
+
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {
         let files = self.source.files();
         LoadRecord {
@@ -327,6 +480,7 @@ impl Preparing<'_, '_> {
             files: RecordedFiles::of(files),
             complete: false,
             before,
+            mapping: Some(self.mapping()),
         }
     }
 

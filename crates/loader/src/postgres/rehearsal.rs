@@ -7,6 +7,8 @@ use super::Postgres;
 use super::session::PostgresSession;
 use crate::control::Control;
 use crate::error::Result;
+use crate::identity::portion::Portion;
+use crate::identity::remembered::Remembered;
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::target::{Session, Standing};
@@ -34,6 +36,19 @@ pub struct Rehearsal {
     pub notes: Vec<String>,
 }
 
+impl Rehearsal {
+    /// Adds what would be done for other files.
+    fn add(&mut self, other: Self) {
+        if other.standing == Standing::Resumed {
+            self.standing = Standing::Resumed;
+        }
+        self.units += other.units;
+        self.units_done += other.units_done;
+        self.rows += other.rows;
+        self.notes.extend(other.notes);
+    }
+}
+
 impl Postgres {
     /// Does everything that a load does before its first row, and takes it back.
     ///
@@ -47,7 +62,41 @@ impl Postgres {
     ) -> Result<Rehearsal> {
         // What the table holds is not summed up for a load that is not done.
         let options = LoadOptions { verify: false, ..options.clone() };
-        let session = PostgresSession::prepare(self, source, &options, true, control)?;
+        let Some(remembered) = self.remember(source, &options, true, control)? else {
+            return self.rehearse_files(source, &options, control);
+        };
+        let Remembered { already, unfinished, new, mut notes, .. } = remembered;
+        notes.insert(
+            0,
+            format!(
+                "{} files are loaded already, {} are not",
+                already.len(),
+                source.files().len() - already.len()
+            ),
+        );
+        let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
+        let first = portions.next();
+        let none_left = first.is_none();
+        // What is said of a load without files is what is known without them.
+        let first = Portion::new(source, first.unwrap_or_default());
+        let mut whole = self.rehearse_files(&first, &options, control)?;
+        for files in portions {
+            whole.add(self.rehearse_files(&Portion::new(source, files), &options, control)?);
+        }
+        if none_left {
+            whole.standing = Standing::Complete;
+        }
+        notes.append(&mut whole.notes);
+        Ok(Rehearsal { notes, ..whole })
+    }
+
+    fn rehearse_files(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Rehearsal> {
+        let session = PostgresSession::prepare(self, source, options, true, control)?;
         let source = session.source().unwrap_or(source);
         let units: Vec<_> = source.plan(session.unit_rows()).into_iter().flatten().collect();
         let left = match session.standing() {

@@ -118,6 +118,18 @@ impl Checkpoints {
         connection.commit(control)
     }
 
+    /// The tables of rejected rows that there are.
+    pub(super) fn rejects_tables(
+        &self,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Vec<String>> {
+        let names = [REJECTS, REJECTS_UNLOGGED].map(|name| self.table(name));
+        let sql = "SELECT name FROM unnest($1::text[]) name WHERE to_regclass(name) IS NOT NULL";
+        let rows = connection.query(control, sql, &[&names.as_slice()])?;
+        rows.iter().map(|row| connection.get(row, 0)).collect()
+    }
+
     fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
         let sql = "SELECT to_regclass($1) IS NOT NULL";
         let rows = connection.query(control, sql, &[&self.rejects_table()])?;

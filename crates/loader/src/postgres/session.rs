@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
-use super::checkpoint::{Checkpoints, LoadRecord, load_id};
+use super::checkpoint::{Checkpoints, LoadRecord};
 use super::columns::NewTable;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
@@ -71,6 +71,10 @@ pub(crate) struct PostgresSession<'a> {
     not_filled: Vec<String>,
     /// What was said of the table that was replaced.
     not_kept: Mutex<Option<String>>,
+    /// What there is to say about how the table was found.
+    found_notes: Vec<String>,
+    /// Since the load began others have brought rows into the table whose sums over these columns are not known.
+    overlaid: bool,
 }
 
 impl<'a> PostgresSession<'a> {
@@ -144,31 +148,12 @@ impl<'a> PostgresSession<'a> {
         if let (Mode::Upsert, Some(found)) = (postgres.mode, &found) {
             upsert::check_key(&connection, &postgres.key, &columns, found.oid, &table, control)?;
         }
-        let mode = postgres.mode.name();
         let unlogged = match (postgres.mode.makes_the_table(), &found) {
             (false, Some(found)) if !postgres.mode.gathers() => found.unlogged,
             _ => postgres.kind.unlogged,
         };
         let checkpoints = checkpoints.of_unlogged(unlogged);
-        let by_position = if postgres.by_position { "by position" } else { "" };
-        let native = if postgres.makes_composites() { "nested native" } else { "" };
-        let kind = match postgres.kind.is_plain() {
-            true => String::new(),
-            false => format!("{:?}", postgres.kind),
-        };
-        let mapping = source.mapping() + by_position + &postgres.key.join("\0") + native + &kind;
-        let partitions = postgres.partitions.as_ref();
-        let partitioned =
-            partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
-        let mapping = mapping + &partitioned;
-        let id_of = |staged: bool| match &postgres.part_of {
-            Some(several) => several.id.clone(),
-            None => {
-                let staged = if staged { " staged" } else { "" };
-                let mapping = format!("{mapping}{staged}{}", postgres.values.mapping());
-                load_id(source.files(), &mapping, &table.to_string(), mode)
-            }
-        };
+        let id_of = |staged: bool| postgres.id_of(source, &table, staged);
         checkpoints.create(&connection, control)?;
         way.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
         let (staged, id) = (way.staged, id_of(way.staged));
@@ -185,6 +170,7 @@ impl<'a> PostgresSession<'a> {
             found: None,
             id: &id,
             staged,
+            notes: Vec::new(),
         };
         let oid = found.as_ref().map_or(0, |found| found.oid);
         let (record, standing) = match postgres.mode {
@@ -192,6 +178,10 @@ impl<'a> PostgresSession<'a> {
             Mode::Append | Mode::Truncate => preparing.append(oid)?,
             Mode::Upsert => preparing.upsert(oid)?,
         };
+        let found_notes = preparing.notes;
+        let overlaid = standing != Standing::New
+            && postgres.mode != Mode::Upsert
+            && checkpoints.since(&connection, &record, control)?.is_none();
         let done = match standing {
             Standing::New => HashMap::new(),
             _ => checkpoints.units(&connection, &id, control)?,
@@ -298,6 +288,8 @@ impl<'a> PostgresSession<'a> {
             rejecting: rejecting.map(Arc::new),
             not_filled,
             not_kept: Mutex::new(None),
+            found_notes,
+            overlaid,
         })
     }
 
@@ -510,6 +502,15 @@ impl Session for PostgresSession<'_> {
         };
         let retries = self.options.retries;
         let mut target = again(retries, control, || read.run(control))?.whole;
+        // Later loads may have added theirs.
+        let since = match self.written == self.table {
+            true => self.with_connection(control, |connection| {
+                self.plan.checkpoints.since(connection, &self.record, control)
+            })?,
+            false => None,
+        };
+        let since = since.unwrap_or_default();
+        target = target.minus(&since);
         match (&self.record.before, self.postgres.mode.gathers()) {
             (Some(before), _) => target = target.minus(before),
             (None, true) => {}
@@ -536,7 +537,7 @@ impl Session for PostgresSession<'_> {
             return Ok(verification);
         }
         let refused = self.with_connection(control, |connection| self.refused(connection, control))?;
-        let before = self.record.before.as_ref().map_or(0, |before| before.rows);
+        let before = since.rows + self.record.before.as_ref().map_or(0, |before| before.rows);
         if self.options.locate {
             let locating = Locating {
                 source: self.source,
@@ -575,7 +576,7 @@ impl Session for PostgresSession<'_> {
 
     fn can_verify(&self) -> bool {
         // What was merged stands among rows that were there before.
-        !(self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
+        !(self.overlaid || self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
     }
 
     fn rejected(&self) -> u64 {
@@ -583,7 +584,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.found_notes.clone();
         if self.postgres.partitions.is_some() && self.standing != Standing::Complete {
             notes.push(self.way.to_string());
         }
@@ -591,7 +592,13 @@ impl Session for PostgresSession<'_> {
             notes.push(format!("columns of the table that the files lack: {}", self.not_filled.join(", ")));
         }
         notes.extend(self.not_kept.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        if !self.can_verify() {
+        if self.overlaid && self.options.verify {
+            notes.push(
+                "not verified: since this load began, another one has brought other columns of its files into the table, or \
+                 merged rows into it (sawmill verify compares whole tables)"
+                    .to_owned(),
+            );
+        } else if !self.can_verify() {
             notes.push("these rows were merged before; they are compared before that alone".to_owned());
         }
         match (self.rejected(), &self.postgres.rejects) {
@@ -639,6 +646,7 @@ impl Session for PostgresSession<'_> {
             let replaced = match old {
                 None => None,
                 Some(old) => {
+                    checkpoints.delete_of_table(connection, old.oid, id, control)?;
                     let server = &self.postgres.server;
                     let replaced = blockers::named(server, connection, control, || {
                         Replaced::locked(connection, &self.table, old.oid, control)

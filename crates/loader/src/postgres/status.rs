@@ -19,7 +19,7 @@ pub struct LoadStatus {
     /// The mode: create, append, truncate, replace or upsert.
     pub mode: String,
     /// The files, in order.
-    pub files: Vec<String>,
+    pub files: Vec<FileStatus>,
     /// When it began, UTC, RFC 3339.
     pub begun: String,
     /// When it was complete; none as long as rows are missing.
@@ -32,6 +32,15 @@ pub struct LoadStatus {
     pub running: bool,
     /// What it is recorded by.
     pub load_id: String,
+}
+
+/// A file of a load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileStatus {
+    /// Its name.
+    pub name: String,
+    /// Rows of it that are in.
+    pub rows: u64,
 }
 
 /// All loads that the server has records of, or those into one table, the latest first. `checkpoint_schema`
@@ -63,10 +72,13 @@ pub fn status(
     let moment =
         |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
     let sql = format!(
-        "SELECT l.load_id, l.target, l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint \
+        "SELECT l.load_id, l.target, l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
+           ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
+             LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at) \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
         moment("l.begun"),
         moment("l.completed"),
+        checkpoints.all_units(),
         checkpoints.table("loads"),
         checkpoints.all_units()
     );
@@ -77,10 +89,15 @@ pub fn status(
             continue;
         }
         let (units, rows): (i64, i64) = (connection.get(&row, 6)?, connection.get(&row, 7)?);
+        let (names, of_files): (Vec<String>, Vec<i64>) = (connection.get(&row, 3)?, connection.get(&row, 8)?);
         loads.push(LoadStatus {
             table: target,
             mode: connection.get(&row, 2)?,
-            files: connection.get(&row, 3)?,
+            files: names
+                .into_iter()
+                .zip(of_files)
+                .map(|(name, rows)| FileStatus { name, rows: rows as u64 })
+                .collect(),
             begun: connection.get(&row, 4)?,
             completed: connection.get(&row, 5)?,
             units: units as u64,

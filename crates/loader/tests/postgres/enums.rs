@@ -203,7 +203,10 @@ fn a_load_that_was_broken_off_goes_on_with_its_types_and_one_that_is_forgotten_l
         .client()
         .batch_execute("DELETE FROM t__sawmill_loading WHERE id = 2998 AND kind = 'mid'")
         .unwrap();
-    assert_eq!(run(&source, &target, &options).unwrap().standing, Standing::Resumed);
+    let report = run(&source, &target, &options).unwrap();
+    assert_eq!(report.standing, Standing::Resumed);
+    let found = "the table has 2999 rows; 3000 were loaded into it";
+    assert!(report.notes.iter().any(|note| note.contains(found)), "{:?}", report.notes);
     assert_eq!(types(&database), [pair("t_kind", "high,low,mid")]);
     with_control(|control| forget(&database.target("t"), true, control)).unwrap();
     broken_off();

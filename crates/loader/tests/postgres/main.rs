@@ -23,6 +23,7 @@ mod records;
 mod refusals;
 mod rejects;
 mod rejects_in_parts;
+mod remembered;
 mod replacing;
 mod staged;
 mod tables;

@@ -132,6 +132,9 @@ fn keys_are_made_when_all_tables_are_complete_and_survive_a_replacement() {
     let replacing = database.target("p").mode(Mode::Replace);
     load(&Limited::new(&source, 1), replacing.clone(), true, &small()).unwrap();
     assert_eq!((database.count("p"), database.count("p_lines")), (1, 3));
+    // What was loaded into the tables that are gone is not remembered.
+    let gone = "_sawmill.loads WHERE table_oid::oid NOT IN (SELECT oid FROM pg_class)";
+    assert_eq!(database.count(gone), 0);
     with_control(|control| forget(&replacing, true, control)).unwrap();
     assert!(!database.has("p") && !database.has("p_lines_item") && !database.has("_sawmill.loads"));
 }

@@ -76,6 +76,7 @@ impl PostgresTables<'_> {
                         Replaced::locked(&connection, name, oid, control)
                     })?;
                     replaced.push((i, old));
+                    checkpoints.delete_of_table(&connection, oid, parts[i].load_id(), control)?;
                     made_types::drop_table(&connection, name, oid, control)?;
                 }
                 let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));

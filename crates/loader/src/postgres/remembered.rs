@@ -1,0 +1,586 @@
+//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::catalogue::find;
+use super::checkpoint::{Checkpoints, LoadRecord, id_of_names};
+use super::connection::Connection;
+use super::copy_binary::{Column, CopyEncoder};
+use super::presence::{Of, Presence};
+use super::read_back::ReadBack;
+use super::table_name::TableName;
+use super::{Mode, Postgres, columns};
+use crate::buffers::Buffers;
+use crate::content_sum::Tally;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
+use crate::identity::portion::Portion;
+use crate::identity::recheck::{by_row_group, changed, unit_sums};
+use crate::identity::remembered::{AlreadyLoaded, Remembered};
+use crate::load::LoadOptions;
+use crate::source::{Source, UnitKey};
+use crate::target::Standing;
+use crate::verify::Verification;
+
+/// A load of files whose rows are meant alike, into a table of this name.
+pub(super) struct EarlierLoad {
+    pub id: String,
+    pub mode: String,
+    pub table_oid: u32,
+    pub unit_rows: u64,
+    pub files: RecordedFiles,
+    pub complete: bool,
+    /// By what rows and columns its files are known; none in records of earlier versions.
+    mapping: Option<String>,
+}
+
+/// A file of the source that a load has brought.
+struct Found<'l> {
+    /// Its position in the source.
+    file: u32,
+    load: &'l EarlierLoad,
+    /// Its position in that load.
+    place: u32,
+}
+
+impl Postgres {
+    /// What the records say of the source's files, where they are appended.
+    pub(super) fn remember(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        rehearse: bool,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        if self.mode != Mode::Append || self.part_of.is_some() || !source.has_whole_files() {
+            return Ok(None);
+        }
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
+        let mut connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
+        if !checkpoints.exist(&connection, control)? {
+            return Ok(None);
+        }
+        if rehearse {
+            connection.rehearse(control)?;
+        }
+        checkpoints.create(&connection, control)?;
+        let checkpoints = checkpoints.of_unlogged(found.unlogged);
+        let table = self.table.within(&found.schema);
+        let mapping = self.mapping_of_files(source);
+        let mut loads = checkpoints.of_files(&connection, &table, &mapping, control)?;
+        let remembering = Remembering {
+            postgres: self,
+            source,
+            options,
+            control,
+            connection: &connection,
+            checkpoints: &checkpoints,
+            table: &table,
+            oid: found.oid,
+        };
+        remembering.adopt(&mut loads, &mapping)?;
+        remembering.run(&loads)
+    }
+
+    /// What a load of this source is recorded by, up to the way that its rows go.
+    pub(super) fn id_of(&self, source: &dyn Source, table: &TableName, staged: bool) -> String {
+        if let Some(several) = &self.part_of {
+            return several.id.clone();
+        }
+        let names = source.files().iter().map(|file| file.name.as_str());
+        self.id_of_names(names, source, table, self.mode.name(), staged)
+    }
+
+    /// The number of a load of other files that is like one of this source, in a mode.
+    fn id_of_names<'f>(
+        &self,
+        names: impl Iterator<Item = &'f str>,
+        source: &dyn Source,
+        table: &TableName,
+        mode: &str,
+        staged: bool,
+    ) -> String {
+        let by_position = if self.by_position { "by position" } else { "" };
+        let native = if self.makes_composites() { "nested native" } else { "" };
+        let kind = match self.kind.is_plain() {
+            true => String::new(),
+            false => format!("{:?}", self.kind),
+        };
+        let partitions = self.partitions.as_ref();
+        let partitioned =
+            partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
+        let mapping = source.mapping() + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+        let staged = if staged { " staged" } else { "" };
+        let mapping = format!("{mapping}{staged}{}", self.values.mapping());
+        id_of_names(names, &mapping, &table.to_string(), mode)
+    }
+
+    /// The same for rows that are appended.
+    fn append_id(&self, source: &dyn Source, table: &TableName) -> String {
+        self.id_of(source, table, false)
+    }
+
+    /// What makes two loads of a file loads of the same rows and columns; empty for loads whose files are not remembered
+    /// one by one.
+    pub(super) fn mapping_of_files(&self, source: &dyn Source) -> String {
+        let by_position = if self.by_position { " by position" } else { "" };
+        format!("files {}{by_position}", source.mapping())
+    }
+}
+
+struct Remembering<'r> {
+    postgres: &'r Postgres,
+    source: &'r dyn Source,
+    options: &'r LoadOptions,
+    control: &'r Control<'r>,
+    connection: &'r Connection,
+    checkpoints: &'r Checkpoints,
+    table: &'r TableName,
+    oid: u32,
+}
+
+impl Remembering<'_> {
+    /// Earlier versions recorded lists of files without what rows and columns of them were meant. Where the number of the
+    /// load shows that they are the same, that is recorded now.
+    fn adopt(&self, loads: &mut [EarlierLoad], mapping: &str) -> Result<()> {
+        for load in loads.iter_mut().filter(|load| load.mapping.is_none()) {
+            let same = [false, true].into_iter().any(|staged| {
+                let names = load.files.names.iter().map(String::as_str);
+                self.postgres.id_of_names(names, self.source, self.table, &load.mode, staged) == load.id
+            });
+            if same {
+                self.checkpoints.set_mapping(self.connection, &load.id, mapping, self.control)?;
+                load.mapping = Some(mapping.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, loads: &[EarlierLoad]) -> Result<Option<Remembered>> {
+        let (known, unclear): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
+            loads.iter().partition(|load| load.mapping.is_some());
+        let (here, elsewhere): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
+            known.into_iter().partition(|load| load.table_oid == self.oid);
+        let own = self.postgres.append_id(self.source, self.table);
+        let unfinished = self.unfinished(&here)?;
+        if self.options.again {
+            // What was broken off is ended, whatever else is loaded once more.
+            let ends_own = here.iter().any(|load| load.id == own && !load.complete);
+            return match ends_own || unfinished.is_empty() {
+                true => Ok(None),
+                false => Ok(Some(self.and_the_rest(unfinished, BTreeSet::new()))),
+            };
+        }
+        let found = self.found(&here);
+        let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+        let broken_off: BTreeSet<u32> = unfinished.iter().flatten().copied().collect();
+        self.refuse_of_another_table(&elsewhere, &in_found, &broken_off)?;
+        // The same list as before is looked at as a whole, unless it has other contents now.
+        let as_before =
+            |load: &EarlierLoad| !load.complete || load.files.changed(self.source.files()).is_empty();
+        if here.iter().any(|load| load.id == own && as_before(load)) {
+            return Ok(None);
+        }
+        let mut remembered = self.and_the_rest(unfinished, in_found);
+        self.refuse_unclear(&unclear, &remembered.new)?;
+        remembered.notes.extend(self.of_another_content(&here, &remembered.new));
+        if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
+            return Ok(None);
+        }
+        if !found.is_empty() {
+            self.look_at(&found, &mut remembered)?;
+        }
+        Ok(Some(remembered))
+    }
+
+    fn and_the_rest(&self, unfinished: Vec<Vec<u32>>, already: BTreeSet<u32>) -> Remembered {
+        let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(&already).copied().collect();
+        let all = 0..self.source.files().len() as u32;
+        Remembered {
+            unfinished,
+            new: all.filter(|file| !taken.contains(file)).collect(),
+            ..Remembered::default()
+        }
+    }
+
+    /// The files of each load that was broken off and has some of the source's.
+    fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
+        let mut unfinished = Vec::new();
+        for load in here.iter().filter(|load| !load.complete) {
+            let position = |name: &String| {
+                let at = self.source.files().iter().position(|file| file.name == *name);
+                at.map(|at| at as u32)
+            };
+            let places: Vec<Option<u32>> = load.files.names.iter().map(position).collect();
+            if places.iter().all(Option::is_none) {
+                continue;
+            }
+            let refused = |what: String| {
+                Err(Error::new(Kind::Exists, what).at(self.place()).advise(
+                    "finish that load with the files, the mode and the options that it began with, or take it back (sawmill \
+                     load forget)",
+                ))
+            };
+            let (first, others) = (load.files.names.first(), load.files.names.len().saturating_sub(1));
+            let named = first.cloned().unwrap_or_default()
+                + &if others > 0 { format!(" and {others} more") } else { String::new() };
+            let lacking = load.files.names.iter().zip(&places).find(|(_, place)| place.is_none());
+            if let Some((lacking, _)) = lacking {
+                return refused(format!(
+                    "a load of {named} was broken off, and {lacking} of it is not among the files of this one"
+                ));
+            }
+            let places: Vec<u32> = places.into_iter().flatten().collect();
+            let portion = Portion::new(self.source, places.clone());
+            if self.postgres.append_id(&portion, self.table) != load.id {
+                return refused(format!(
+                    "a load of {named} was broken off, in mode {} and with other options than these",
+                    load.mode
+                ));
+            }
+            unfinished.push(places);
+        }
+        Ok(unfinished)
+    }
+
+    /// The files that complete loads have brought, of several the last.
+    fn found<'l>(&self, here: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
+        let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
+        for load in here.iter().filter(|load| load.complete) {
+            let files = load.files.names.iter().zip(&load.files.fingerprints);
+            for (place, (name, fingerprint)) in (0..).zip(files) {
+                known.insert((name, fingerprint), (load, place));
+            }
+        }
+        let files = (0..).zip(self.source.files());
+        let found = files.filter_map(|(file, named)| {
+            let (load, place) = known.get(&(named.name.as_str(), named.fingerprint.as_str()))?;
+            Some(Found { file, load, place: *place })
+        });
+        found.collect()
+    }
+
+    /// Of files in a list of an earlier version it may be unknown which of their rows and columns were loaded.
+    fn refuse_unclear(&self, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
+        let here = unclear.iter().filter(|load| load.table_oid == self.oid);
+        let listed: BTreeSet<(&String, &String)> =
+            here.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
+        let files = new.iter().filter_map(|file| self.source.files().get(*file as usize));
+        let Some(file) = files.into_iter().find(|file| listed.contains(&(&file.name, &file.fingerprint)))
+        else {
+            return Ok(());
+        };
+        Err(Error::new(
+            Kind::Exists,
+            format!(
+                "an earlier version of sawmill has recorded a load of {}, but not which rows and columns of it, so whether the \
+                 same are meant now is not known",
+                file.name
+            ),
+        )
+        .at(self.place())
+        .advise(
+            "name the new files alone; or load all files with --again; or give the files and options of that load; or remove \
+             its record (sawmill load forget)",
+        ))
+    }
+
+    /// Files that held something else when they were loaded before.
+    fn of_another_content(&self, here: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
+        let names: BTreeSet<&String> = here.iter().flat_map(|load| &load.files.names).collect();
+        let files = new.iter().filter_map(|file| self.source.files().get(*file as usize));
+        let changed = files.filter(|file| names.contains(&file.name));
+        changed
+            .map(|file| {
+                format!("{} was loaded before with other content; those rows stay in the table", file.name)
+            })
+            .collect()
+    }
+
+    /// Files that were loaded into a table that is gone may be in the one that has its name now, restored from a dump.
+    fn refuse_of_another_table(
+        &self,
+        elsewhere: &[&EarlierLoad],
+        in_found: &BTreeSet<u32>,
+        broken_off: &BTreeSet<u32>,
+    ) -> Result<()> {
+        let names: BTreeSet<&String> = elsewhere.iter().flat_map(|load| &load.files.names).collect();
+        let known = |file: u32| in_found.contains(&file) || broken_off.contains(&file);
+        let named = (0..).zip(self.source.files());
+        let Some((_, file)) =
+            named.into_iter().find(|(position, file)| !known(*position) && names.contains(&file.name))
+        else {
+            return Ok(());
+        };
+        let presence = self.presence()?;
+        match presence.rows {
+            Some(0) | None => Ok(()),
+            Some(_) if presence.is_known_whole() => Ok(()),
+            Some(rows) => Err(Error::new(
+                Kind::Mismatch,
+                format!(
+                    "{} was loaded into a table of this name that is gone (dropped, or restored from a dump); the one that is \
+                     there now has {rows} rows, and whether the file's are among them is not known",
+                    file.name
+                ),
+            )
+            .at(self.place())
+            .advise("compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)")),
+        }
+    }
+
+    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold them still.
+    fn look_at(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+        let presence = self.presence()?;
+        let nothing_to_do = remembered.new.is_empty() && remembered.unfinished.is_empty();
+        if presence.was_emptied() || presence.lacks_rows() && nothing_to_do {
+            return Err(presence.error(
+                self.place(),
+                "bring back the rows; or forget the loads (sawmill load forget) to load all files anew; or load these files \
+                 once more with --again",
+            ));
+        }
+        remembered.notes.extend(presence.finding());
+        let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
+        let existing = columns::read(self.connection, self.oid, self.control)?;
+        let schema = match self.postgres.by_position {
+            false => Arc::clone(self.source.schema()),
+            true => columns::by_position(self.source.schema(), &existing, self.table)?,
+        };
+        let columns = columns::matched(&schema, &existing, self.table, &self.postgres.values)?;
+        for id in ids {
+            let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
+            remembered.already.extend(self.of_load(&of_load, &columns)?);
+        }
+        remembered.already.sort_unstable_by_key(|already| already.file);
+        if self.options.verify {
+            self.verify(&presence, &columns, remembered)?;
+        }
+        Ok(())
+    }
+
+    /// What a load has brought of these files, which still hold it.
+    fn of_load(&self, found: &[&Found<'_>], columns: &Arc<Vec<Column>>) -> Result<Vec<AlreadyLoaded>> {
+        let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        let units = self.checkpoints.units(self.connection, &load.id, self.control)?;
+        let rejects = self.checkpoints.count_rejects(self.connection, &load.id, self.control)?;
+        let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
+        let places: HashMap<u32, u32> = (0..).zip(found).map(|(at, found)| (found.place, at)).collect();
+        let in_portion = |key: &UnitKey| places.get(&key.file).map(|at| UnitKey { file: *at, ..*key });
+        let recorded: BTreeMap<UnitKey, &Tally> =
+            units.iter().filter_map(|(key, tally)| Some((in_portion(key)?, tally))).collect();
+        let mut rejected: HashMap<u32, u64> = HashMap::new();
+        for (key, rows) in &rejects {
+            if let Some(key) = in_portion(key) {
+                *rejected.entry(key.file).or_default() += rows;
+            }
+        }
+        let untrusted = load.files.untrusted(portion.files());
+        let looked_at: BTreeSet<u32> =
+            (0..found.len() as u32).filter(|at| self.options.verify || untrusted.contains(at)).collect();
+        if let Some(at) = looked_at.iter().find(|at| rejected.contains_key(at)) {
+            let name = portion.files().get(*at as usize).map(|file| file.name.clone()).unwrap_or_default();
+            return Err(Error::new(
+                Kind::Changed,
+                "some rows of the file were put aside when it was loaded together with others, so what it holds now cannot be \
+                 compared with that",
+            )
+            .at(name)
+            .advise("load the files without it, or give the files of the earlier load alone, or load it once more with --again"));
+        }
+        self.compare(&portion, load, &recorded, &looked_at, columns)?;
+        if !untrusted.is_empty() {
+            let now = load.files.with_stamps_of(portion.files());
+            self.checkpoints.set_stamps(self.connection, &load.id, &now, self.control)?;
+        }
+        let already = (0..).zip(found).map(|(at, found)| {
+            let mut tally = Tally::empty(columns.len());
+            let of_file = || recorded.iter().filter(|(key, _)| key.file == at);
+            of_file().for_each(|(_, unit)| tally.add(unit));
+            let rejected = rejected.get(&at).copied().unwrap_or(0);
+            AlreadyLoaded { file: found.file, tally, rejected, units: of_file().count() as u64 }
+        });
+        Ok(already.collect())
+    }
+
+    fn compare(
+        &self,
+        portion: &Portion<'_>,
+        load: &EarlierLoad,
+        recorded: &BTreeMap<UnitKey, &Tally>,
+        looked_at: &BTreeSet<u32>,
+        columns: &Arc<Vec<Column>>,
+    ) -> Result<()> {
+        if looked_at.is_empty() {
+            return Ok(());
+        }
+        let mut runs = portion.plan(load.unit_rows);
+        runs.retain(|run| run.first().is_some_and(|unit| looked_at.contains(&unit.key.file)));
+        let buffers = Buffers::new(self.options.batch_bytes);
+        let encoder = || -> Result<Box<dyn crate::target::BatchEncoder>> {
+            Ok(Box::new(CopyEncoder::new(Arc::clone(columns), Arc::clone(&buffers))))
+        };
+        let now = unit_sums(portion, runs, &encoder, self.options, self.control)?;
+        let now = by_row_group(now.iter(), columns.len());
+        let recorded = recorded.iter().filter(|(key, _)| looked_at.contains(&key.file));
+        let was = by_row_group(recorded.map(|(key, tally)| (key, *tally)), columns.len());
+        let none = Tally::empty(columns.len());
+        let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
+        for group in groups {
+            let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
+            if was != now {
+                return Err(changed(portion, group, was, now, Standing::Complete));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the table with what the records say is in it, where that is all that it holds.
+    fn verify(
+        &self,
+        presence: &Presence,
+        columns: &Arc<Vec<Column>>,
+        remembered: &mut Remembered,
+    ) -> Result<()> {
+        let mapping = self.postgres.mapping_of_files(self.source);
+        let recorded = match presence.is_known_whole() {
+            true => self.checkpoints.all_of_table(self.connection, self.oid, &mapping, self.control)?,
+            false => None,
+        };
+        let Some(recorded) = recorded else {
+            remembered.notes.push(
+                "what the files hold was compared with the records of their loads, but not with the table: it has other rows, \
+                 too (sawmill verify compares whole tables)"
+                    .to_owned(),
+            );
+            return Ok(());
+        };
+        let read = ReadBack {
+            server: &self.postgres.server,
+            table: self.table,
+            columns,
+            degree: self.options.degree,
+            each_column: false,
+            by_value: false,
+        };
+        let table = read.run(self.control)?.whole;
+        let all = Verification {
+            columns: columns.iter().map(|column| column.name.clone()).collect(),
+            source: recorded,
+            target: table,
+            put_aside: 0,
+            not_compared: Vec::new(),
+            differing: Vec::new(),
+            located: None,
+        };
+        all.into_result(&self.place())?;
+        let mut files = Tally::empty(columns.len());
+        remembered.already.iter().for_each(|file| files.add(&file.tally));
+        remembered.verified = Some(Verification {
+            columns: columns.iter().map(|column| column.name.clone()).collect(),
+            source: files.clone(),
+            target: files,
+            put_aside: 0,
+            not_compared: Vec::new(),
+            differing: Vec::new(),
+            located: None,
+        });
+        Ok(())
+    }
+
+    fn presence(&self) -> Result<Presence> {
+        Presence::of(Of::Table(self.oid), self.table, self.checkpoints, self.connection, self.control)
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.connection.place())
+    }
+}
+
+impl Checkpoints {
+    /// The loads of files whose rows are meant alike, as far as that is recorded, into a table of this name or into what it
+    /// was before, in the order in which they began.
+    fn of_files(
+        &self,
+        connection: &Connection,
+        table: &TableName,
+        mapping: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<EarlierLoad>> {
+        let sql = format!(
+            "SELECT load_id, mode, table_oid, unit_rows, completed IS NOT NULL, files, fingerprints, stamps, mapping FROM {} \
+             WHERE target = $1 AND coalesce(mapping, $2) = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             ORDER BY begun, load_id",
+            self.table("loads")
+        );
+        let rows = connection.query(control, &sql, &[&table.to_string(), &mapping])?;
+        let read = |row: &tokio_postgres::Row| -> Result<EarlierLoad> {
+            let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
+            let names: Vec<String> = connection.get(row, 5)?;
+            let stamps: Option<Vec<Option<String>>> = connection.get(row, 7)?;
+            let stamps = stamps.unwrap_or_else(|| vec![None; names.len()]);
+            Ok(EarlierLoad {
+                id: connection.get(row, 0)?,
+                mode: connection.get(row, 1)?,
+                table_oid: oid as u32,
+                unit_rows: unit_rows.max(1) as u64,
+                files: RecordedFiles { names, fingerprints: connection.get(row, 6)?, stamps },
+                complete: connection.get(row, 4)?,
+                mapping: connection.get(row, 8)?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// What loads that began after this one have brought into its table; none where some of them have brought other
+    /// columns, or merged rows.
+    pub(super) fn since(
+        &self,
+        connection: &Connection,
+        record: &LoadRecord,
+        control: &Control<'_>,
+    ) -> Result<Option<Tally>> {
+        let loads = self.table("loads");
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
+             FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
+             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun",
+            self.all_units()
+        );
+        let mut since = Tally::default();
+        for row in connection.query(control, &sql, &[&record.id, &record.mapping])? {
+            if connection.get::<Option<bool>>(&row, 3)? != Some(true) {
+                return Ok(None);
+            }
+            since.add(&super::checkpoint::read_tally(connection, &row, 0)?);
+        }
+        Ok(Some(since))
+    }
+
+    /// What all loads into a table have brought; none where some of them have brought other columns.
+    fn all_of_table(
+        &self,
+        connection: &Connection,
+        oid: u32,
+        mapping: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<Tally>> {
+        let loads = self.table("loads");
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping IS NOT DISTINCT FROM $2 \
+             FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
+            self.all_units()
+        );
+        let mut all = Tally::default();
+        for row in connection.query(control, &sql, &[&i64::from(oid), &mapping])? {
+            if !connection.get::<bool>(&row, 3)? {
+                return Ok(None);
+            }
+            all.add(&super::checkpoint::read_tally(connection, &row, 0)?);
+        }
+        Ok(Some(all))
+    }
+}
