@@ -41,7 +41,7 @@ pub struct LoadOptions {
     pub batch_rows: usize,
     /// Bytes of an encoded block.
     pub batch_bytes: usize,
-    /// Rows of a unit: what is committed in one transaction, and sent again after a lost connection.
+    /// Rows of a unit at most: what is committed in one transaction, and sent again after a lost connection.
     pub unit_rows: u64,
     /// How often a lost connection is tried again without a unit arriving in between.
     pub retries: u32,

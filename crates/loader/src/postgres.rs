@@ -67,6 +67,8 @@ mod table_name;
 mod tables;
 pub(crate) mod tls;
 mod tuples;
+mod unit_group;
+mod unit_records;
 mod upsert;
 mod value_options;
 mod verify;

@@ -5,6 +5,7 @@
 //! before it and decodes the page at the boundary a second time. Halving makes one file with one row
 //! group feed all connections with as few such jumps as there are workers.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,12 +13,24 @@ use crate::source::Unit;
 
 struct Run {
     units: VecDeque<Unit>,
-    taken: bool,
+}
+
+impl Run {
+    /// Rows that are left.
+    fn rows(&self) -> u64 {
+        self.units.iter().map(|unit| unit.rows).sum()
+    }
+}
+
+/// The runs, and the order in which those that nobody has touched are taken.
+struct Runs {
+    runs: Vec<Run>,
+    untouched: VecDeque<usize>,
 }
 
 /// The units that nobody has taken yet.
 pub(crate) struct Schedule {
-    runs: Mutex<Vec<Run>>,
+    runs: Mutex<Runs>,
     /// What one worker has begun it also ends.
     whole: bool,
 }
@@ -25,8 +38,12 @@ pub(crate) struct Schedule {
 impl Schedule {
     pub(crate) fn new(runs: Vec<Vec<Unit>>) -> Self {
         let runs = runs.into_iter().filter(|units| !units.is_empty());
-        let runs = runs.map(|units| Run { units: units.into(), taken: false }).collect();
-        Self { runs: Mutex::new(runs), whole: false }
+        let runs: Vec<Run> = runs.map(|units| Run { units: units.into() }).collect();
+        let mut untouched: Vec<(Reverse<u64>, usize)> =
+            runs.iter().enumerate().map(|(i, run)| (Reverse(run.rows()), i)).collect();
+        untouched.sort_unstable();
+        let untouched = untouched.into_iter().map(|(_, i)| i).collect();
+        Self { runs: Mutex::new(Runs { runs, untouched }), whole: false }
     }
 
     /// Leaves each list of units to the worker that takes its first.
@@ -36,23 +53,22 @@ impl Schedule {
 
     /// The next unit for a worker. `place` is the worker's own and starts as `None`.
     pub(crate) fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unit) = place.and_then(|own| runs.get_mut(own)?.units.pop_front()) {
             return Some(unit);
         }
-        let own = match largest(&runs, false) {
-            Some(untouched) => untouched,
+        let own = match untouched.pop_front() {
+            Some(largest) => largest,
             None if self.whole => return None,
             None => {
-                let most_left = largest(&runs, true)?;
+                let most_left = largest(runs)?;
                 let other = &mut runs[most_left].units;
                 let later_half = other.split_off(middle(other));
-                runs.push(Run { units: later_half, taken: true });
+                runs.push(Run { units: later_half });
                 runs.len() - 1
             }
         };
         *place = Some(own);
-        runs[own].taken = true;
         runs[own].units.pop_front()
     }
 }
@@ -64,11 +80,10 @@ fn middle(units: &VecDeque<Unit>) -> usize {
     before.take_while(|before| before * 2 <= rows).count().saturating_sub(1)
 }
 
-/// The run with the most rows left among those that are taken or not.
-fn largest(runs: &[Run], taken: bool) -> Option<usize> {
-    let left = |run: &Run| run.units.iter().map(|unit| unit.rows).sum::<u64>();
-    let open = runs.iter().enumerate().filter(|(_, run)| run.taken == taken && !run.units.is_empty());
-    open.max_by_key(|(i, run)| (left(run), std::cmp::Reverse(*i))).map(|(i, _)| i)
+/// The run with the most rows left.
+fn largest(runs: &[Run]) -> Option<usize> {
+    let open = runs.iter().enumerate().filter(|(_, run)| !run.units.is_empty());
+    open.max_by_key(|(i, run)| (run.rows(), Reverse(*i))).map(|(i, _)| i)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct UnitKey {
     pub first_row: u64,
 }
 
-/// A range of rows of one row group: what is committed in one transaction.
+/// A range of rows of one row group: what is committed in one transaction, alone or with other small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Its identity.

@@ -29,3 +29,4 @@ mod screen;
 mod signals;
 mod sizes;
 mod sources;
+mod tiny_files;

@@ -112,7 +112,7 @@ impl Checkpoints {
     }
 
     /// The table that the load's units are recorded in.
-    fn units_table(&self) -> String {
+    pub(super) fn units_table(&self) -> String {
         self.table(if self.unlogged { UNITS_UNLOGGED } else { UNITS })
     }
 
@@ -446,16 +446,6 @@ impl Checkpoints {
         format!(
             "SELECT rows, content_sum, non_null FROM {} \
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
-            self.units_table()
-        )
-    }
-
-    /// The statement that records a unit: load, file, row group, first row, rows, sum, counts, and the table of
-    /// its own that it stands in, where there is one.
-    pub(crate) fn insert_unit(&self) -> String {
-        format!(
-            "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null, part_oid) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             self.units_table()
         )
     }

@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use bytes::Bytes;
 use futures_util::SinkExt;
 use sawmill_profile::{WaitKind, wait};
+use tokio_postgres::CopyInSink;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{CopyInSink, Statement};
 
 use super::catalogue::find;
-use super::checkpoint::{Checkpoints, is_of_units, signed};
+use super::checkpoint::{Checkpoints, is_of_units};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
 use super::partition_survey::Partitions;
 use super::table_name::TableName;
+use super::unit_records::UnitRecorder;
 use super::writer::send_rows;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -90,7 +91,7 @@ impl PartPlan {
 pub(crate) struct PartWriter {
     plan: Arc<PartPlan>,
     connection: Connection,
-    insert: Statement,
+    records: UnitRecorder,
     open: Option<OpenPart>,
 }
 
@@ -109,9 +110,8 @@ struct OpenPart {
 
 impl PartWriter {
     pub(crate) fn new(plan: Arc<PartPlan>, connection: Connection, control: &Control<'_>) -> Result<Self> {
-        let insert = plan.checkpoints.insert_unit();
-        let insert = connection.wait(control, connection.client.prepare(&insert))?;
-        Ok(Self { plan, connection, insert, open: None })
+        let records = UnitRecorder::new(&plan.checkpoints, &plan.load_id, &connection, control)?;
+        Ok(Self { plan, connection, records, open: None })
     }
 
     /// A new part, in a transaction that its `COPY` keeps open.
@@ -132,7 +132,7 @@ impl PartWriter {
             return Err(committed_elsewhere(&self.connection));
         }
         let OpenPart { oid, mut sink, units, rows, .. } = part;
-        let Self { plan, connection, insert, .. } = self;
+        let Self { connection, records, .. } = self;
         let _committing = wait(WaitKind::Network);
         let committing = async {
             sink.feed(Bytes::copy_from_slice(&TRAILER)).await?;
@@ -141,19 +141,7 @@ impl PartWriter {
                 let what = format!("units of {rows} rows were copied as {copied}");
                 return Err(Error::new(Kind::Mismatch, what).into());
             }
-            for Arrived { unit, tally } in &units {
-                let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
-                let (first_row, rows) = (unit.key.first_row as i64, tally.rows as i64);
-                let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
-                let part = Some(i64::from(oid));
-                connection
-                    .client
-                    .execute(
-                        &*insert,
-                        &[&plan.load_id, &file, &row_group, &first_row, &rows, &sum, &counts, &part],
-                    )
-                    .await?;
-            }
+            records.record(&connection.client, &units, Some(oid)).await?;
             connection.client.batch_execute("COMMIT").await?;
             Ok(())
         };
@@ -196,7 +184,7 @@ impl UnitWriter for PartWriter {
             None => self.open(partition, control)?,
         };
         let copying = send_rows(&self.connection, &mut part.sink, parcels);
-        let Some(tally) = self.connection.wait_for(control, copying)? else { return Ok(None) };
+        let Some((tally, _)) = self.connection.wait_for(control, copying)? else { return Ok(None) };
         if tally.rows != unit.rows {
             let what = format!("a unit of {} rows was read as {}", unit.rows, tally.rows);
             return Err(Error::new(Kind::Mismatch, what));

@@ -87,9 +87,7 @@ impl RejectingPartWriter {
         }
         let _committing = wait(WaitKind::Network);
         let committing = async {
-            for arrived in &part.units {
-                sender.record(arrived, Some(part.oid)).await?;
-            }
+            sender.record(&part.units, Some(part.oid)).await?;
             sender.connection.client.batch_execute("COMMIT").await?;
             Ok(())
         };

@@ -14,13 +14,13 @@ use futures_util::SinkExt;
 use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::{CopyInSink, Statement};
 
-use super::checkpoint::signed;
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER, marked_rows};
 use super::partition_tables::is_of_partition;
 use super::rejects::{Recorder, Reject, Rejecting};
 use super::server_error::{copy_line, from_server, is_about_rows};
 use super::tuples::Tuples;
+use super::unit_records::UnitRecorder;
 use super::writer::WriterPlan;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -33,7 +33,7 @@ pub(super) struct RejectingSender {
     pub plan: Arc<WriterPlan>,
     pub rejecting: Arc<Rejecting>,
     pub connection: Connection,
-    insert: Statement,
+    records: UnitRecorder,
     recorder: Recorder,
 }
 
@@ -44,10 +44,9 @@ impl RejectingSender {
         connection: Connection,
         control: &Control<'_>,
     ) -> Result<Self> {
-        let insert = plan.checkpoints.insert_unit();
-        let insert = connection.wait(control, connection.client.prepare(&insert))?;
+        let records = UnitRecorder::new(&plan.checkpoints, &plan.load_id, &connection, control)?;
         let recorder = Recorder::new(&plan.checkpoints, &connection, control)?;
-        Ok(Self { plan, rejecting, connection, insert, recorder })
+        Ok(Self { plan, rejecting, connection, records, recorder })
     }
 
     /// What is recorded of a unit that is in; its rejected rows count from now on.
@@ -61,18 +60,10 @@ impl RejectingSender {
         Ok(tally)
     }
 
-    /// Records a unit in the transaction that is open, and the table of its own that it stands in, where there is one.
-    pub(super) async fn record(&self, arrived: &Arrived, part: Option<u32>) -> Result<(), WireError> {
-        let Arrived { unit, tally } = arrived;
-        let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
-        let (first_row, rows) = (unit.key.first_row as i64, tally.rows as i64);
-        let (sum, counts) = (tally.content_sum.to_string(), signed(&tally.non_null));
-        let (id, part) = (&self.plan.load_id, part.map(i64::from));
-        let client = &self.connection.client;
-        client
-            .execute(&self.insert, &[id, &file, &row_group, &first_row, &rows, &sum, &counts, &part])
-            .await?;
-        Ok(())
+    /// Records units in the transaction that is open, and the table of their own that they stand in, where there is
+    /// one.
+    pub(super) async fn record(&self, units: &[Arrived], part: Option<u32>) -> Result<(), WireError> {
+        Ok(self.records.record(&self.connection.client, units, part).await?)
     }
 }
 
@@ -115,6 +106,8 @@ pub(super) struct RejectingUnit<'a> {
     /// No rows of another run stand in the way: the table is the connection's own, or the server has refused a row,
     /// and no record of the unit was there then.
     refusing: bool,
+    /// Bytes of rows that were sent.
+    pub bytes: u64,
     /// All parcels of the unit were taken.
     pub ended: bool,
 }
@@ -137,6 +130,7 @@ impl<'a> RejectingUnit<'a> {
             open: None,
             together: TOGETHER,
             refusing: own_table,
+            bytes: 0,
             ended: false,
         }
     }
@@ -181,6 +175,7 @@ impl<'a> RejectingUnit<'a> {
 
     /// Sends a block with others.
     async fn send(&mut self, block: Block) -> Result<(), WireError> {
+        self.bytes += block.bytes.len() as u64;
         let connection = &self.sender.connection;
         let open = match &mut self.open {
             Some(open) => open,

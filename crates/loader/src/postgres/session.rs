@@ -237,6 +237,7 @@ impl<'a> PostgresSession<'a> {
             rows_of_files: source.counts_all_rows(),
             by_partition: staged && postgres.partitions.is_some(),
             columns: columns.len(),
+            unit_rows: record.unit_rows,
             files: source.files().iter().map(|file| file.name.clone()).collect(),
         };
         let parts = match staged && standing != Standing::Complete {
