@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema, SchemaRef, TimeUnit};
 
 use crate::dataset::{Dataset, Field, Kind, ListStyle, Nulls};
 use crate::logical_type::{LogicalType, Unit};
+
+/// The extension type of UUIDs in 16 bytes.
+pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
 
 /// Most digits of Arrow's 128-bit decimals.
 const DIGITS_128: u8 = 38;
@@ -17,9 +21,22 @@ impl Dataset {
     }
 }
 
-/// A field with its children.
+/// A field with its children. UUIDs and JSON are marked by Arrow's canonical extension types, whose values are
+/// otherwise bytes and text like any.
 pub(crate) fn arrow_field(field: &Field) -> ArrowField {
-    ArrowField::new(&field.name, data_type(field), field.nulls != Nulls::Never)
+    let arrow = ArrowField::new(&field.name, data_type(field), field.nulls != Nulls::Never);
+    let extension = match &field.kind {
+        Kind::Leaf(leaf) => match leaf.kind {
+            LogicalType::Uuid => UUID_EXTENSION,
+            LogicalType::Json => "arrow.json",
+            _ => return arrow,
+        },
+        _ => return arrow,
+    };
+    let mark = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    arrow.with_metadata(
+        [mark(EXTENSION_TYPE_NAME_KEY, extension), mark(EXTENSION_TYPE_METADATA_KEY, "")].into(),
+    )
 }
 
 /// The Arrow type of a field.

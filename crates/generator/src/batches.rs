@@ -74,7 +74,10 @@ impl Iterator for Batches<'_> {
         let rows = self.rows.start..end;
         self.rows.start = end;
         let n = (rows.end - rows.start) as usize;
-        let shredded = self.shredder.rows(rows.clone());
+        let shredded = match self.shredder.rows(rows.clone()) {
+            Ok(shredded) => shredded,
+            Err(error) => return Some(Err(error)),
+        };
         let made = batch(self.dataset, shredded, &self.schema, n);
         Some(made.map_err(|error| {
             let place = format!("rows {} to {}", rows.start, rows.end);

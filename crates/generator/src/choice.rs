@@ -43,7 +43,7 @@ fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<List
     let key = if kind.is_whole() {
         Key::Whole(whole(kind, literal)?)
     } else if kind.is_real() {
-        let value = real(literal)?;
+        let value = real(kind, literal)?;
         if value.is_nan() {
             // One NaN, positive, sorts behind everything.
             entry = self::entry(kind, &Literal::Real("nan"))?;

@@ -1,5 +1,7 @@
 //! Reading a dataset spec: from TOML to the tree of fields, with every check.
 
+mod later_keys;
+
 use std::collections::HashMap;
 
 use toml::de::DeTable;
@@ -8,7 +10,7 @@ use crate::choice::bad_weights;
 use crate::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, MOST_ELEMENTS, Nulls, Present};
 use crate::distribution::count;
 use crate::error::Error;
-use crate::expression::Operand;
+use crate::expression::{Operand, Reach};
 use crate::lengths::Lengths;
 use crate::levels::Levels;
 use crate::logical_type::{LEAF_TYPES, LogicalType};
@@ -66,6 +68,7 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
     };
     let specs = root.need("fields", "", "a dataset")?;
     let (names, present) = present(root, specs, "")?;
+    later_keys::collect(specs, names.as_deref(), "", folder, &mut reader.keys);
     let position = Position { parent: "", levels: Levels::default(), elements: 1, depth: 1 };
     let fields = reader.fields(specs, position, names.as_deref())?;
     let text_hash = folder.sum();
@@ -93,6 +96,8 @@ struct Seen {
     levels: Levels,
     /// Whether numbers can be made of its values.
     numeric: bool,
+    /// Between which numbers its values are.
+    reach: Reach,
 }
 
 struct Reader<'a> {
@@ -103,7 +108,7 @@ struct Reader<'a> {
     leaves: Vec<Seen>,
     /// Leaves that expressions use.
     kept: Vec<usize>,
-    /// Fields that other fields may refer to.
+    /// Fields of this dataset that its fields, earlier and later ones, may refer to.
     keys: HashMap<String, ReferencedKey>,
     /// The levels at which each group is there, by its path.
     groups: HashMap<String, Levels>,
@@ -295,16 +300,9 @@ impl Reader<'_> {
             self.kept.extend(expression.operands.iter().map(|o| o.leaf));
         }
         let index = self.leaves.len();
-        let key = match &values {
-            Values::Sequence { start, step } => Some(ReferencedKey::Sequence { start: *start, step: *step }),
-            Values::Unique(template) => Some(ReferencedKey::Unique(template.clone())),
-            _ => None,
-        };
-        if let (Some(key), Levels { definition: 0, repetition: 0 }) = (key, levels) {
-            self.keys.insert(path.to_owned(), key);
-        }
         let numeric = kind.is_whole() || kind.is_real();
-        self.leaves.push(Seen { path: path.to_owned(), kind: kind.clone(), levels, numeric });
+        let reach = values.reach(&kind);
+        self.leaves.push(Seen { path: path.to_owned(), kind: kind.clone(), levels, numeric, reach });
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();
         Ok(Kind::Leaf(Box::new(leaf)))
@@ -416,7 +414,13 @@ fn operand(
             // The groups on both paths are there where this field is.
             let nullable = seen.levels.definition > shared.definition;
             let kind = seen.kind.clone();
-            return Ok(Operand { leaf, kind, repetition: seen.levels.repetition, nullable });
+            return Ok(Operand {
+                leaf,
+                kind,
+                repetition: seen.levels.repetition,
+                nullable,
+                reach: seen.reach,
+            });
         }
         if group.is_empty() {
             let advice =
@@ -439,13 +443,9 @@ fn key(
     let Some((of, field)) = name.split_once('.') else {
         return Err((format!("{name:?} is no key of a dataset"), advice.into()));
     };
-    let copy = |key: &ReferencedKey| match key {
-        ReferencedKey::Sequence { start, step } => ReferencedKey::Sequence { start: *start, step: *step },
-        ReferencedKey::Unique(template) => ReferencedKey::Unique(template.clone()),
-    };
     let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
     if of == dataset {
-        return keys.get(field).map(|key| (copy(key), rows)).ok_or_else(missing);
+        return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
     }
     if depth >= MOST_REFERENCES {
         let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
@@ -469,13 +469,7 @@ fn key(
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {
-            found = match &leaf.values {
-                Values::Sequence { start, step } => {
-                    Some(ReferencedKey::Sequence { start: *start, step: *step })
-                }
-                Values::Unique(template) => Some(ReferencedKey::Unique(template.clone())),
-                _ => None,
-            };
+            found = ReferencedKey::of(&leaf.values);
         }
     });
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)

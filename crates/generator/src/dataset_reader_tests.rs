@@ -34,6 +34,100 @@ fn field(rest: &str) -> String {
     format!("name = \"d\"\n[[fields]]\nname = \"f\"\n{rest}")
 }
 
+/// A record of a time, a whole number and a field `f`.
+fn derived(rest: &str) -> String {
+    let at = "values = { walk = { start = 2024-01-01T00:00:00, step = \"1s\" } }";
+    let small = "values = { uniform = { min = 1, max = 200 } }";
+    format!(
+        "name = \"d\"\n[[fields]]\nname = \"at\"\ntype = \"timestamp\"\n{at}\n[[fields]]\nname = \"n\"\ntype = \"int32\"\n{small}\n[[fields]]\nname = \"f\"\n{rest}"
+    )
+}
+
+#[test]
+fn a_formula_of_which_no_value_fits_is_refused() {
+    let cases = [
+        ("date", "at", "divide, like floor((at) / 86400000000)"),
+        ("date", "at + 1d", "and more, which no date holds"),
+        ("time", "at", "(at) % 86400000000"),
+        ("int32", "at", "1704067200000000 and more"),
+        ("int8", "n + 127", "128 and more, which no int8 holds"),
+        ("uint8", "-n", "-1 and less, which no uint8 holds"),
+        ("float16", "n * 70000", "70000 and more"),
+        ("int32", "n / 0", "divides by zero"),
+        ("double", "n % (2 - 2)", "divides by zero"),
+    ];
+    for (kind, formula, expected) in cases {
+        let spec = derived(&format!("type = \"{kind}\"\nvalues = {{ expression = \"{formula}\" }}"));
+        let error = Dataset::from_toml(&spec).expect_err(&spec).to_string();
+        assert!(error.contains(expected) && error.contains("field f"), "{formula} in {kind}: {error}");
+    }
+    // What fits in part is for the rows to tell.
+    for (kind, formula) in [
+        ("date", "floor(at / 86400000000)"),
+        ("time", "at % 86400000000"),
+        ("int8", "n + 126"),
+        ("int8", "n - 200"),
+        ("uint8", "100 - n"),
+        ("timestamp", "at + lognormal(3h, 0.5)"),
+        ("float16", "n * 60000"),
+    ] {
+        let spec = derived(&format!("type = \"{kind}\"\nvalues = {{ expression = \"{formula}\" }}"));
+        Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+    }
+}
+
+#[test]
+fn distributions_that_their_type_cannot_hold_are_refused() {
+    for (kind, values, expected) in [
+        ("int8", "{ normal = { mean = 1000, stddev = 1 } }", "values around 1000 in a int8"),
+        ("int8", "{ normal = { mean = 0, stddev = 1, max = 300 } }", "`max = 300` of a int8"),
+        ("uint8", "{ exponential = { mean = 9, min = -1 } }", "`min = -1` of a uint8"),
+        ("float16", "{ lognormal = { median = 1e6, sigma = 1 } }", "in a float16 - "),
+        ("float16", "{ zipf = { n = 70_000, s = 1 } }", "values up to 70000 in a float16"),
+        ("float16", "{ uniform = { min = 0, max = 1e6 } }", "no finite float16"),
+        ("float", "{ constant = 1e39 }", "no float"),
+        ("double", "{ choice = [1e999] }", "no double"),
+        ("date", "{ sequence = { start = 2024-01-01, step = \"12h\" } }", "give a step of whole units"),
+    ] {
+        let spec = field(&format!("type = \"{kind}\"\nvalues = {values}"));
+        let error = Dataset::from_toml(&spec).expect_err(&spec).to_string();
+        assert!(error.contains(expected), "{values} in {kind}: {error}");
+    }
+    for (kind, values) in [
+        ("int8", "{ normal = { mean = 1000, stddev = 1, max = 100 } }"),
+        ("int64", "{ exponential = { mean = 1e18, max = 9223372036854775807 } }"),
+        ("float", "{ choice = [inf, -inf, nan] }"),
+    ] {
+        let spec = field(&format!("type = \"{kind}\"\nvalues = {values}"));
+        Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+    }
+}
+
+#[test]
+fn a_field_may_refer_to_a_key_behind_it() {
+    let boss = |to: &str, rest: &str| {
+        format!(
+            "name = \"staff\"\nrows = 100\n[[fields]]\nname = \"boss\"\ntype = \"int64\"\nvalues = {{ ref = \"{to}\" }}\n{rest}"
+        )
+    };
+    let id = "type = \"int64\", values = { sequence = { start = 1 } }";
+    let key =
+        format!("[[fields]]\nname = \"key\"\ntype = \"struct\"\nfields = [{{ name = \"id\", {id} }}]\n");
+    Dataset::from_toml(&boss("staff.key.id", &key)).unwrap();
+    Dataset::from_toml(&boss("staff.boss", "")).unwrap_err();
+    // A key is required, and of the record itself.
+    for rest in [
+        key.replace("type = \"struct\"", "type = \"struct\"\nnulls = 0.1"),
+        key.replace("type = \"int64\",", "type = \"int64\", nulls = 0.1,"),
+        key.replace("type = \"struct\"", "type = \"struct\"\npresent = [{ fields = [\"id\"], weight = 1 }]"),
+        key.replace("sequence = { start = 1 }", "constant = 1"),
+        "[[fields]]\nname = \"key\"\ntype = \"list\"\nlength = { constant = 1 }\nelement = { type = \"int64\", values = { sequence = {} } }\n".to_owned(),
+    ] {
+        let error = Dataset::from_toml(&boss("staff.key.id", &rest)).expect_err(&rest).to_string();
+        assert!(error.contains("staff has no key \"key.id\""), "{error}");
+    }
+}
+
 #[test]
 fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
     let list = |rest: &str| field(&format!("type = \"list\"\n{rest}"));
@@ -75,6 +169,16 @@ fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
         (
             field("type = \"decimal\"\nprecision = 20\nstorage = \"int64\"\nvalues = { constant = 1 }"),
             "int64 holds 18 digits",
+        ),
+        (
+            field("type = \"timestamp\"\nzone = \"Mars/X\"\nvalues = { constant = 2024-01-01T00:00:00Z }"),
+            "\"Mars/X\" is no time zone",
+        ),
+        (
+            field(
+                "type = \"timestamp\"\nzone = \"europe/vienna\"\nvalues = { constant = 2024-01-01T00:00:00Z }",
+            ),
+            "write \"Europe/Vienna\"",
         ),
         (
             field("type = \"timestamp\"\nunit = \"h\"\nvalues = { constant = 2024-01-01 }"),

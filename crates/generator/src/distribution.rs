@@ -95,6 +95,15 @@ impl Curve {
         }
     }
 
+    /// The value that half of the draws are below.
+    pub(crate) fn centre(self) -> f64 {
+        match self {
+            Curve::Normal { mean, .. } => mean,
+            Curve::LogNormal { mu, .. } => exp(mu),
+            Curve::Exponential { mean } => mean * std::f64::consts::LN_2,
+        }
+    }
+
     pub(crate) fn mean(self) -> f64 {
         match self {
             Curve::Normal { mean, .. } | Curve::Exponential { mean } => mean,

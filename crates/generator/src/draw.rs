@@ -4,10 +4,13 @@ pub(crate) mod elementary;
 pub(crate) mod ziggurat;
 pub(crate) mod zipf;
 
+use std::ops::Range;
+
 use crate::dataset::Leaf;
 use crate::expression::Number;
 use crate::literal::big_endian;
 use crate::logical_type::LogicalType;
+use crate::misfit::{FirstMisfit, Misfit, nearest_whole};
 use crate::person_name;
 use crate::rng::{Sequence, Stream, scale64, unit_interval};
 use crate::text_values;
@@ -26,11 +29,13 @@ pub(crate) struct Draws<'a> {
     pub numbers: &'a [u64],
     /// For each value the operands of its expression.
     pub operands: &'a [Number],
+    /// The values that were asked for: a block is drawn as a whole.
+    pub wanted: Range<usize>,
 }
 
 /// Appends `n` values, value `i` made from draw `i`.
 #[inline(always)]
-fn each<T: Clone + Default>(out: &mut Vec<T>, draws: &Draws<'_>, value: impl Fn(usize, u64) -> T) {
+fn each<T: Clone + Default>(out: &mut Vec<T>, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> T) {
     let at = out.len();
     out.resize(at + draws.n, T::default());
     for (i, out) in out[at..].iter_mut().enumerate() {
@@ -38,9 +43,9 @@ fn each<T: Clone + Default>(out: &mut Vec<T>, draws: &Draws<'_>, value: impl Fn(
     }
 }
 
-/// Appends whole numbers to a buffer that holds such.
+/// Appends whole numbers, within the range of their type, to a buffer that holds such.
 #[inline(always)]
-fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, value: impl Fn(usize, u64) -> i128) {
+fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> i128) {
     match out {
         ValueBuffer::Int32(out) => each(out, draws, |i, draw| value(i, draw) as i32),
         ValueBuffer::Int64(out) => each(out, draws, |i, draw| value(i, draw) as i64),
@@ -56,9 +61,9 @@ fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, value: impl Fn(usize, u64) -
     }
 }
 
-/// Appends real numbers to a buffer that holds such.
+/// Appends real numbers, within the range of their type, to a buffer that holds such.
 #[inline(always)]
-fn reals(out: &mut ValueBuffer, draws: &Draws<'_>, value: impl Fn(usize, u64) -> f64) {
+fn reals(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> f64) {
     match out {
         ValueBuffer::Float(out) => each(out, draws, |i, draw| value(i, draw) as f32),
         ValueBuffer::Double(out) => each(out, draws, value),
@@ -95,16 +100,30 @@ fn strings(out: &mut ValueBuffer, draws: &Draws<'_>, mut render: impl FnMut(u64,
     }
 }
 
-/// A real number in ones as the whole number that a type stores, rounded and kept within its range.
+/// A number in ones as the whole number that `kind` stores.
 #[inline(always)]
-fn rounded(value: f64, one: f64, range: (i128, i128)) -> i128 {
-    ((value * one).round() as i128).clamp(range.0, range.1)
+fn whole_in(kind: &LogicalType, one: i128, range: (i128, i128), value: Number) -> Result<i128, Misfit> {
+    debug_assert_eq!((one, range), (kind.one(), kind.range()));
+    let whole = match value {
+        Number::Whole(n) => n.checked_mul(one),
+        Number::Real(v) => nearest_whole(v * one as f64),
+    };
+    whole.filter(|n| (range.0..=range.1).contains(n)).ok_or(Misfit::Outside(value))
+}
+
+/// A finite number that a type of real numbers can hold up to `most`.
+#[inline(always)]
+fn real_in(most: f64, value: f64) -> Result<f64, Misfit> {
+    if value.abs() <= most { Ok(value) } else { Err(Misfit::Outside(Number::Real(value))) }
 }
 
 impl Leaf {
-    /// Appends `draws.n` values to `out`.
-    pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer) {
+    /// Appends `draws.n` values to `out`. Returns the first of those wanted that the column cannot hold; in its
+    /// place stands another.
+    #[must_use]
+    pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer) -> Option<(usize, Misfit)> {
         let kind = &self.kind;
+        let mut misfits = FirstMisfit::among(draws.wanted.clone());
         match (&self.values, &mut *out) {
             (Values::PersonName, ValueBuffer::Names(out)) => {
                 let at = out.len();
@@ -146,24 +165,51 @@ impl Leaf {
             (Values::Curve { curve, low, high }, out) => {
                 let value = |draw| curve.sample(&mut Sequence::new(draw)).clamp(*low, *high);
                 if kind.is_real() {
-                    reals(out, draws, |_, draw| value(draw));
+                    let most = kind.most_real();
+                    reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));
                 } else {
-                    let (one, range) = (kind.one() as f64, kind.range());
-                    wholes(out, draws, |_, draw| rounded(value(draw), one, range));
+                    let (one, range) = (kind.one(), kind.range());
+                    // A bound that a double only comes near to may be past the end of the range that it names.
+                    let ends = (low.is_finite().then_some(range.0), high.is_finite().then_some(range.1));
+                    wholes(out, draws, |i, draw| {
+                        let value = value(draw);
+                        let whole = whole_in(kind, one, range, Number::Real(value));
+                        let end = if value < 0.0 { ends.0 } else { ends.1 };
+                        misfits.or_stand_in(i, whole.or_else(|misfit| end.ok_or(misfit)))
+                    });
                 }
             }
             (Values::Sequence { start, step }, out) => {
                 let (low, high) = kind.range();
                 wholes(out, draws, |i, _| {
-                    let value = start.saturating_add(step.saturating_mul(draws.numbers[i].into()));
-                    if (low..=high).contains(&value) {
-                        return value;
-                    }
+                    let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(*start));
                     // Around at the end of the type's range.
-                    low + value.saturating_sub(low).rem_euclid(high.saturating_sub(low).saturating_add(1))
+                    let around = |value: i128| {
+                        let places = high.checked_sub(low)?.checked_add(1)?;
+                        low.checked_add(value.checked_sub(low)?.rem_euclid(places))
+                    };
+                    let value = match value {
+                        Some(value) if (low..=high).contains(&value) => Some(value),
+                        value => value.and_then(around),
+                    };
+                    misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge))
                 });
             }
-            (Values::Walk(walk), out) => wholes(out, draws, |i, draw| walk.value(draws.numbers[i], draw)),
+            (Values::Walk(walk), out) => {
+                let (one, range) = (kind.one(), kind.range());
+                wholes(out, draws, |i, draw| {
+                    let value = walk.value(draws.numbers[i], draw);
+                    let in_ones = |n: i128| match one {
+                        1 => Number::Whole(n),
+                        one => Number::Real(n as f64 / one as f64),
+                    };
+                    let fits = |n: i128| match (range.0..=range.1).contains(&n) {
+                        true => Ok(n),
+                        false => Err(Misfit::Outside(in_ones(n))),
+                    };
+                    misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge).and_then(fits))
+                });
+            }
             (Values::Expression(expression), out) => {
                 let width = expression.operands.len();
                 let value = |i: usize, draw| {
@@ -171,12 +217,17 @@ impl Leaf {
                     expression.value(operands, &mut Sequence::new(draw))
                 };
                 if kind.is_real() {
-                    reals(out, draws, |i, draw| value(i, draw).real());
+                    let most = kind.most_real();
+                    // Only operands that are not finite themselves give such a value.
+                    let fits = |v: f64| if v.is_finite() { real_in(most, v) } else { Ok(v) };
+                    reals(out, draws, |i, draw| {
+                        misfits.or_stand_in(i, value(i, draw).map(Number::real).and_then(fits))
+                    });
                 } else {
                     let (one, range) = (kind.one(), kind.range());
-                    wholes(out, draws, |i, draw| match value(i, draw) {
-                        Number::Whole(n) => n.saturating_mul(one).clamp(range.0, range.1),
-                        Number::Real(v) => rounded(v, one as f64, range),
+                    wholes(out, draws, |i, draw| {
+                        let whole = value(i, draw).and_then(|value| whole_in(kind, one, range, value));
+                        misfits.or_stand_in(i, whole)
                     });
                 }
             }
@@ -220,6 +271,7 @@ impl Leaf {
             // `ValueBuffer::new` pairs each kind of values with its buffer.
             (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
         }
+        misfits.found
     }
 }
 

@@ -87,8 +87,13 @@ impl Dataset {
             return;
         }
         let mut shredder = Shredder::new(self, 42);
-        let shredded = shredder.rows(0..BLOCK_ROWS);
+        let (shredded, misfit) = shredder.sample(0..BLOCK_ROWS);
         for leaf in formulas {
+            if let Some(misfit) = misfit.filter(|misfit| misfit.leaf == leaf.index) {
+                let what = misfit.misfit.described(&leaf.kind);
+                columns[leaf.index].expected = format!("row {}: {what}", misfit.row);
+                continue;
+            }
             let values = &shredded.leaves[leaf.index].values;
             let numbers: Vec<f64> =
                 (0..values.len()).filter_map(|i| number(leaf, values, i)).map(Number::real).collect();
@@ -166,7 +171,7 @@ fn column(field: &Field, leaf: &Leaf, entries: f64, values: f64) -> ExplainedCol
 }
 
 /// A type with its parameters.
-fn type_text(kind: &LogicalType) -> String {
+pub(crate) fn type_text(kind: &LogicalType) -> String {
     match kind {
         LogicalType::Decimal { precision, scale, .. } => format!("decimal({precision}, {scale})"),
         LogicalType::Time { unit, utc } => {
@@ -302,9 +307,17 @@ impl Leaf {
         let numbers: Vec<u64> = (0..SAMPLE).collect();
         let stream = Stream::new(0, 0, 0);
         // Ids as they are far into the dataset, where they have most of their digits.
-        let draws = Draws { stream, n: SAMPLE as usize, first_id: 1 << 20, numbers: &numbers, operands: &[] };
+        let draws = Draws {
+            stream,
+            n: SAMPLE as usize,
+            first_id: 1 << 20,
+            numbers: &numbers,
+            operands: &[],
+            wanted: 0..0,
+        };
         let mut buffer = ValueBuffer::new(self);
-        self.draw(&draws, &mut buffer);
+        // Strings always fit.
+        let _ = self.draw(&draws, &mut buffer);
         match buffer.materialise(self) {
             PhysicalBuffer::Bytes(strings) => strings.iter().map(<[u8]>::to_vec).collect(),
             _ => Vec::new(),

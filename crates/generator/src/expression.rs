@@ -7,13 +7,20 @@
 //! ```
 //!
 //! Whole numbers stay whole under `+`, `-` and `*`; times keep their ticks, and a real number added
-//! to one is rounded. A value is null where a field that it uses is.
+//! to one is rounded. A value is null where a field that it uses is. Nothing saturates: a value that is too
+//! large, or that there is not, is a [`Misfit`].
 
-use crate::distribution::{Curve, duration_ticks};
-use crate::draw::elementary::{exp, ln};
+mod evaluate;
+mod reach;
+
+use std::fmt;
+
+use crate::distribution::duration_ticks;
 use crate::logical_type::LogicalType;
-use crate::rng::{Sequence, unit_interval};
+use crate::misfit::Misfit;
+use crate::rng::Sequence;
 use crate::values::Wrong;
+pub(crate) use reach::Reach;
 
 /// Most characters of an expression.
 const LONGEST: usize = 1000;
@@ -32,6 +39,8 @@ pub(crate) struct Operand {
     pub repetition: u8,
     /// Whether it can be null where the expression's field is there.
     pub nullable: bool,
+    /// Between which numbers its values are, in ones.
+    pub reach: Reach,
 }
 
 /// A number in an expression.
@@ -46,6 +55,16 @@ impl Number {
         match self {
             Number::Whole(n) => n as f64,
             Number::Real(v) => v,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Whole(n) => n.fmt(f),
+            Number::Real(v) if v.abs() >= 1e16 => write!(f, "{v:e}"),
+            Number::Real(v) => v.fmt(f),
         }
     }
 }
@@ -81,6 +100,12 @@ const FUNCTIONS: &[(&str, usize, Function)] = &[
     ("exp", 1, Function::Exp),
     ("ln", 1, Function::Ln),
 ];
+
+impl Function {
+    fn name(self) -> &'static str {
+        FUNCTIONS.iter().find(|(.., function)| *function == self).map_or("", |(name, ..)| name)
+    }
+}
 
 #[derive(Clone, Debug)]
 enum Node {
@@ -121,76 +146,14 @@ impl Expression {
     }
 
     /// Its value where the operands are `fields`; random functions draw from `random`.
-    pub(crate) fn value(&self, fields: &[Number], random: &mut Sequence) -> Number {
-        evaluate(&self.node, fields, random)
+    pub(crate) fn value(&self, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
+        evaluate::evaluate(&self.node, fields, random)
     }
-}
 
-fn evaluate(node: &Node, fields: &[Number], random: &mut Sequence) -> Number {
-    use Number::{Real, Whole};
-    match node {
-        Node::Number(number) => *number,
-        Node::Field(i) => fields.get(*i).copied().unwrap_or(Whole(0)),
-        Node::Negated(of) => match evaluate(of, fields, random) {
-            Whole(n) => Whole(n.saturating_neg()),
-            Real(v) => Real(-v),
-        },
-        Node::Binary(operator, left, right) => {
-            let (left, right) = (evaluate(left, fields, random), evaluate(right, fields, random));
-            match (operator, left, right) {
-                (b'+', Whole(a), Whole(b)) => Whole(a.saturating_add(b)),
-                (b'-', Whole(a), Whole(b)) => Whole(a.saturating_sub(b)),
-                (b'*', Whole(a), Whole(b)) => Whole(a.saturating_mul(b)),
-                (b'%', Whole(a), Whole(b)) if b != 0 => Whole(a.wrapping_rem_euclid(b)),
-                // A large whole number, such as a time, keeps all its digits.
-                (b'+', Whole(a), Real(b)) | (b'+', Real(b), Whole(a)) if a.abs() > 1 << 40 => {
-                    Whole(a.saturating_add(b.round() as i128))
-                }
-                (b'-', Whole(a), Real(b)) if a.abs() > 1 << 40 => Whole(a.saturating_sub(b.round() as i128)),
-                (b'+', a, b) => Real(a.real() + b.real()),
-                (b'-', a, b) => Real(a.real() - b.real()),
-                (b'*', a, b) => Real(a.real() * b.real()),
-                (b'/', a, b) => Real(a.real() / b.real()),
-                (_, a, b) => Real(a.real().rem_euclid(b.real())),
-            }
-        }
-        Node::Call(function, arguments) => {
-            let argument = |i: usize, random: &mut Sequence| {
-                arguments.get(i).map_or(Whole(0), |node| evaluate(node, fields, random))
-            };
-            let first = argument(0, random);
-            let second = argument(1, random);
-            let (a, b) = (first.real(), second.real());
-            match function {
-                Function::Uniform => Real(a + (b - a) * unit_interval(random.next())),
-                Function::Normal => Real(Curve::Normal { mean: a, stddev: b }.sample(random)),
-                Function::LogNormal => Real(Curve::LogNormal { mu: ln(a), sigma: b }.sample(random)),
-                Function::Exponential => Real(Curve::Exponential { mean: a }.sample(random)),
-                Function::Least => {
-                    if a <= b {
-                        first
-                    } else {
-                        second
-                    }
-                }
-                Function::Greatest => {
-                    if a >= b {
-                        first
-                    } else {
-                        second
-                    }
-                }
-                Function::Abs => match first {
-                    Whole(n) => Whole(n.saturating_abs()),
-                    Real(v) => Real(v.abs()),
-                },
-                Function::Floor => Real(a.floor()),
-                Function::Round => Real(a.round()),
-                Function::Sqrt => Real(a.sqrt()),
-                Function::Exp => Real(exp(a)),
-                Function::Ln => Real(ln(a)),
-            }
-        }
+    /// Between which numbers its values are; `None` where it divides by what is always zero.
+    pub(crate) fn reach(&self) -> Option<Reach> {
+        let fields: Vec<Reach> = self.operands.iter().map(|operand| operand.reach).collect();
+        reach::reach(&self.node, &fields)
     }
 }
 
@@ -302,8 +265,8 @@ impl Parser<'_> {
             let whole = ticks.fract() == 0.0 && ticks.abs() < 1e18;
             return Ok(Node::Number(if whole { Number::Whole(ticks as i128) } else { Number::Real(ticks) }));
         }
-        if let Ok(whole) = digits.parse::<i64>() {
-            return Ok(Node::Number(Number::Whole(whole.into())));
+        if let Ok(whole) = digits.parse::<i128>() {
+            return Ok(Node::Number(Number::Whole(whole)));
         }
         match digits.parse::<f64>() {
             Ok(real) => Ok(Node::Number(Number::Real(real))),
@@ -349,14 +312,20 @@ mod tests {
         Expression::parse(text, kind, &mut |name| match name {
             "a" | "b.c" => {
                 let leaf = usize::from(name != "a");
-                Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false })
+                Ok(Operand {
+                    leaf,
+                    kind: LogicalType::Double,
+                    repetition: 0,
+                    nullable: false,
+                    reach: Reach::ANY,
+                })
             }
             _ => Err((format!("no field {name}"), String::new())),
         })
     }
 
     fn value(text: &str, fields: &[Number]) -> Number {
-        parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1))
+        parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1)).unwrap()
     }
 
     #[test]
@@ -375,11 +344,47 @@ mod tests {
         let expression = Expression::parse(
             "a + 1h + uniform(0, 0)",
             &LogicalType::Timestamp { unit: crate::logical_type::Unit::Nanoseconds, zone: None },
-            &mut |_| Ok(Operand { leaf: 0, kind: LogicalType::Date, repetition: 0, nullable: false }),
+            &mut |_| {
+                Ok(Operand {
+                    leaf: 0,
+                    kind: LogicalType::Date,
+                    repetition: 0,
+                    nullable: false,
+                    reach: Reach::ANY,
+                })
+            },
         );
         let at = Number::Whole(1_700_000_000_000_000_001);
-        let end = expression.unwrap().value(&[at], &mut Sequence::new(3));
+        let end = expression.unwrap().value(&[at], &mut Sequence::new(3)).unwrap();
         assert_eq!(end, Number::Whole(1_700_003_600_000_000_001));
+    }
+
+    #[test]
+    fn what_has_no_value_says_why_instead_of_saturating() {
+        let misfit = |text: &str, fields: &[Number]| {
+            parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1)).unwrap_err()
+        };
+        assert_eq!(misfit("1 / a", &[Number::Whole(0)]), Misfit::DividedByZero);
+        assert_eq!(misfit("1 % a", &[Number::Real(0.0)]), Misfit::DividedByZero);
+        assert_eq!(misfit("a * a", &[Number::Whole(1 << 64)]), Misfit::TooLarge);
+        assert_eq!(misfit("-a - 2", &[Number::Whole(i128::MAX)]), Misfit::TooLarge);
+        assert_eq!(misfit("a + 1.5", &[Number::Whole(i128::MAX)]), Misfit::TooLarge);
+        assert_eq!(misfit("sqrt(a)", &[Number::Real(-4.0)]), Misfit::Undefined("sqrt", -4.0));
+        assert_eq!(misfit("ln(a)", &[Number::Whole(0)]), Misfit::Undefined("ln", 0.0));
+        assert_eq!(misfit("lognormal(a, 1)", &[Number::Real(-1.0)]), Misfit::Undefined("lognormal", -1.0));
+        assert_eq!(misfit("a * a", &[Number::Real(1e200)]), Misfit::Outside(Number::Real(f64::INFINITY)));
+        assert_eq!(misfit("exp(a)", &[Number::Whole(1000)]), Misfit::Outside(Number::Real(f64::INFINITY)));
+        // What is not finite in the data stays so.
+        assert_eq!(value("a * 2", &[Number::Real(f64::INFINITY)]), Number::Real(f64::INFINITY));
+    }
+
+    #[test]
+    fn large_whole_numbers_keep_their_last_digit() {
+        let fields = [Number::Whole((1 << 60) + 1), Number::Whole(1 << 60)];
+        assert_eq!(value("min(a, b.c)", &fields), fields[1]);
+        assert_eq!(value("max(b.c, a)", &[fields[1], fields[0]]), fields[0]);
+        assert_eq!(value("round(a) + floor(b.c)", &fields), Number::Whole((1 << 61) + 1));
+        assert_eq!(value("18446744073709551615 - 1", &[]), Number::Whole((1 << 64) - 2));
     }
 
     #[test]

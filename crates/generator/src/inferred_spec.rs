@@ -11,9 +11,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, Schema, TimeUnit};
 
+use crate::arrow_schema::UUID_EXTENSION;
 use crate::civil::date_text;
 use crate::dataset::MOST_ELEMENTS;
 use crate::error::Error;
+use crate::logical_type::is_zone;
 use crate::sampled_values::{SampledValues, Value, quoted, rounded};
 
 /// A spec in the making.
@@ -36,7 +38,7 @@ struct Inferred {
 
 #[derive(Debug)]
 enum InferredKind {
-    Leaf { kind: DataType, values: Box<SampledValues> },
+    Leaf { kind: DataType, is_uuid: bool, values: Box<SampledValues> },
     Struct(Vec<Inferred>),
     List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
     Map { entries: Vec<Inferred>, lengths: BTreeMap<u32, u64> },
@@ -111,7 +113,12 @@ fn inferred(field: &ArrowField, path: &str) -> Result<Inferred, Error> {
             },
             _ => return Err(Error::spec("a map without key and value", path, "leave the column out")),
         },
-        kind => InferredKind::Leaf { kind: leaf_kind(kind, path)?, values: Box::default() },
+        kind => {
+            let kind = leaf_kind(kind, path)?;
+            let is_uuid =
+                kind == DataType::FixedSizeBinary(16) && field.extension_type_name() == Some(UUID_EXTENSION);
+            InferredKind::Leaf { kind, is_uuid, values: Box::default() }
+        }
     };
     let nullable = field.is_nullable();
     Ok(Inferred { name: field.name().clone(), nullable, kind, slots: 0, nulls: 0 })
@@ -203,7 +210,7 @@ impl Inferred {
                     field.add(column, Some(&wanted))?;
                 }
             }
-            InferredKind::Leaf { kind, values } => {
+            InferredKind::Leaf { kind, values, .. } => {
                 let array = cast(array, kind)?;
                 for i in (0..array.len()).filter(|i| there[*i]) {
                     if let Some(value) = value(&array, i) {
@@ -218,6 +225,7 @@ impl Inferred {
     /// Writes everything but the name, below the TOML table `path`.
     fn write(&self, path: &str, sampled: bool, out: &mut String) {
         let kind = match &self.kind {
+            InferredKind::Leaf { is_uuid: true, .. } => "type = \"uuid\"\n".to_owned(),
             InferredKind::Leaf { kind, .. } => type_keys(kind),
             InferredKind::Struct(_) => "type = \"struct\"\n".to_owned(),
             InferredKind::List { .. } => "type = \"list\"\n".to_owned(),
@@ -231,8 +239,9 @@ impl Inferred {
             let _ = writeln!(out, "nulls = {}", rounded(share));
         }
         match &self.kind {
-            InferredKind::Leaf { kind, values } => {
-                let _ = writeln!(out, "values = {}", values_text(kind, values));
+            InferredKind::Leaf { kind, is_uuid, values } => {
+                let values = if *is_uuid { "\"uuid\"".to_owned() } else { values_text(kind, values) };
+                let _ = writeln!(out, "values = {values}");
             }
             InferredKind::Struct(fields) => {
                 for field in fields {
@@ -314,7 +323,9 @@ fn type_keys(kind: &DataType) -> String {
         DataType::Time32(_) => "type = \"time\"\nunit = \"ms\"\n".to_owned(),
         DataType::Time64(unit) => format!("type = \"time\"\nunit = \"{}\"\n", unit_name(*unit)),
         DataType::Timestamp(unit, zone) => {
-            let zone = zone.as_ref().map_or_else(String::new, |zone| format!("zone = {}\n", quoted(zone)));
+            // Writers have names of their own for zones; the instants are the same in any.
+            let known = |zone: &str| if is_zone(zone) { quoted(zone) } else { quoted("UTC") };
+            let zone = zone.as_ref().map_or_else(String::new, |zone| format!("zone = {}\n", known(zone)));
             format!("type = \"timestamp\"\nunit = \"{}\"\n{zone}", unit_name(*unit))
         }
         DataType::Utf8 => plain("string"),

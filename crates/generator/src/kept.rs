@@ -50,33 +50,35 @@ pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Numb
         ValueBuffer::Int64(v) => v[i].into(),
         ValueBuffer::Float(v) => return Some(Number::Real(v[i].into())),
         ValueBuffer::Double(v) => return Some(Number::Real(v[i])),
-        ValueBuffer::Fixed { width, data } => return stored(leaf, &data[i * width..(i + 1) * width]),
-        ValueBuffer::Indices(v) => return stored(leaf, leaf.dictionary().get(v[i] as usize)?),
+        ValueBuffer::Fixed { width, data } => {
+            return stored_number(&leaf.kind, &data[i * width..(i + 1) * width]);
+        }
+        ValueBuffer::Indices(v) => return stored_number(&leaf.kind, leaf.dictionary().get(v[i] as usize)?),
         _ => return None,
     };
-    Some(scaled(leaf, whole))
+    Some(scaled(&leaf.kind, whole))
 }
 
 /// A decimal with its point; other whole numbers as they are.
-fn scaled(leaf: &Leaf, whole: i128) -> Number {
-    match leaf.kind {
+fn scaled(kind: &LogicalType, whole: i128) -> Number {
+    match kind {
         LogicalType::Decimal { scale: 0, .. } => Number::Whole(whole),
-        LogicalType::Decimal { .. } => Number::Real(whole as f64 / leaf.kind.one() as f64),
+        LogicalType::Decimal { .. } => Number::Real(whole as f64 / kind.one() as f64),
         _ => Number::Whole(whole),
     }
 }
 
-/// A number as PLAIN encoding has it.
-fn stored(leaf: &Leaf, bytes: &[u8]) -> Option<Number> {
-    let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
-    Some(match leaf.physical {
+/// A number of type `kind`, in ones, as PLAIN encoding has it.
+pub(crate) fn stored_number(kind: &LogicalType, bytes: &[u8]) -> Option<Number> {
+    let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
+    Some(match kind.physical() {
         Physical::Int32 if unsigned => Number::Whole(u32::from_le_bytes(bytes.try_into().ok()?).into()),
         Physical::Int64 if unsigned => Number::Whole(u64::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Int32 => scaled(leaf, i32::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Int64 => scaled(leaf, i64::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Int32 => scaled(kind, i32::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Int64 => scaled(kind, i64::from_le_bytes(bytes.try_into().ok()?).into()),
         Physical::Float => Number::Real(f32::from_le_bytes(bytes.try_into().ok()?).into()),
         Physical::Double => Number::Real(f64::from_le_bytes(bytes.try_into().ok()?)),
-        Physical::Fixed(2) if leaf.kind == LogicalType::Float16 => {
+        Physical::Fixed(2) if *kind == LogicalType::Float16 => {
             Number::Real(half::f16::from_le_bytes(bytes.try_into().ok()?).to_f64())
         }
         Physical::Fixed(_) => {
@@ -84,7 +86,7 @@ fn stored(leaf: &Leaf, bytes: &[u8]) -> Option<Number> {
             let mut wide = [if negative { 0xFF } else { 0 }; 16];
             let n = bytes.len().min(16);
             wide[16 - n..].copy_from_slice(&bytes[bytes.len() - n..]);
-            scaled(leaf, i128::from_be_bytes(wide))
+            scaled(kind, i128::from_be_bytes(wide))
         }
         Physical::Int96 => {
             let nanos = i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);

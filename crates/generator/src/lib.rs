@@ -66,6 +66,7 @@ mod levels;
 mod literal;
 mod logical_type;
 mod manifest;
+mod misfit;
 mod options;
 mod output;
 mod page_header;

@@ -118,13 +118,16 @@ fn unscaled(text: &str, scale: u8) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// The real number that `literal` is.
-pub(crate) fn real(literal: &Literal<'_>) -> Option<f64> {
-    match literal {
-        Literal::Whole(n) => Some(*n as f64),
-        Literal::Real(digits) => digits.parse().ok(),
-        _ => None,
-    }
+/// The real number that `literal` is in a leaf of type `kind`; `None` where digits stand for more than the type
+/// can hold.
+pub(crate) fn real(kind: &LogicalType, literal: &Literal<'_>) -> Option<f64> {
+    let value: f64 = match literal {
+        Literal::Whole(n) => *n as f64,
+        Literal::Real(digits) => digits.parse().ok()?,
+        _ => return None,
+    };
+    let said = matches!(literal, Literal::Real(text) if !text.contains(|c: char| c.is_ascii_digit()));
+    (said || value.abs() <= kind.most_real()).then_some(value)
 }
 
 /// `literal` as PLAIN encoding has it in a leaf of type `kind`, strings without their length.
@@ -134,9 +137,9 @@ pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>
     }
     match (kind, literal) {
         (LogicalType::Boolean, Literal::Boolean(b)) => Some(vec![u8::from(*b)]),
-        (LogicalType::Float16, _) => Some(half::f16::from_f64(real(literal)?).to_le_bytes().to_vec()),
-        (LogicalType::Float, _) => Some((real(literal)? as f32).to_le_bytes().to_vec()),
-        (LogicalType::Double, _) => Some(real(literal)?.to_le_bytes().to_vec()),
+        (LogicalType::Float16, _) => Some(half::f16::from_f64(real(kind, literal)?).to_le_bytes().to_vec()),
+        (LogicalType::Float, _) => Some((real(kind, literal)? as f32).to_le_bytes().to_vec()),
+        (LogicalType::Double, _) => Some(real(kind, literal)?.to_le_bytes().to_vec()),
         (LogicalType::String | LogicalType::Enum, Literal::Text(text)) => Some(text.as_bytes().to_vec()),
         (LogicalType::Json, Literal::Text(text)) => {
             serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;

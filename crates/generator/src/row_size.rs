@@ -45,7 +45,7 @@ impl RowSize {
     /// When the options do not fit the dataset.
     pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
         let plan = FilePlan::new(options, dataset, None)?;
-        let mut maker = RowGroupMaker::new(&plan, seed)?;
+        let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
         let mut rows = BLOCK_ROWS;
         loop {
             let (size, bytes) = Self::of_row_group(&plan, &mut maker, rows)?;
@@ -91,7 +91,7 @@ impl RowSize {
             return Ok(first);
         }
         let plan = FilePlan::new(options, dataset, None)?;
-        let (anew, _) = Self::of_row_group(&plan, &mut RowGroupMaker::new(&plan, seed)?, first)?;
+        let (anew, _) = Self::of_row_group(&plan, &mut RowGroupMaker::new(&plan, seed)?.of_samples(), first)?;
         Ok(rows(&anew))
     }
 

@@ -14,10 +14,12 @@ use std::ops::Range;
 
 use crate::dataset::{Dataset, Field, Kind, Leaf, Nulls, Present};
 use crate::draw::Draws;
+use crate::error::Error;
 use crate::expression::Number;
 use crate::instruction_sets::widest;
 use crate::kept::{Kept, distinguish, operands};
 use crate::lengths::Lengths;
+use crate::misfit::MisfitAt;
 use crate::rng::{Stream, purpose};
 use crate::value_buffer::ValueBuffer;
 use crate::values::Values;
@@ -58,6 +60,8 @@ pub(crate) struct Shredder<'a> {
     /// The values of this block that expressions of later fields use, by leaf.
     kept: Vec<Kept>,
     root: Scratch,
+    /// The first value of the block that its column cannot hold, among the rows that were asked for.
+    misfit: Option<MisfitAt>,
 }
 
 /// What a struct or list keeps while the fields below it are filled.
@@ -93,11 +97,33 @@ impl<'a> Shredder<'a> {
         prepare(&dataset.fields, None, &mut lists, &mut leaves);
         let shredded = Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] };
         let kept = std::iter::repeat_with(Kept::default).take(dataset.columns()).collect();
-        Shredder { dataset, seed, shredded, scratch: Vec::new(), kept, root: Scratch::default() }
+        let (scratch, root) = (Vec::new(), Scratch::default());
+        Shredder { dataset, seed, shredded, scratch, kept, root, misfit: None }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
-    pub(crate) fn rows(&mut self, rows: Range<u64>) -> &Shredded {
+    ///
+    /// # Errors
+    /// When one of the rows has a value that its column cannot hold: the first row, of it the first column.
+    pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded, Error> {
+        let (_, misfit) = self.sample(rows);
+        match misfit {
+            None => Ok(&self.shredded),
+            Some(misfit) => {
+                let mut error = None;
+                self.dataset.each_leaf(&mut |field, leaf| {
+                    if leaf.index == misfit.leaf {
+                        error = Some(misfit.error(field, leaf));
+                    }
+                });
+                error.map_or(Ok(&self.shredded), Err)
+            }
+        }
+    }
+
+    /// Draws `rows` for what they are like: a value that its column cannot hold is reported beside them, another
+    /// stands in its place.
+    pub(crate) fn sample(&mut self, rows: Range<u64>) -> (&Shredded, Option<MisfitAt>) {
         self.shredded.rows = (rows.end - rows.start) as usize;
         for leaf in &mut self.shredded.leaves {
             leaf.definition.clear();
@@ -106,6 +132,7 @@ impl<'a> Shredder<'a> {
         for list in &mut self.shredded.lists {
             list.clear();
         }
+        self.misfit = None;
         let mut at = rows.start;
         while at < rows.end {
             let block = at / BLOCK_ROWS;
@@ -113,19 +140,19 @@ impl<'a> Shredder<'a> {
             let end = rows.end.min(first + BLOCK_ROWS);
             let wanted = (at - first) as usize..(end - first) as usize;
             if wanted == (0..BLOCK_ROWS as usize) {
-                self.block(block);
+                self.block(block, wanted);
             } else {
                 let marks = self.marks();
-                self.block(block);
+                self.block(block, wanted.clone());
                 self.retain(&marks, wanted);
             }
             at = end;
         }
-        &self.shredded
+        (&self.shredded, self.misfit)
     }
 
-    /// Appends one whole block.
-    fn block(&mut self, block: u64) {
+    /// Appends one whole block, of which the rows `wanted` were asked for.
+    fn block(&mut self, block: u64, wanted: Range<usize>) {
         let rows = [0u8; BLOCK_ROWS as usize];
         let mut filler = Filler {
             seed: self.seed,
@@ -134,6 +161,8 @@ impl<'a> Shredder<'a> {
             scratch: &mut self.scratch,
             kept: &mut self.kept,
             next_list: 0,
+            wanted,
+            misfit: &mut self.misfit,
         };
         let masks = &mut self.root.masks;
         if let Some(present) = &self.dataset.present {
@@ -217,6 +246,9 @@ struct Filler<'a> {
     scratch: &'a mut Vec<Scratch>,
     kept: &'a mut Vec<Kept>,
     next_list: usize,
+    /// The rows of the block that were asked for.
+    wanted: Range<usize>,
+    misfit: &'a mut Option<MisfitAt>,
 }
 
 impl Filler<'_> {
@@ -344,10 +376,23 @@ impl Filler<'_> {
             first_id: self.block * BLOCK_ROWS * leaf.most_in_record,
             numbers: &scratch.numbers,
             operands: &scratch.operands,
+            wanted: match self.wanted == (0..BLOCK_ROWS as usize) {
+                true => 0..there,
+                false => {
+                    values_of_rows(self.wanted.clone(), entries.repetition, own, field.levels.definition)
+                }
+            },
         };
         let buffer = &mut self.shredded.leaves[leaf.index];
         let first = buffer.values.len();
-        leaf.draw(&draws, &mut buffer.values);
+        if let Some((value, misfit)) = leaf.draw(&draws, &mut buffer.values) {
+            let row = row_of_value(value, entries.repetition, own, field.levels.definition);
+            let row = self.block * BLOCK_ROWS + row as u64;
+            // Of the same row the earlier column stays: later ones may follow from it.
+            if self.misfit.is_none_or(|before| row < before.row) {
+                *self.misfit = Some(MisfitAt { row, leaf: leaf.index, misfit });
+            }
+        }
         if leaf.distinct {
             let levels = (&*own, entries.repetition);
             let list = (field.levels.definition, entries.list_level);
@@ -405,6 +450,31 @@ impl Filler<'_> {
         definition.truncate(at);
         repetition.truncate(at);
     }
+}
+
+/// For each entry of a leaf its row, and whether it is a value: entries at level `there` are, all of them where there
+/// are no levels.
+fn rows_of_entries(repetition: &[u8], definition: &[u8], there: u8) -> impl Iterator<Item = (usize, bool)> {
+    let mut rows = 0;
+    repetition.iter().enumerate().map(move |(i, level)| {
+        rows += usize::from(*level == 0);
+        (rows - 1, definition.get(i).is_none_or(|level| *level == there))
+    })
+}
+
+/// Which values of a leaf belong to `rows`.
+fn values_of_rows(rows: Range<usize>, repetition: &[u8], definition: &[u8], there: u8) -> Range<usize> {
+    let before = |row: usize| {
+        let entries = rows_of_entries(repetition, definition, there);
+        entries.take_while(|(of, _)| *of < row).filter(|(_, there)| *there).count()
+    };
+    before(rows.start)..before(rows.end)
+}
+
+/// The row that value `value` of a leaf belongs to.
+fn row_of_value(value: usize, repetition: &[u8], definition: &[u8], there: u8) -> usize {
+    let mut values = rows_of_entries(repetition, definition, there).filter(|(_, there)| *there);
+    values.nth(value).map_or(0, |(row, _)| row)
 }
 
 // The levels of entries below are bytes; an entry is raised by one where its field is there. Counts

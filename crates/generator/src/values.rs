@@ -6,9 +6,11 @@
 use crate::choice::{Dictionary, choice, constant, weighted};
 use crate::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
 use crate::error::Error;
-use crate::expression::{Expression, Operand};
+use crate::expression::{Expression, Number, Operand, Reach};
+use crate::kept::stored_number;
 use crate::literal::{Literal, real, whole};
 use crate::logical_type::LogicalType;
+use crate::misfit::nearest_whole;
 use crate::pattern::Pattern;
 use crate::spec_folder::SpecFolder;
 use crate::template::Template;
@@ -47,7 +49,7 @@ pub(crate) enum Values {
         min: f64,
         width: f64,
     },
-    /// A continuous distribution, cut off at the bounds.
+    /// A continuous distribution; what falls outside of the bounds becomes the bound.
     Curve {
         curve: Curve,
         low: f64,
@@ -88,10 +90,21 @@ pub(crate) struct Reference {
 }
 
 /// What the key of row `k`, from 0 on, is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ReferencedKey {
     Sequence { start: i128, step: i128 },
     Unique(Template),
+}
+
+impl ReferencedKey {
+    /// The key that a required field of the record with these values is.
+    pub(crate) fn of(values: &Values) -> Option<Self> {
+        match values {
+            Values::Sequence { start, step } => Some(ReferencedKey::Sequence { start: *start, step: *step }),
+            Values::Unique(template) => Some(ReferencedKey::Unique(template.clone())),
+            _ => None,
+        }
+    }
 }
 
 /// What is wrong, and what to do about it.
@@ -185,7 +198,7 @@ impl Values {
             "normal" | "lognormal" | "exponential" => {
                 numbers_only()?;
                 let curve = Curve::read(name, parameters, kind, path)?;
-                let (low, high) = bounds(parameters, kind, path)?;
+                let (low, high) = bounds(curve, parameters, kind, path)?;
                 Ok(Values::Curve { curve, low, high })
             }
             "poisson" | "geometric" => {
@@ -206,7 +219,17 @@ impl Values {
                 };
                 let step = match table.get("step") {
                     None => kind.one(),
-                    Some(node) if kind.is_temporal() => quantity(kind, node, path)? as i128,
+                    Some(node) if kind.is_temporal() => {
+                        let step = quantity(kind, node, path)?;
+                        nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
+                            let what = format!(
+                                "a step of {}, which is {step} units of the {}",
+                                node.described(),
+                                kind.name()
+                            );
+                            node.error(path, what, "give a step of whole units")
+                        })?
+                    }
                     Some(node) => whole_of(kind, node, path)?,
                 };
                 Ok(Values::Sequence { start, step })
@@ -223,9 +246,10 @@ impl Values {
                     let what = "an expression is a string";
                     return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
                 };
-                Expression::parse(text, kind, around.operand)
-                    .map(Values::Expression)
-                    .map_err(|(what, advice)| parameters.error(path, what, advice))
+                let expression = Expression::parse(text, kind, around.operand)
+                    .map_err(|(what, advice)| parameters.error(path, what, advice))?;
+                can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
+                Ok(Values::Expression(expression))
             }
             "ref" => reference(parameters, around),
             "unique" => {
@@ -259,6 +283,49 @@ impl Values {
                 Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
             }
             _ => Err(unknown(name, node, path)),
+        }
+    }
+}
+
+impl Values {
+    /// Between which numbers values of type `kind` are, in ones.
+    pub(crate) fn reach(&self, kind: &LogicalType) -> Reach {
+        let one = kind.one() as f64;
+        let (low, high) = match kind.is_whole() {
+            true => (kind.range().0 as f64, kind.range().1 as f64),
+            false => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        // In the whole numbers that are stored.
+        let stored = |reach: Reach| Reach::new(reach.low.max(low) / one, reach.high.min(high) / one);
+        match self {
+            Values::Zipf(ranks) => Reach::new(1.0, ranks.count() as f64),
+            Values::Choice { dictionary: Dictionary { entries, ordered }, .. } => {
+                let number = |entry: &Vec<u8>| stored_number(kind, entry).map(Number::real);
+                let ends = (entries.first().and_then(number), entries.last().and_then(number));
+                match ends {
+                    (Some(low), Some(high)) if *ordered == entries.len() => Reach::new(low, high),
+                    _ => Reach::ANY,
+                }
+            }
+            Values::Integers { min, span } if *span > 0 => {
+                stored(Reach::new(*min as f64, *min as f64 + (*span - 1) as f64))
+            }
+            Values::Reals { min, width } => Reach::new(*min, min + width),
+            Values::Curve { curve, low: least, high: most } => {
+                let natural = if matches!(curve, Curve::Normal { .. }) { f64::NEG_INFINITY } else { 0.0 };
+                Reach::new(least.max(natural).max(low / one), most.min(high / one))
+            }
+            // Round at the end of the range, which comes late.
+            Values::Sequence { start, step } if *step >= 0 => {
+                stored(Reach::new(*start as f64, f64::INFINITY))
+            }
+            Values::Sequence { start, .. } => stored(Reach::new(f64::NEG_INFINITY, *start as f64)),
+            Values::Walk(walk) => stored(walk.reach()),
+            Values::Expression(expression) => {
+                let reach = expression.reach().unwrap_or(Reach::ANY);
+                Reach::new(reach.low.max(low / one), reach.high.min(high / one))
+            }
+            _ => stored(Reach::ANY),
         }
     }
 }
@@ -338,29 +405,92 @@ pub(crate) fn whole_of(kind: &LogicalType, node: Node<'_>, path: &str) -> Result
 /// Refuses distributions that reach further than the type.
 fn fits(kind: &LogicalType, most: i128, node: Node<'_>, path: &str) -> Result<(), Error> {
     let high = kind.range().1;
-    if kind.is_whole() && most.checked_mul(kind.one()).is_none_or(|most| most > high) {
+    let too_large = match kind.is_real() {
+        true => most as f64 > kind.most_real(),
+        false => most.checked_mul(kind.one()).is_none_or(|most| most > high),
+    };
+    if too_large {
         let what = format!("values up to {most} in a {}", kind.name());
         return Err(node.error(path, what, "take a wider type or smaller parameters"));
     }
     Ok(())
 }
 
-/// The optional `min` and `max` of a continuous distribution, in the units of the draw.
-fn bounds(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
+/// Refuses formulas of which no value fits.
+fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Wrong> {
+    let Some(reach) = expression.reach() else {
+        return Err(("the formula divides by zero".into(), "divide by something else".into()));
+    };
+    let (least, most) = match kind.is_real() {
+        true => (-kind.most_real(), kind.most_real()),
+        false => (kind.range().0 as f64 / kind.one() as f64, kind.range().1 as f64 / kind.one() as f64),
+    };
+    // What is rounded may be half a unit past the ends.
+    let half = 0.5 / kind.one() as f64;
+    let what = if reach.low - half > most {
+        format!(
+            "the formula's values are {} and more, which no {} holds",
+            Number::Real(reach.low),
+            kind.name()
+        )
+    } else if reach.high + half < least {
+        format!(
+            "the formula's values are {} and less, which no {} holds",
+            Number::Real(reach.high),
+            kind.name()
+        )
+    } else {
+        return Ok(());
+    };
+    let operand = expression.operands.iter().find_map(|o| Some((&o.kind, o.kind.ticks_per_day()?)));
+    let text = expression.text.trim();
+    let advice = match (kind, kind.ticks_per_day(), operand) {
+        (LogicalType::Time { .. }, Some(here), Some((LogicalType::Timestamp { .. }, there)))
+            if here == there =>
+        {
+            format!("a time of day is what is left of days: ({text}) % {here}")
+        }
+        (_, Some(here), Some((other, there))) if here < there => {
+            let units = there / here;
+            let (from, to) = (other.name(), kind.name());
+            format!(
+                "a {from} counts {units} units where a {to} counts one: divide, like floor(({text}) / {units})"
+            )
+        }
+        _ => "take a wider type, or another formula".to_owned(),
+    };
+    Err((what, advice))
+}
+
+/// The optional `min` and `max` of a continuous distribution, in the units of the draw; infinite where they are not
+/// given.
+fn bounds(curve: Curve, node: Node<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
     let table = node.any_table(path, "parameters")?;
     let one = kind.one() as f64;
-    let (mut low, mut high) = match kind.is_whole() {
+    let (least, most) = match kind.is_whole() {
         true => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
-        false => (f64::MIN, f64::MAX),
+        false => (-kind.most_real(), kind.most_real()),
     };
-    if let Some(node) = table.get("min") {
-        low = low.max(quantity(kind, node, path)?);
+    let bound = |key: &str| match table.get(key) {
+        None => Ok(None),
+        Some(node) => match quantity(kind, node, path)? {
+            bound if (least..=most).contains(&bound) => Ok(Some(bound)),
+            _ => {
+                let what = format!("`{key} = {}` of a {}", node.described(), kind.name());
+                Err(node.error(path, what, format!("give a value from {least} to {most}")))
+            }
+        },
+    };
+    let (min, max) = (bound("min")?, bound("max")?);
+    let (low, high) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
+    if low > high {
+        return Err(node.error(path, format!("min {low} above max {high}"), "swap them"));
     }
-    if let Some(node) = table.get("max") {
-        high = high.min(quantity(kind, node, path)?);
-        if low > high {
-            return Err(node.error(path, format!("min {low} above max {high}"), "swap them"));
-        }
+    // Half of the values would not fit.
+    let centre = curve.centre().clamp(low, high);
+    if !(least..=most).contains(&centre) {
+        let what = format!("values around {} in a {}", Number::Real(centre), kind.name());
+        return Err(node.error(path, what, "take a wider type, or give `min` and `max`"));
     }
     Ok((low, high))
 }
@@ -374,7 +504,7 @@ fn uniform(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Values, Err
     };
     if kind.is_real() {
         let bound = |node: Node<'_>| {
-            let value = Literal::of(node).and_then(|literal| real(&literal)).filter(|v| v.is_finite());
+            let value = Literal::of(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| {
                 let what = format!("{} is no finite {}", node.described(), kind.name());
                 node.error(path, what, kind.takes())

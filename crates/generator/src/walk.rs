@@ -6,7 +6,9 @@
 
 use crate::distribution::quantity;
 use crate::error::Error;
+use crate::expression::Reach;
 use crate::logical_type::LogicalType;
+use crate::misfit::nearest_whole;
 use crate::rng::{Sequence, unit_interval};
 use crate::toml_reader::Node;
 use crate::values::whole_of;
@@ -20,8 +22,6 @@ pub(crate) struct Walk {
     jitter: f64,
     /// Share of the values that are late, and by how much at most.
     late: Option<(f64, f64)>,
-    /// The range of the type.
-    range: (i128, i128),
 }
 
 impl Walk {
@@ -46,12 +46,12 @@ impl Walk {
                 Some((how_many, quantity(kind, table.need("by", path, "late")?, path)? * one))
             }
         };
-        Ok(Walk { start, step, jitter, late, range: kind.range() })
+        Ok(Walk { start, step, jitter, late })
     }
 
-    /// Value `k`, whose draw is `draw`.
+    /// Value `k`, whose draw is `draw`; `None` where it has more than 128 bits.
     #[inline]
-    pub(crate) fn value(&self, k: u64, draw: u64) -> i128 {
+    pub(crate) fn value(&self, k: u64, draw: u64) -> Option<i128> {
         let mut offset = 0.0;
         if self.jitter > 0.0 {
             offset += self.jitter * self.step * unit_interval(draw);
@@ -64,8 +64,20 @@ impl Walk {
         }
         // Whole steps are exact however far the walk has gone.
         let whole = self.step.trunc();
-        let steps = (whole as i128) * i128::from(k) + ((self.step - whole) * k as f64) as i128;
-        (self.start + steps + offset.floor() as i128).clamp(self.range.0, self.range.1)
+        let steps = nearest_whole(whole)?.checked_mul(k.into())?;
+        let parts = nearest_whole(((self.step - whole) * k as f64).trunc())?;
+        let offset = nearest_whole(offset.floor())?;
+        self.start.checked_add(steps)?.checked_add(parts)?.checked_add(offset)
+    }
+
+    /// Between which numbers, in the whole numbers of the type, its values are.
+    pub(crate) fn reach(&self) -> Reach {
+        let (start, by) = (self.start as f64, self.late.map_or(0.0, |(_, by)| by));
+        let (back, forth) = (by.max(0.0), by.min(0.0).abs());
+        match self.step >= 0.0 {
+            true => Reach::new(start - back, f64::INFINITY),
+            false => Reach::new(f64::NEG_INFINITY, start + forth),
+        }
     }
 
     /// What one row adds on average.

@@ -11,7 +11,7 @@ use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 
 use crate::column_choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
-use crate::parquet_schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION, marked};
+use crate::parquet_schema::{ENUM_MARK, marked};
 use crate::source::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// The first rows of a dataset.
@@ -68,8 +68,6 @@ impl GeneratedRows {
 fn as_in_files(schema: &Schema, explained: &Explanation) -> SchemaRef {
     let kind = |field: &Field| explained.columns.iter().find(|column| column.path == *field.name());
     let fields = schema.fields().iter().map(|field| match kind(field).map(|column| column.kind.as_str()) {
-        Some("uuid") => marked(field, EXTENSION_NAME, UUID_EXTENSION),
-        Some("json") => marked(field, EXTENSION_NAME, JSON_EXTENSION),
         Some("enum") => marked(field, ENUM_MARK, ""),
         _ => Arc::clone(field),
     });
@@ -123,11 +121,14 @@ impl UnitReader for GeneratedReader<'_> {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let Some(batch) = self.batches.as_mut().and_then(Iterator::next) else { return Ok(None) };
-        let failed = |what: String| Error::new(Kind::Source, what).at(&self.source.files[0].name);
-        let batch = batch.map_err(|error| failed(error.what().to_owned()).advise(error.advice()))?;
+        let name = &self.source.files[0].name;
+        let batch = batch.map_err(|error| {
+            let place = format!("{name}, {}", error.place());
+            Error::new(Kind::Source, error.what()).at(place).advise(error.advice())
+        })?;
         let Some(chosen) = &self.source.chosen else { return Ok(Some(batch)) };
         let columns = chosen.iter().map(|place| Arc::clone(batch.column(*place))).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.source.schema), columns);
-        batch.map(Some).map_err(|error| failed(error.to_string()))
+        batch.map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()).at(name))
     }
 }

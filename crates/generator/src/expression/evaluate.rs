@@ -1,0 +1,99 @@
+//! The value of an expression in one record.
+
+use super::{Function, Node, Number};
+use crate::distribution::Curve;
+use crate::draw::elementary::{exp, ln};
+use crate::misfit::{Misfit, nearest_whole};
+use crate::rng::{Sequence, unit_interval};
+
+use Number::{Real, Whole};
+
+/// Whole numbers from here on, such as times, keep all their digits when a real number is added.
+const LARGE: u128 = 1 << 40;
+
+/// The value of `node` where the operands are `fields`.
+pub(super) fn evaluate(node: &Node, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
+    match node {
+        Node::Number(number) => Ok(*number),
+        Node::Field(i) => Ok(fields.get(*i).copied().unwrap_or(Whole(0))),
+        Node::Negated(of) => match evaluate(of, fields, random)? {
+            Whole(n) => n.checked_neg().map(Whole).ok_or(Misfit::TooLarge),
+            Real(v) => Ok(Real(-v)),
+        },
+        Node::Binary(operator, left, right) => {
+            let (left, right) = (evaluate(left, fields, random)?, evaluate(right, fields, random)?);
+            binary(*operator, left, right)
+        }
+        Node::Call(function, arguments) => {
+            let mut values = [Whole(0); 2];
+            for (value, node) in values.iter_mut().zip(arguments) {
+                *value = evaluate(node, fields, random)?;
+            }
+            call(*function, values, random)
+        }
+    }
+}
+
+fn binary(operator: u8, left: Number, right: Number) -> Result<Number, Misfit> {
+    let is_large = |n: i128| n.unsigned_abs() > LARGE;
+    let whole = |n: Option<i128>| n.map(Whole).ok_or(Misfit::TooLarge);
+    let (a, b) = (left.real(), right.real());
+    let value = match (operator, left, right) {
+        (b'/' | b'%', ..) if b == 0.0 => return Err(Misfit::DividedByZero),
+        (b'+', Whole(a), Whole(b)) => return whole(a.checked_add(b)),
+        (b'-', Whole(a), Whole(b)) => return whole(a.checked_sub(b)),
+        (b'*', Whole(a), Whole(b)) => return whole(a.checked_mul(b)),
+        (b'%', Whole(a), Whole(b)) => return whole(a.checked_rem_euclid(b)),
+        (b'+', Whole(n), Real(v)) | (b'+', Real(v), Whole(n)) if is_large(n) && v.is_finite() => {
+            return whole(nearest_whole(v).and_then(|v| n.checked_add(v)));
+        }
+        (b'-', Whole(n), Real(v)) if is_large(n) && v.is_finite() => {
+            return whole(nearest_whole(v).and_then(|v| n.checked_sub(v)));
+        }
+        (b'+', ..) => a + b,
+        (b'-', ..) => a - b,
+        (b'*', ..) => a * b,
+        (b'/', ..) => a / b,
+        _ => a.rem_euclid(b),
+    };
+    // What is not finite in an operand may stay so; what is made so here has no value.
+    match value.is_finite() || !a.is_finite() || !b.is_finite() {
+        true => Ok(Real(value)),
+        false => Err(Misfit::Outside(Real(value))),
+    }
+}
+
+fn call(function: Function, [first, second]: [Number; 2], random: &mut Sequence) -> Result<Number, Misfit> {
+    let (a, b) = (first.real(), second.real());
+    let value = match function {
+        Function::Uniform => a + (b - a) * unit_interval(random.next()),
+        Function::Normal => Curve::Normal { mean: a, stddev: b }.sample(random),
+        Function::LogNormal => Curve::LogNormal { mu: ln(a), sigma: b }.sample(random),
+        Function::Exponential => Curve::Exponential { mean: a }.sample(random),
+        Function::Least => return Ok(if at_most(first, second) { first } else { second }),
+        Function::Greatest => return Ok(if at_most(second, first) { first } else { second }),
+        Function::Abs => match first {
+            Whole(n) => return n.checked_abs().map(Whole).ok_or(Misfit::TooLarge),
+            Real(v) => v.abs(),
+        },
+        Function::Floor | Function::Round if matches!(first, Whole(_)) => return Ok(first),
+        Function::Floor => a.floor(),
+        Function::Round => a.round(),
+        Function::Sqrt => a.sqrt(),
+        Function::Exp => exp(a),
+        Function::Ln => ln(a),
+    };
+    match value.is_finite() || !a.is_finite() || !b.is_finite() {
+        true => Ok(Real(value)),
+        false if value.is_nan() || function == Function::Ln => Err(Misfit::Undefined(function.name(), a)),
+        false => Err(Misfit::Outside(Real(value))),
+    }
+}
+
+/// Whether `a` is at most `b`, to the last digit.
+fn at_most(a: Number, b: Number) -> bool {
+    match (a, b) {
+        (Whole(a), Whole(b)) => a <= b,
+        (a, b) => a.real() <= b.real(),
+    }
+}
