@@ -10,11 +10,12 @@ pub(crate) mod layout_args;
 mod schema;
 mod spec;
 
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use sawmill_generator::{
     ContentSum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, WrittenFile, write,
 };
@@ -89,8 +90,22 @@ pub(crate) struct GenArgs {
     /// What the files hold; the options of Parquet files belong to parquet alone.
     #[arg(long, value_enum, default_value = "parquet")]
     format: Format,
+    /// How CSV writes null: nothing between the commas unless said. A string that looks like it stands in quotes, so
+    /// that the two differ.
+    #[arg(long, value_name = "TEXT", value_parser = csv_null)]
+    csv_null: Option<String>,
     #[command(flatten)]
     files: FileArgs,
+}
+
+/// What CSV can write for null.
+fn csv_null(text: &str) -> Result<String, String> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => {
+            Err("null stands without quotes: give a text without commas, quotes and line ends".to_owned())
+        }
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// What `--json` prints.
@@ -157,6 +172,19 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         return console.result(&spec, || spec.clone());
     }
     let output = output(&args.out)?;
+    if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
+        let what = format!("{} is binary, and standard output is a terminal", args.format.name());
+        let advice = "redirect it (--out - > FILE), name a file with --out, or take --format ndjson";
+        return Err(Error::usage(what, args.out.display().to_string(), advice));
+    }
+    if args.csv_null.is_some() && args.format != Format::Csv {
+        let what = "--csv-null without --format csv";
+        return Err(Error::usage(
+            what,
+            args.out.display().to_string(),
+            "it is an option of CSV: leave it out",
+        ));
+    }
     if args.format != Format::Parquet {
         return run_format(args, console, cancel);
     }
@@ -189,8 +217,8 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
 /// Generates another format than Parquet.
 fn run_format(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let refuse = |what: &str, advice: &str| {
-        let format = args.format.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
-        Err(Error::usage(format!("{what} with --format {format}"), args.out.display().to_string(), advice))
+        let what = format!("{what} with --format {}", args.format.name());
+        Err(Error::usage(what, args.out.display().to_string(), advice))
     };
     if args.layout.partition_by.is_some() {
         return refuse("--partition-by", "folders are made for Parquet files alone");
@@ -212,6 +240,7 @@ fn run_format(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(
         threads: threads.map_or(1, NonZeroUsize::get),
         part: args.layout.part,
         existing: args.layout.existing(),
+        csv_null: args.csv_null.as_deref().unwrap_or_default(),
         sources: &args.dataset.sources(),
     };
     let (files, phase) = formats::generate(&job, &Profile::new(), console, cancel)?;

@@ -3,14 +3,18 @@
 //! Files are made whole or not at all, as Parquet files are. Several files are made at a time; a file is
 //! made by one thread.
 
+mod batch_writer;
+mod csv;
+mod ndjson;
+mod text_form;
+
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
-use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::ArrowError;
+use batch_writer::{BatchWriter, Counted, Out};
 use clap::ValueEnum;
 use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
 use sawmill_profile::{Phase, PhaseReport, Profile};
@@ -18,6 +22,7 @@ use sawmill_profile::{Phase, PhaseReport, Profile};
 use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::format_files::{OpenFile, Planned, plan};
+use text_form::NoText;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -31,7 +36,7 @@ pub(crate) enum Format {
     Arrow,
     /// One JSON object a line.
     Ndjson,
-    /// Comma-separated values behind a line of names; not for nested columns.
+    /// Comma-separated values behind a line of names; not for nested columns. Null is nothing, the empty string "".
     Csv,
 }
 
@@ -43,6 +48,16 @@ impl Format {
             Format::Ndjson => "ndjson",
             Format::Csv => "csv",
         }
+    }
+
+    /// Its name on the command line, which is also that of its files.
+    pub(crate) fn name(self) -> &'static str {
+        self.extension()
+    }
+
+    /// Whether a terminal would show nothing but gibberish.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::Parquet | Format::Arrow)
     }
 }
 
@@ -56,6 +71,8 @@ pub(crate) struct FormatJob<'a> {
     pub threads: usize,
     pub part: Part,
     pub existing: Existing,
+    /// How CSV writes null.
+    pub csv_null: &'a str,
     /// Files that the dataset was taken from.
     pub sources: &'a [PathBuf],
 }
@@ -68,7 +85,7 @@ pub(crate) fn generate(
     cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, PhaseReport), Error> {
     if job.format == Format::Csv {
-        refuse_nested(job.dataset)?;
+        refuse_what_csv_cannot_be(job)?;
     }
     let planned = plan(job, console, cancel)?;
     let files = &planned.files;
@@ -81,8 +98,10 @@ pub(crate) fn generate(
             let Some(file) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else { return };
             let stopped = || cancel.load(Relaxed) || stop.load(Relaxed);
             let made = make(job, file, &phase, &stopped);
-            stop.fetch_or(made.is_err(), Relaxed);
+            let failed = made.is_err();
+            // Before the others stop: theirs is not the reason.
             results.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+            stop.fetch_or(failed, Relaxed);
             if stop.load(Relaxed) {
                 return;
             }
@@ -105,17 +124,23 @@ pub(crate) fn generate(
     Ok((written, phase.finish()))
 }
 
-/// CSV has no place for nested values.
-fn refuse_nested(dataset: &Dataset) -> Result<(), Error> {
-    let schema = dataset.arrow_schema();
-    match schema.fields().iter().find(|field| field.data_type().is_nested()) {
-        Some(field) => Err(Error::usage(
-            format!("the column {} is nested, which CSV cannot be", field.name()),
-            dataset.name(),
-            "use --format ndjson",
-        )),
-        None => Ok(()),
+/// CSV has no place for nested values, and readers skip empty lines, as which nulls of an only column would come.
+fn refuse_what_csv_cannot_be(job: &FormatJob<'_>) -> Result<(), Error> {
+    let refuse = |what: String, advice: &str| Err(Error::usage(what, job.dataset.name(), advice));
+    let schema = job.dataset.arrow_schema();
+    let fields = schema.fields();
+    if let Some(field) = fields.iter().find(|field| field.data_type().is_nested()) {
+        let what = format!("the column {} is nested, which CSV cannot be", field.name());
+        return refuse(what, "use --format ndjson");
     }
+    if let (true, [only]) = (job.csv_null.is_empty(), &fields[..])
+        && only.is_nullable()
+    {
+        let what =
+            format!("nulls of the only column {} would be empty lines, which readers skip", only.name());
+        return refuse(what, "give null a text, like --csv-null NULL");
+    }
+    Ok(())
 }
 
 pub(crate) fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
@@ -164,114 +189,27 @@ fn write_rows(
         ),
     };
     let schema = job.dataset.arrow_schema();
-    let mut writer = BatchWriter::new(job.format, planned.path.is_none(), &schema, out).map_err(arrow)?;
-    for batch in job.dataset.batches(job.layout.file_rows(planned.file), job.seed, BATCH_ROWS) {
+    let form = (job.format, planned.path.is_none(), job.csv_null);
+    let mut writer = BatchWriter::new(form, &schema, out).map_err(arrow)?;
+    let rows = job.layout.file_rows(planned.file);
+    let mut first = rows.start;
+    // As many rows together as in a page of Parquet, which are fewer where they are large.
+    let batch_rows = BATCH_ROWS.min(usize::try_from(job.layout.page_rows).unwrap_or(BATCH_ROWS));
+    for batch in job.dataset.batches(rows, job.seed, batch_rows) {
         if stopped() {
             return Err(Error::from(sawmill_generator::Error::cancelled()));
         }
         let batch = batch?;
-        writer.write(&batch).map_err(arrow)?;
+        writer.write(&batch).map_err(|error| match error {
+            NoText::Value { column, row, what } => Error::usage(
+                what,
+                format!("{}, field {column}, row {}", shown.display(), first + row as u64),
+                "--format parquet and --format arrow hold it; or keep the values within the years 0 to 9999",
+            ),
+            NoText::Arrow(error) => arrow(error),
+        })?;
+        first += batch.num_rows() as u64;
         phase.add_rows(batch.num_rows() as u64);
     }
     writer.finish().map_err(arrow)
-}
-
-/// A writer of one of the formats.
-enum BatchWriter<'a, 'w> {
-    File(Box<FileWriter<&'a mut Out<'w>>>),
-    Stream(Box<StreamWriter<&'a mut Out<'w>>>),
-    Ndjson(arrow_json::LineDelimitedWriter<&'a mut Out<'w>>),
-    Csv(Box<arrow_csv::Writer<&'a mut Out<'w>>>),
-}
-
-impl<'a, 'w> BatchWriter<'a, 'w> {
-    fn new(
-        format: Format,
-        stream: bool,
-        schema: &SchemaRef,
-        out: &'a mut Out<'w>,
-    ) -> Result<Self, ArrowError> {
-        Ok(match format {
-            Format::Arrow if stream => BatchWriter::Stream(Box::new(StreamWriter::try_new(out, schema)?)),
-            Format::Arrow | Format::Parquet => BatchWriter::File(Box::new(FileWriter::try_new(out, schema)?)),
-            Format::Ndjson => BatchWriter::Ndjson(arrow_json::LineDelimitedWriter::new(out)),
-            Format::Csv => {
-                let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(out);
-                // The names, even where no row follows.
-                writer.write(&RecordBatch::new_empty(in_utc(schema)))?;
-                BatchWriter::Csv(Box::new(writer))
-            }
-        })
-    }
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        match self {
-            BatchWriter::File(writer) => writer.write(batch),
-            BatchWriter::Stream(writer) => writer.write(batch),
-            BatchWriter::Ndjson(writer) => writer.write(&text_batch(batch)?),
-            BatchWriter::Csv(writer) => writer.write(&text_batch(batch)?),
-        }
-    }
-
-    fn finish(self) -> Result<(), ArrowError> {
-        match self {
-            BatchWriter::File(mut writer) => writer.finish(),
-            BatchWriter::Stream(mut writer) => writer.finish(),
-            BatchWriter::Ndjson(mut writer) => writer.finish(),
-            BatchWriter::Csv(_) => Ok(()),
-        }
-    }
-}
-
-/// The schema with the zones of its columns as UTC, which text shows as `Z`.
-fn in_utc(schema: &SchemaRef) -> SchemaRef {
-    let fields: Vec<_> = schema
-        .fields()
-        .iter()
-        .map(|field| match field.data_type() {
-            DataType::Timestamp(unit, Some(_)) => {
-                field.as_ref().clone().with_data_type(DataType::Timestamp(*unit, Some("+00:00".into())))
-            }
-            _ => field.as_ref().clone(),
-        })
-        .collect();
-    std::sync::Arc::new(arrow_schema::Schema::new(fields))
-}
-
-/// A batch that can be shown as text: names of zones need a database of them, instants do not.
-fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let schema = in_utc(&batch.schema());
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
-        let data = column.to_data();
-        if data.data_type() == field.data_type() {
-            return Ok(column.clone());
-        }
-        let data = data.into_builder().data_type(field.data_type().clone()).build()?;
-        Ok(arrow_array::make_array(data))
-    });
-    let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
-    RecordBatch::try_new(schema, columns)
-}
-
-/// A writer that counts what goes through it.
-struct Counted<'w> {
-    target: OpenFile,
-    bytes: u64,
-    phase: &'w Phase,
-}
-
-/// Where the rows of a file go.
-type Out<'w> = BufWriter<Counted<'w>>;
-
-impl Write for Counted<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.target.write(bytes)?;
-        self.bytes += n as u64;
-        self.phase.add_bytes(n as u64);
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.target.flush()
-    }
 }

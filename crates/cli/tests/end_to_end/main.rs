@@ -13,6 +13,7 @@ mod flamegraph;
 mod footer;
 mod r#gen;
 mod gen_datasets;
+mod gen_formats;
 mod gen_layouts;
 mod gen_together;
 mod guarantees;

@@ -1,0 +1,86 @@
+//! Writers of the formats other than Parquet.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_json::LineDelimitedWriter;
+use arrow_schema::{ArrowError, SchemaRef};
+use sawmill_profile::Phase;
+
+use super::Format;
+use super::csv::CsvWriter;
+use super::ndjson::Encoders;
+use super::text_form::{NoText, text_batch, text_schema};
+use crate::r#gen::format_files::OpenFile;
+
+/// A writer of one of the formats.
+pub(super) enum BatchWriter<'a, 'w> {
+    File(Box<FileWriter<&'a mut Out<'w>>>),
+    Stream(Box<StreamWriter<&'a mut Out<'w>>>),
+    Ndjson(LineDelimitedWriter<&'a mut Out<'w>>),
+    Csv(CsvWriter<&'a mut Out<'w>>),
+}
+
+impl<'a, 'w> BatchWriter<'a, 'w> {
+    /// A writer of a format to a stream or a file, which for CSV writes null as a text.
+    pub(super) fn new(
+        (format, is_stream, csv_null): (Format, bool, &str),
+        schema: &SchemaRef,
+        out: &'a mut Out<'w>,
+    ) -> Result<Self, ArrowError> {
+        Ok(match format {
+            Format::Arrow if is_stream => BatchWriter::Stream(Box::new(StreamWriter::try_new(out, schema)?)),
+            Format::Arrow | Format::Parquet => BatchWriter::File(Box::new(FileWriter::try_new(out, schema)?)),
+            Format::Ndjson => {
+                let builder = arrow_json::WriterBuilder::new().with_encoder_factory(Arc::new(Encoders));
+                BatchWriter::Ndjson(builder.build(out))
+            }
+            // The names, even where no row follows.
+            Format::Csv => BatchWriter::Csv(CsvWriter::new(out, &text_schema(schema), csv_null)?),
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
+        match self {
+            BatchWriter::File(writer) => writer.write(batch)?,
+            BatchWriter::Stream(writer) => writer.write(batch)?,
+            BatchWriter::Ndjson(writer) => writer.write(&text_batch(batch)?)?,
+            BatchWriter::Csv(writer) => writer.write(&text_batch(batch)?)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<(), ArrowError> {
+        match self {
+            BatchWriter::File(mut writer) => writer.finish(),
+            BatchWriter::Stream(mut writer) => writer.finish(),
+            BatchWriter::Ndjson(mut writer) => writer.finish(),
+            BatchWriter::Csv(_) => Ok(()),
+        }
+    }
+}
+
+/// A writer that counts what goes through it.
+pub(super) struct Counted<'w> {
+    pub target: OpenFile,
+    pub bytes: u64,
+    pub phase: &'w Phase,
+}
+
+/// Where the rows of a file go.
+pub(super) type Out<'w> = BufWriter<Counted<'w>>;
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.target.write(bytes)?;
+        self.bytes += n as u64;
+        self.phase.add_bytes(n as u64);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.flush()
+    }
+}

@@ -1,0 +1,92 @@
+//! What JSON lines write otherwise than the `arrow-json` crate: floats that are not finite, which JSON has no numbers
+//! for, and entries of maps whose value is null. Both would be lost without a word.
+
+use std::sync::LazyLock;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_json::writer::{NullableEncoder, make_encoder};
+use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
+use arrow_schema::{ArrowError, DataType, FieldRef};
+
+/// The options that make the crate's own encoders.
+static PLAIN: LazyLock<EncoderOptions> = LazyLock::new(EncoderOptions::default);
+
+/// Makes the encoders of these values; others have those of the crate.
+#[derive(Debug)]
+pub(super) struct Encoders;
+
+impl EncoderFactory for Encoders {
+    fn make_default_encoder<'a>(
+        &self,
+        field: &'a FieldRef,
+        array: &'a dyn Array,
+        options: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+                Box::new(Floats { array, finite: make_encoder(field, array, &PLAIN)? })
+            }
+            DataType::Map(..) => {
+                let (maps, fields) = (array.as_map(), array.as_map().entries().fields());
+                Box::new(Map {
+                    offsets: maps.offsets(),
+                    keys: make_encoder(&fields[0], maps.keys(), options)?,
+                    values: make_encoder(&fields[1], maps.values(), options)?,
+                })
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+/// Floats, those that are not finite as the strings that `to_jsonb` of PostgreSQL has for them.
+struct Floats<'a> {
+    array: &'a dyn Array,
+    finite: NullableEncoder<'a>,
+}
+
+impl Encoder for Floats<'_> {
+    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
+        let value = match self.array.data_type() {
+            DataType::Float16 => self.array.as_primitive::<Float16Type>().value(i).to_f64(),
+            DataType::Float32 => self.array.as_primitive::<Float32Type>().value(i).into(),
+            _ => self.array.as_primitive::<Float64Type>().value(i),
+        };
+        if value.is_finite() {
+            return self.finite.encode(i, out);
+        }
+        out.extend_from_slice(match value {
+            _ if value.is_nan() => b"\"NaN\"",
+            _ if value > 0.0 => b"\"Infinity\"",
+            _ => b"\"-Infinity\"",
+        });
+    }
+}
+
+/// Maps with text keys, every entry of them.
+struct Map<'a> {
+    offsets: &'a [i32],
+    keys: NullableEncoder<'a>,
+    values: NullableEncoder<'a>,
+}
+
+impl Encoder for Map<'_> {
+    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for entry in self.offsets[i] as usize..self.offsets[i + 1] as usize {
+            if entry > self.offsets[i] as usize {
+                out.push(b',');
+            }
+            self.keys.encode(entry, out);
+            out.push(b':');
+            match self.values.is_null(entry) {
+                true => out.extend_from_slice(b"null"),
+                false => self.values.encode(entry, out),
+            }
+        }
+        out.push(b'}');
+    }
+}

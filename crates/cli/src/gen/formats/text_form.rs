@@ -1,0 +1,217 @@
+//! Batches in the form that text shows: what JSON and CSV write as it is, and nothing that they cannot.
+//!
+//! UUIDs are their 36 characters, instants are in UTC (names of zones need a database of them), keys of maps are
+//! text. A date or time that no calendar here reaches is an error: text formats have no place for it.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::temporal_conversions::{
+    date32_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime, timestamp_us_to_datetime,
+};
+use arrow_array::types::{
+    Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, ListArray, MapArray, RecordBatch, StringArray, StructArray,
+    make_array,
+};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+
+/// The mark of UUIDs among columns of 16 bytes.
+const UUID: &str = "arrow.uuid";
+
+/// Why a batch has no text form.
+#[derive(Debug)]
+pub(super) enum NoText {
+    /// A value that text cannot show.
+    Value {
+        column: String,
+        row: usize,
+        what: String,
+    },
+    Arrow(ArrowError),
+}
+
+impl From<ArrowError> for NoText {
+    fn from(error: ArrowError) -> Self {
+        NoText::Arrow(error)
+    }
+}
+
+/// The types that the columns of a batch have in its text form.
+pub(super) fn text_schema(schema: &Schema) -> SchemaRef {
+    Arc::new(Schema::new(schema.fields().iter().map(text_field).collect::<Fields>()))
+}
+
+/// The text form of a batch.
+pub(super) fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, NoText> {
+    let columns = batch.columns().iter().zip(batch.schema_ref().fields());
+    let columns = columns.map(|(column, field)| {
+        text_array(field, column).map_err(|error| match error {
+            NoText::Value { column, row, what } if column.is_empty() => {
+                NoText::Value { column: field.name().clone(), row, what }
+            }
+            NoText::Value { column, row, what } => {
+                NoText::Value { column: format!("{}.{column}", field.name()), row, what }
+            }
+            error => error,
+        })
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    Ok(RecordBatch::try_new(text_schema(batch.schema_ref()), columns)?)
+}
+
+fn is_uuid(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::FixedSizeBinary(16)) && field.extension_type_name() == Some(UUID)
+}
+
+fn text_field(field: &FieldRef) -> FieldRef {
+    let kind = match field.data_type() {
+        _ if is_uuid(field) => DataType::Utf8,
+        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
+        DataType::List(element) => DataType::List(text_field(element)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(text_field).collect()),
+        DataType::Map(entries, sorted) => match entries.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => {
+                let key = Arc::new(Field::new(fields[0].name(), DataType::Utf8, false));
+                let entry = DataType::Struct(Fields::from(vec![key, text_field(&fields[1])]));
+                DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(entry)), *sorted)
+            }
+            _ => return Arc::clone(field),
+        },
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::new(field.name(), kind, field.is_nullable()))
+}
+
+/// The text form of an array; an error counts its slots as rows.
+fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
+    match field.data_type() {
+        _ if is_uuid(field) => Ok(Arc::new(uuids(array))),
+        DataType::Date32 => all_shown::<Date32Type>(array, |days| date32_to_datetime(days).is_some()),
+        DataType::Timestamp(unit, _) => {
+            let shown = match unit {
+                TimeUnit::Second => Ok(Arc::clone(array)),
+                TimeUnit::Millisecond => {
+                    all_shown::<TimestampMillisecondType>(array, |n| timestamp_ms_to_datetime(n).is_some())
+                }
+                TimeUnit::Microsecond => {
+                    all_shown::<TimestampMicrosecondType>(array, |n| timestamp_us_to_datetime(n).is_some())
+                }
+                TimeUnit::Nanosecond => {
+                    all_shown::<TimestampNanosecondType>(array, |n| timestamp_ns_to_datetime(n).is_some())
+                }
+            }?;
+            let kind = text_field(field).data_type().clone();
+            if *shown.data_type() == kind {
+                return Ok(shown);
+            }
+            Ok(make_array(shown.to_data().into_builder().data_type(kind).build()?))
+        }
+        DataType::Struct(fields) => {
+            let structs = array.as_struct();
+            let columns = fields.iter().zip(structs.columns()).map(|(field, column)| {
+                text_array(field, column).map_err(|error| within(error, field.name(), |slot| slot))
+            });
+            let columns = columns.collect::<Result<Vec<_>, _>>()?;
+            let fields = fields.iter().map(text_field).collect();
+            let nulls = structs.nulls().cloned();
+            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, array.len())?))
+        }
+        DataType::List(element) => {
+            let lists: &ListArray = array.as_list();
+            let offsets = lists.offsets();
+            let values = text_array(element, lists.values())
+                .map_err(|error| within(error, element.name(), |slot| slot_around(offsets, slot)))?;
+            let nulls = lists.nulls().cloned();
+            Ok(Arc::new(ListArray::try_new(text_field(element), offsets.clone(), values, nulls)?))
+        }
+        DataType::Map(_, sorted) => {
+            let maps = array.as_map();
+            let (offsets, fields) = (maps.offsets(), maps.entries().fields());
+            let around = |error, name| within(error, name, |slot| slot_around(offsets, slot));
+            let keys = text_array(&fields[0], maps.keys())
+                .and_then(|keys| as_strings(&keys))
+                .map_err(|error| around(error, "key"))?;
+            let values = text_array(&fields[1], maps.values()).map_err(|error| around(error, "value"))?;
+            let kind = text_field(field);
+            let DataType::Map(entries, _) = kind.data_type() else { return Ok(Arc::clone(array)) };
+            let DataType::Struct(fields) = entries.data_type() else { return Ok(Arc::clone(array)) };
+            let pairs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
+            let nulls = maps.nulls().cloned();
+            Ok(Arc::new(MapArray::try_new(Arc::clone(entries), offsets.clone(), pairs, nulls, *sorted)?))
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+/// An error of the array inside of another, whose slot around the one inside is `slot`.
+fn within(error: NoText, name: &str, slot: impl Fn(usize) -> usize) -> NoText {
+    match error {
+        NoText::Value { column, row, what } => {
+            let column = if column.is_empty() { name.to_owned() } else { format!("{name}.{column}") };
+            NoText::Value { column, row: slot(row), what }
+        }
+        error => error,
+    }
+}
+
+/// The list that has the element `slot`.
+fn slot_around(offsets: &[i32], slot: usize) -> usize {
+    offsets.partition_point(|offset| *offset as usize <= slot).saturating_sub(1)
+}
+
+/// The array as it is, where `is_shown` says of every value that it can be.
+fn all_shown<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    is_shown: impl Fn(T::Native) -> bool,
+) -> Result<ArrayRef, NoText>
+where
+    T::Native: Ord + Copy + std::fmt::Display,
+{
+    let values = array.as_primitive::<T>();
+    // What can be shown has no gaps, so that the ends tell.
+    let ends = values.iter().flatten().fold(None, |ends: Option<(T::Native, T::Native)>, v| {
+        Some(ends.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
+    });
+    if ends.is_none_or(|(low, high)| is_shown(low) && is_shown(high)) {
+        return Ok(Arc::clone(array));
+    }
+    let mut wrong = values.iter().enumerate().filter_map(|(row, v)| Some((row, v?)));
+    let Some((row, value)) = wrong.find(|(_, value)| !is_shown(*value)) else { return Ok(Arc::clone(array)) };
+    let what = match array.data_type() {
+        DataType::Date32 => format!("the date {value} days from 1970-01-01 is past what text shows"),
+        _ => format!("the time {value} units from 1970-01-01 is past what text shows"),
+    };
+    Err(NoText::Value { column: String::new(), row, what })
+}
+
+/// UUIDs in 8-4-4-4-12 digits.
+fn uuids(array: &ArrayRef) -> StringArray {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let text = |bytes: &[u8]| {
+        let mut out = String::with_capacity(36);
+        for (i, byte) in bytes.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                out.push('-');
+            }
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        out
+    };
+    array.as_fixed_size_binary().iter().map(|bytes| bytes.map(text)).collect()
+}
+
+/// The values as the strings that show them.
+fn as_strings(array: &ArrayRef) -> Result<ArrayRef, NoText> {
+    if *array.data_type() == DataType::Utf8 {
+        return Ok(Arc::clone(array));
+    }
+    let options = FormatOptions::new().with_display_error(false);
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
+    let strings = (0..array.len()).map(|i| formatter.value(i).try_to_string());
+    Ok(Arc::new(StringArray::from(strings.collect::<Result<Vec<_>, _>>()?)))
+}
