@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{
     Control, CrateExplanation, CrateServer, LoadOptions, LoadReport, PostgresTables, Server, Source,
-    Standing, TableName, Target, load, status,
+    Standing, TableName, Target, crate_status, load, status,
 };
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
@@ -138,12 +138,13 @@ Examples:
 
 The table itself stays.")]
     Forget(ForgetArgs),
-    /// Show which loads a PostgreSQL server has records of, and how far they are.
+    /// Show which loads a server has records of, and how far they are.
     #[command(after_help = "\
 Examples:
   sawmill load status --to postgres://me@localhost/db
   sawmill load status --to postgres://me@localhost/db --table trips --json
-  sawmill load status --to service=warehouse --checkpoint-schema etl")]
+  sawmill load status --to service=warehouse --checkpoint-schema etl
+  sawmill load status --to crate://localhost:4200")]
     Status(StatusArgs),
 }
 
@@ -452,8 +453,9 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
             phases::thousands(report.files_already)
         );
     }
-    // The phase counts the rows that were put aside, too.
-    let done = if report.rows_rejected == 0 { "loaded" } else { "went through" };
+    // The phase counts the rows that were put aside or there before, too.
+    let all_loaded = report.rows_rejected == 0 && report.rows_there_before == 0;
+    let done = if all_loaded { "loaded" } else { "went through" };
     out += &format!("{done} {}\n", phases::summary(phase));
     if report.rows_loaded > 0 {
         let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
@@ -489,17 +491,14 @@ fn counted(number: u64, name: &str) -> String {
 }
 
 fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    if CrateServer::understands(&args.to) {
-        return Err(Error::usage(
-            "status is for PostgreSQL",
-            "--to",
-            "look at the table's records in CrateDB itself",
-        ));
-    }
     let table = args.table.as_deref().map(str::parse::<TableName>).transpose()?;
     let phase = Profile::new().phase("status");
     let control = Control::new(cancel, &phase);
-    let loads = status(&args.to.parse::<Server>()?, args.records.schema(), table.as_ref(), &control)?;
+    let table = table.as_ref();
+    let loads = match CrateServer::understands(&args.to) {
+        true => crate_status(&args.to.parse()?, args.records.crate_schema(), table, &control)?,
+        false => status(&args.to.parse::<Server>()?, args.records.schema(), table, &control)?,
+    };
     console.result(&loads, || {
         if loads.is_empty() {
             return "no loads are recorded\n".to_owned();
@@ -507,7 +506,8 @@ fn run_status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Resul
         let mut rows = vec![["table", "mode", "files", "units", "rows", "begun", "state"].map(str::to_owned)];
         for load in &loads {
             let state = match (&load.completed, load.running) {
-                (Some(completed), _) => format!("complete {completed}"),
+                (None, _) if load.load_id.is_empty() => "left behind; load forget removes it".to_owned(),
+                (Some(completed), _) => format!("complete {completed}").trim_end().to_owned(),
                 (None, true) => "under way".to_owned(),
                 (None, false) => "broken off".to_owned(),
             };

@@ -1,7 +1,7 @@
 //! Where the records of loads are kept.
 
 use clap::Args;
-use sawmill_loader::Postgres;
+use sawmill_loader::{CrateDb, Postgres};
 
 use crate::target::Destination;
 
@@ -31,5 +31,10 @@ impl RecordArgs {
     /// The schema in PostgreSQL.
     pub(crate) fn schema(&self) -> &str {
         self.checkpoint_schema.as_deref().unwrap_or(Postgres::CHECKPOINT_SCHEMA)
+    }
+
+    /// The schema in CrateDB.
+    pub(crate) fn crate_schema(&self) -> &str {
+        self.checkpoint_schema.as_deref().unwrap_or(CrateDb::CHECKPOINT_SCHEMA)
     }
 }

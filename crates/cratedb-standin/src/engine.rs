@@ -336,6 +336,18 @@ impl Engine {
                 None if if_exists => done(0),
                 None => Err(unknown_table(&name)),
             },
+            Statement::AddColumn { name, column } => {
+                let mut tables = self.lock();
+                let table = tables.get_mut(&name).ok_or_else(|| unknown_table(&name))?;
+                if table.columns.iter().any(|there| there.name == column.name) {
+                    let what =
+                        format!("The table {}.{} already has a column named {}", name.0, name.1, column.name);
+                    return Err(error(400, 4000, format!("SQLParseException[{what}]")));
+                }
+                table.columns.push(column);
+                table.rows.iter_mut().for_each(|row| row.values.push(Value::Null));
+                done(-1)
+            }
             Statement::Rename { name, to } => {
                 let mut tables = self.lock();
                 let target = (name.0.clone(), to);

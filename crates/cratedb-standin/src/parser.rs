@@ -76,6 +76,8 @@ pub enum Statement {
     Drop { name: Name, if_exists: bool },
     /// ALTER TABLE ... RENAME TO
     Rename { name: Name, to: String },
+    /// ALTER TABLE ... ADD COLUMN
+    AddColumn { name: Name, column: Column },
     /// ALTER CLUSTER SWAP TABLE
     Swap { source: Name, target: Name, drop_source: bool },
     /// REFRESH TABLE
@@ -212,6 +214,9 @@ impl Parser {
         }
         if self.words("alter table") {
             let name = self.name()?;
+            if self.words("add column") {
+                return Ok(Statement::AddColumn { name, column: self.column()?.0 });
+            }
             self.expect("rename to")?;
             return Ok(Statement::Rename { name, to: self.ident()? });
         }
@@ -627,6 +632,17 @@ impl Parser {
             if self.words(word) {
                 return Ok(Expression::Literal(word.into()));
             }
+        }
+        if self.sign("[") {
+            let mut items = Vec::new();
+            while !self.sign("]") {
+                match self.expression()? {
+                    Expression::Literal(text) => items.push(text),
+                    other => return Err(format!("line 1: {other:?} is no literal")),
+                }
+                self.sign(",");
+            }
+            return Ok(Expression::Literal(format!("[{}]", items.join(","))));
         }
         let negative = self.sign("-");
         let expression = match self.peek().cloned() {

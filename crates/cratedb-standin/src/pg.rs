@@ -264,10 +264,16 @@ impl Connection<'_> {
     }
 }
 
+/// Bytes of a message at most: the beginning of an HTTP request reads as more.
+const LONGEST: u32 = 1 << 30;
+
 /// A length and as many bytes.
 fn body(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
+    if u32::from_be_bytes(length) > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];
     stream.read_exact(&mut body)?;
     Ok(body)

@@ -42,6 +42,11 @@ impl<'a> Control<'a> {
         Self { notices: Some(Notices(say)), ..self }
     }
 
+    /// Whether [`say`](Self::say) reaches anyone.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.notices.is_some()
+    }
+
     pub(crate) fn say(&self, line: &str) {
         if let Some(Notices(say)) = self.notices {
             say(line);

@@ -30,6 +30,7 @@ mod form;
 mod http;
 mod integers;
 mod json;
+mod lease;
 mod names;
 mod options;
 mod pg;
@@ -37,7 +38,9 @@ mod prepare;
 mod read_back;
 mod rejects;
 mod session;
+mod status;
 mod text_cells;
+mod there_before;
 mod tls;
 mod unnest;
 mod verify;
@@ -49,6 +52,7 @@ use std::sync::Arc;
 pub use address::CrateServer;
 pub use explain::{CrateExplanation, ExplainedColumn};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+pub use status::crate_status;
 
 use crate::control::Control;
 use crate::error::Result;
@@ -107,6 +111,9 @@ impl CrateDb {
     /// Bytes of a batch by default: 20,000 rows of ordinary width stay below it.
     pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
+    /// The schema of the checkpoint tables where none is named. CrateDB takes no `_` at the beginning of a name.
+    pub const CHECKPOINT_SCHEMA: &str = "sawmill";
+
     /// A new table on a cluster.
     pub fn new(server: CrateServer, table: TableName) -> Self {
         Self {
@@ -114,7 +121,7 @@ impl CrateDb {
             name: table,
             mode: Mode::Create,
             options: CrateOptions::default(),
-            checkpoint_schema: "sawmill".to_owned(),
+            checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
         }
     }
 

@@ -66,7 +66,7 @@ pub use content_sum::{ContentSum, Tally};
 pub use control::Control;
 pub use cratedb::{
     Binary, CrateDb, CrateExplanation, CrateOptions, CrateServer, Dates, ExplainedColumn, LongText, Objects,
-    Times, Timestamps, Transport, unnest_blocks,
+    Times, Timestamps, Transport, crate_status, unnest_blocks,
 };
 pub use error::{Error, Kind, Result};
 pub use filtered::{Filtered, Pruned};

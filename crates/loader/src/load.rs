@@ -99,6 +99,8 @@ pub struct LoadReport {
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
+    /// Rows that this run found in the target as they are in the source, brought there by an earlier load.
+    pub rows_there_before: u64,
     /// Rows that the target refused and that were written aside, those of earlier runs included.
     pub rows_rejected: u64,
     /// Length of the source's files.
@@ -138,6 +140,7 @@ impl LoadReport {
             rows: content.rows,
             rows_in_table: None,
             rows_loaded: 0,
+            rows_there_before: 0,
             rows_rejected: files.iter().map(|file| file.rejected).sum(),
             bytes_in: 0,
             bytes_read: 0,
@@ -166,6 +169,7 @@ impl LoadReport {
         self.rows += other.rows;
         self.rows_in_table = other.rows_in_table.or(self.rows_in_table);
         self.rows_loaded += other.rows_loaded;
+        self.rows_there_before += other.rows_there_before;
         self.rows_rejected += other.rows_rejected;
         self.bytes_read += other.bytes_read;
         self.bytes_sent += other.bytes_sent;
@@ -325,7 +329,8 @@ fn load_files(
         files_already: if complete { files } else { 0 },
         rows: total.rows,
         rows_in_table: session.counted(),
-        rows_loaded: total.rows - rows_before,
+        rows_loaded: (total.rows - rows_before).saturating_sub(session.there_before()),
+        rows_there_before: session.there_before(),
         rows_rejected,
         bytes_in: source.files().iter().map(|file| file.bytes).sum(),
         bytes_read,

@@ -133,6 +133,11 @@ pub trait Session: Sync {
         0
     }
 
+    /// Rows that this run found in the target, as an earlier load had brought them.
+    fn there_before(&self) -> u64 {
+        0
+    }
+
     /// Rows of the table, where they were counted in this run.
     fn counted(&self) -> Option<u64> {
         None

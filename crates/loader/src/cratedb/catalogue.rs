@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::client::Client;
 use super::existing::{Existing, StoredType, declared_types};
-use super::names::CrateTable;
+use super::names::{CrateTable, STAGING};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -34,6 +34,21 @@ pub(crate) fn which_exist(
     let arguments = [json!(one.schema), json!(one.name), json!(other.name)];
     let names = client.sql(statement, &arguments, retries, control)?.all::<(String,)>()?;
     Ok([one, other].map(|table| names.iter().any(|(name,)| *name == table.name)))
+}
+
+/// Tables for which rows gather or have gathered out of sight, by the names that they were to get.
+pub(crate) fn staging_tables(
+    client: &mut Client,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<Vec<CrateTable>> {
+    let statement = "SELECT table_schema, table_name FROM information_schema.tables";
+    let tables = client.sql(statement, &[], retries, control)?.all::<(String, String)>()?;
+    let staged = tables.into_iter().filter_map(|(schema, name)| {
+        let name = name.strip_suffix(STAGING)?.to_owned();
+        Some(CrateTable { schema, name })
+    });
+    Ok(staged.collect())
 }
 
 /// The columns of a table, in their order, each with the types inside of it.

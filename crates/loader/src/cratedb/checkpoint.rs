@@ -5,7 +5,9 @@
 //! schemas must not begin with an underscore in older versions.)
 
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use arrow_schema::TimeUnit;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,7 +16,8 @@ use super::names::quote;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::source::{SourceFile, Unit, UnitKey};
+use crate::identity::RecordedFiles;
+use crate::source::{Unit, UnitKey};
 
 /// The checkpoint tables.
 #[derive(Clone, Debug)]
@@ -33,6 +36,14 @@ pub(crate) enum State {
 }
 
 impl State {
+    fn of(name: &str) -> Self {
+        match name {
+            "complete" => Self::Complete,
+            "placing" => Self::Placing,
+            _ => Self::Loading,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Loading => "loading",
@@ -42,14 +53,16 @@ impl State {
     }
 }
 
+/// Columns of the loads' records that earlier versions did not have.
+const ADDED: [&str; 3] = ["\"begun\" TEXT", "\"completed\" TEXT", "\"stamps\" ARRAY(TEXT)"];
+
 /// A load's row.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadRecord {
     pub id: String,
     pub state: State,
     pub unit_rows: u64,
-    pub files: Vec<String>,
-    pub fingerprints: Vec<String>,
+    pub files: RecordedFiles,
     /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it is
     /// complete.
     pub rows: u64,
@@ -62,15 +75,19 @@ impl LoadRecord {
     pub(crate) fn rows_before(&self) -> u64 {
         if self.state == State::Loading { self.rows } else { 0 }
     }
+}
 
-    /// The files whose content is not the recorded one.
-    pub(crate) fn changed_files(&self, files: &[SourceFile]) -> Vec<String> {
-        let now: HashMap<&str, &str> =
-            files.iter().map(|file| (file.name.as_str(), file.fingerprint.as_str())).collect();
-        let recorded = self.files.iter().zip(&self.fingerprints);
-        let changed = recorded.filter(|(name, print)| now.get(name.as_str()) != Some(&print.as_str()));
-        changed.map(|(name, _)| name.clone()).collect()
-    }
+/// A load as [`crate_status`](super::crate_status) shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedLoad {
+    pub id: String,
+    pub target: String,
+    pub mode: String,
+    pub state: State,
+    pub files: Vec<String>,
+    /// Moments by the clock of the loader, UTC, RFC 3339; none in records of earlier versions.
+    pub begun: Option<String>,
+    pub completed: Option<String>,
 }
 
 /// A committed unit.
@@ -83,6 +100,19 @@ pub(crate) struct UnitRecord {
 /// A tally as it is stored.
 fn stored(tally: &Tally) -> Value {
     json!([tally.rows, tally.content_sum.to_string(), tally.non_null])
+}
+
+/// The files' stamps; an empty text where there is none.
+fn stored_stamps(files: &RecordedFiles) -> Value {
+    files.stamps.iter().map(|stamp| stamp.as_deref().unwrap_or_default()).collect()
+}
+
+/// This moment, UTC, RFC 3339.
+fn now() -> String {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let mut text = Vec::new();
+    super::json::write_stamp(since_1970 as i64, TimeUnit::Second, true, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tally> {
@@ -98,11 +128,20 @@ impl Checkpoints {
         Self { schema: schema.to_owned(), retries }
     }
 
-    fn table(&self, name: &str) -> String {
+    /// The same for what is better asked again later than tried again now.
+    pub(super) fn at_once(&self) -> Self {
+        Self { schema: self.schema.clone(), retries: 0 }
+    }
+
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    pub(super) fn table(&self, name: &str) -> String {
         format!("{}.{}", quote(&self.schema), quote(name))
     }
 
-    fn run(
+    pub(super) fn run(
         &self,
         client: &mut Client,
         statement: &str,
@@ -121,14 +160,15 @@ impl Checkpoints {
 
     /// Creates the tables where they are missing.
     pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        self.create_leases(client, control)?;
         if self.exist(client, control)? {
-            return Ok(());
+            return self.add_columns(client, control);
         }
         let loads = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
-             \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false)) \
-             CLUSTERED INTO 1 SHARDS",
+             \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false), \
+             \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT)) CLUSTERED INTO 1 SHARDS",
             self.table("loads")
         );
         let units = format!(
@@ -143,6 +183,53 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Whether the loads' records have all columns: those of earlier versions do not.
+    fn have_all_columns(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
+        let statement = "SELECT count(*) FROM information_schema.columns WHERE table_schema = ? AND table_name = 'loads' \
+                         AND column_name IN ('begun', 'completed', 'stamps')";
+        let answer = self.run(client, statement, &[json!(self.schema)], control)?;
+        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == ADDED.len()))
+    }
+
+    /// Adds the columns that records of earlier versions lack.
+    fn add_columns(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        if self.have_all_columns(client, control)? {
+            return Ok(());
+        }
+        let mut refused = Ok(());
+        for column in ADDED {
+            let statement = format!("ALTER TABLE {} ADD COLUMN {column}", self.table("loads"));
+            // Refused where the column is there: of two loads that add it at once to the second, and after a lost answer.
+            if let Err(error) = self.run(client, &statement, &[], control) {
+                refused = Err(error);
+            }
+        }
+        if self.have_all_columns(client, control)? { Ok(()) } else { refused }
+    }
+
+    /// All loads, the latest first.
+    pub(crate) fn all(&self, client: &mut Client, control: &Control<'_>) -> Result<Vec<RecordedLoad>> {
+        type Row = (String, String, String, String, Vec<String>);
+        let table = self.table("loads");
+        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        let statement =
+            format!("SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\" FROM {table}");
+        let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
+        let mut moments: HashMap<String, (Option<String>, Option<String>)> = HashMap::new();
+        if self.have_all_columns(client, control)? {
+            let statement = format!("SELECT \"load_id\", \"begun\", \"completed\" FROM {table}");
+            let rows = self.run(client, &statement, &[], control)?.all()?.into_iter();
+            moments.extend(rows.map(|(id, begun, completed): (String, _, _)| (id, (begun, completed))));
+        }
+        let loads = rows.into_iter().map(|(id, target, mode, state, files)| {
+            let (begun, completed) = moments.remove(&id).unwrap_or_default();
+            RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed }
+        });
+        let mut loads: Vec<RecordedLoad> = loads.collect();
+        loads.sort_by(|a, b| (&b.begun, &a.id).cmp(&(&a.begun, &b.id)));
+        Ok(loads)
+    }
+
     /// A load's row.
     pub(crate) fn find(
         &self,
@@ -150,13 +237,14 @@ impl Checkpoints {
         id: &str,
         control: &Control<'_>,
     ) -> Result<Option<LoadRecord>> {
-        type Row = (String, u64, Vec<String>, Vec<String>, Option<u64>, Option<String>);
+        type Row = (String, u64, Vec<String>, Vec<String>, Option<Vec<String>>, Option<u64>, Option<String>);
         let statement = format!(
-            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\" FROM {} WHERE \"load_id\" = ?",
+            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\" FROM {} \
+             WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let Some((state, unit_rows, files, fingerprints, rows, before)) =
+        let Some((state, unit_rows, names, fingerprints, stamps, rows, before)) =
             answer.all::<Row>()?.into_iter().next()
         else {
             return Ok(None);
@@ -171,17 +259,13 @@ impl Checkpoints {
                 Some(read_tally(rows, &sum, non_null)?)
             }
         };
-        let state = match state.as_str() {
-            "complete" => State::Complete,
-            "placing" => State::Placing,
-            _ => State::Loading,
-        };
+        let stamps = stamps.unwrap_or_else(|| vec![String::new(); names.len()]).into_iter();
+        let stamps = stamps.map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
         Ok(Some(LoadRecord {
             id: id.to_owned(),
-            state,
+            state: State::of(&state),
             unit_rows: unit_rows.max(1),
-            files,
-            fingerprints,
+            files: RecordedFiles { names, fingerprints, stamps },
             rows: rows.unwrap_or(0),
             before,
         }))
@@ -198,8 +282,8 @@ impl Checkpoints {
     ) -> Result<()> {
         self.delete(client, "load_id", &record.id, control)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
@@ -208,12 +292,40 @@ impl Checkpoints {
             json!(mode),
             json!(record.state.name()),
             json!(record.unit_rows),
-            json!(record.files),
-            json!(record.fingerprints),
+            json!(record.files.names),
+            json!(record.files.fingerprints),
             json!(record.rows),
             json!(record.before.as_ref().map(|tally| stored(tally).to_string())),
+            json!(now()),
+            stored_stamps(&record.files),
         ];
         self.run(client, &statement, &arguments, control)?;
+        Ok(())
+    }
+
+    /// Records what the table held before, of rows that are not the load's.
+    pub(crate) fn set_before(
+        &self,
+        client: &mut Client,
+        id: &str,
+        before: &Tally,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!("UPDATE {} SET \"before\" = ? WHERE \"load_id\" = ?", self.table("loads"));
+        self.run(client, &statement, &[json!(stored(before).to_string()), json!(id)], control)?;
+        Ok(())
+    }
+
+    /// Records what the file system says of the files now.
+    pub(crate) fn set_stamps(
+        &self,
+        client: &mut Client,
+        id: &str,
+        files: &RecordedFiles,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!("UPDATE {} SET \"stamps\" = ? WHERE \"load_id\" = ?", self.table("loads"));
+        self.run(client, &statement, &[stored_stamps(files), json!(id)], control)?;
         Ok(())
     }
 
@@ -228,10 +340,17 @@ impl Checkpoints {
         control: &Control<'_>,
     ) -> Result<()> {
         let statement = format!(
-            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ? WHERE \"load_id\" = ?",
+            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ? WHERE \"load_id\" = ?",
             self.table("loads")
         );
-        let arguments = [json!(state.name()), json!(rows), json!(total.content_sum.to_string()), json!(id)];
+        let completed = (state == State::Complete).then(now);
+        let arguments = [
+            json!(state.name()),
+            json!(rows),
+            json!(total.content_sum.to_string()),
+            json!(completed),
+            json!(id),
+        ];
         match self.run(client, &statement, &arguments, control)?.count()? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
@@ -274,15 +393,16 @@ impl Checkpoints {
         Ok(forgotten)
     }
 
-    /// Drops the tables if no load is recorded any more.
+    /// Drops the tables if no load is recorded any more and none is about to be.
     pub(crate) fn drop_if_empty(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
         self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
         let counted =
             self.run(client, &format!("SELECT count(*) FROM {loads}"), &[], control)?.all::<(i64,)>()?;
-        if counted.first().is_some_and(|(count,)| *count == 0) {
+        if counted.first().is_some_and(|(count,)| *count == 0) && !self.any_leases(client, control)? {
             self.run(client, &format!("DROP TABLE IF EXISTS {units}"), &[], control)?;
             self.run(client, &format!("DROP TABLE IF EXISTS {loads}"), &[], control)?;
+            self.drop_leases(client, control)?;
         }
         Ok(())
     }

@@ -87,9 +87,9 @@ impl Cluster {
         said.is_passing() || matches!(said.code, 4041 | 4045) && outage.table_known && restarted()
     }
 
-    /// Whether a failure to connect ends the attempts: no node has answered, and all were tried.
-    fn never_there(&self, broken: &Broken, tries: usize) -> bool {
-        matches!(broken, Broken::NotSent(_)) && tries >= self.server.nodes.len() && !self.outage().reached
+    /// Whether a failure ends the attempts: no node has ever answered, and all were tried.
+    fn never_there(&self, tries: usize) -> bool {
+        tries >= self.server.nodes.len() && !self.outage().reached
     }
 
     /// The next node in turn that is not known to be dead; of dead ones the one whose time is up first.
@@ -247,7 +247,9 @@ impl Client {
             Ok((200, body)) => {
                 let mut outage = self.cluster.outage();
                 outage.reached = true;
-                if let Some(line) = outage.over() {
+                if control.is_heard()
+                    && let Some(line) = outage.over()
+                {
                     control.say(&line);
                 }
                 drop(outage);
@@ -286,12 +288,10 @@ impl Client {
                 Err(Failed::Passing(error)) => error,
                 Err(Failed::Lost(broken)) => {
                     tries += 1;
-                    let never_there = self.cluster.never_there(&broken, tries);
-                    let error = self.lost(broken)?;
-                    if never_there {
-                        return Err(error);
+                    if self.cluster.never_there(tries) {
+                        return Err(self.no_contact(broken)?);
                     }
-                    error
+                    self.lost(broken)?
                 }
                 Err(Failed::Refused(error)) => return Err(error),
             };
@@ -346,6 +346,20 @@ impl Client {
             _ => (Kind::Server, ""),
         };
         Error::new(kind, format!("the server says: {}", said.message)).at(self.place()).advise(advice)
+    }
+
+    /// A server that has never answered, as an error; a cancel is passed on.
+    fn no_contact(&self, broken: Broken) -> Result<Error> {
+        match broken {
+            Broken::Unknown(what) => {
+                let what =
+                    format!("what listens there does not answer as CrateDB's HTTP endpoint does: {what}");
+                Ok(Error::new(Kind::Server, what).at(self.place()).advise(
+                    "give the port of the HTTP endpoint, 4200 by default; the port of the PostgreSQL wire goes into ?pg_port=N",
+                ))
+            }
+            other => self.lost(other),
+        }
     }
 
     /// A lost connection as an error; a cancel is passed on.

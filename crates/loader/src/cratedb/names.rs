@@ -20,6 +20,9 @@ const SYSTEM: [&str; 11] = [
     "_docid",
 ];
 
+/// What the name of a table ends with in which rows gather for another.
+pub(crate) const STAGING: &str = "__sawmill_loading";
+
 /// An identifier in quotation marks; unquoted ones are folded to lower case.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -95,7 +98,7 @@ impl CrateTable {
 
     /// Where the rows of a new table gather until it is complete.
     pub(crate) fn staging(&self) -> Self {
-        Self { schema: self.schema.clone(), name: format!("{}__sawmill_loading", self.name) }
+        Self { schema: self.schema.clone(), name: format!("{}{STAGING}", self.name) }
     }
 
     /// For SQL.

@@ -11,6 +11,7 @@ use super::{CrateDb, Mode};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::target::Standing;
@@ -43,7 +44,7 @@ impl Preparing<'_> {
             catalogue::which_exist(self.client, [self.table, &staging], retries, self.control)?;
         match (record, table) {
             (Some(record), true) if record.state == State::Complete => {
-                let changed = record.changed_files(self.source.files());
+                let changed = record.files.changed(self.source.files());
                 let rows = self.count(self.table)?;
                 let untouched =
                     rows == record.rows && !(self.options.again && self.crate_db.mode == Mode::Replace);
@@ -100,7 +101,7 @@ impl Preparing<'_> {
     pub(super) fn append(&mut self) -> Result<(LoadRecord, Standing)> {
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
         if let Some(record) = record {
-            match (record.state == State::Complete, record.changed_files(self.source.files()).is_empty()) {
+            match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
                 (true, true) if !self.options.again => {
                     self.refuse_fewer(&record)?;
                     return Ok((record, Standing::Complete));
@@ -109,11 +110,14 @@ impl Preparing<'_> {
                 (true, _) => {}
                 (false, _) => {
                     self.refuse_changed(&record)?;
+                    self.refuse_unverifiable(&record)?;
                     return Ok((record, Standing::Resumed));
                 }
             }
         }
         let before = match self.options.verify {
+            // A load's rows are known by their row key.
+            true if matches!(self.plan.key, Key::Row(_)) => None,
             false => None,
             true => Some(self.read_back(self.table).run(self.control)?),
         };
@@ -137,11 +141,39 @@ impl Preparing<'_> {
         ))
     }
 
+    /// Refuses at the start what verification would find out at the end: that an earlier run of this append has not
+    /// summed up what the table held before, or that it has left rows that will be there twice.
+    fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
+        if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
+            return Ok(());
+        }
+        let Some(before) = &record.before else {
+            return Err(not_summed_up(&self.place()));
+        };
+        if self.plan.key != Key::None {
+            return Ok(());
+        }
+        let units = self.checkpoints.units(self.client, self.id, self.control)?;
+        let recorded = before.rows + units.values().map(|unit| unit.tally.rows).sum::<u64>();
+        let rows = self.count(self.table)?;
+        if rows == recorded {
+            return Ok(());
+        }
+        let what = format!(
+            "cannot be verified: the table has {rows} rows, of which {recorded} were there before or are of recorded units; \
+             rows have no key, so those of units that an earlier run had begun would be there twice"
+        );
+        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
+            "delete the rows of the unfinished units, or run the same command without --verify and accept rows that are there twice",
+        ))
+    }
+
     fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
         ReadBack {
             cluster: &self.client.cluster,
             table,
             columns: &self.plan.columns,
+            of_files: None,
             key: paging_key(&self.plan.key, self.primary),
             retries: self.options.retries,
         }
@@ -155,13 +187,11 @@ impl Preparing<'_> {
     }
 
     fn record(&self, before: Option<Tally>) -> LoadRecord {
-        let files = self.source.files();
         LoadRecord {
             id: self.id.to_owned(),
             state: State::Loading,
             unit_rows: self.options.unit_rows.max(1),
-            files: files.iter().map(|file| file.name.clone()).collect(),
-            fingerprints: files.iter().map(|file| file.fingerprint.clone()).collect(),
+            files: RecordedFiles::of(self.source.files()),
             rows: 0,
             before,
         }
@@ -173,7 +203,7 @@ impl Preparing<'_> {
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        let changed = record.changed_files(self.source.files());
+        let changed = record.files.changed(self.source.files());
         match changed.is_empty() {
             true => Ok(()),
             false => Err(Error::new(
@@ -194,6 +224,15 @@ impl Preparing<'_> {
     fn place(&self) -> String {
         format!("table {}, {}", self.table, self.client.place())
     }
+}
+
+/// The error of an append whose rows cannot be told from those that were there before.
+pub(super) fn not_summed_up(place: &str) -> Error {
+    let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
+                was not summed up";
+    Error::new(Kind::Mismatch, what).at(place).advise(
+        "run the same command without --verify to finish the load; sawmill verify then compares the table as a whole",
+    )
 }
 
 /// Whether rows can be repeated, by what was asked for and what the table has.

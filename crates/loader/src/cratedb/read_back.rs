@@ -5,6 +5,7 @@
 //! page, and its size follows the width of rows. (`_id` is compared through `concat`, because its index holds
 //! another encoding than its text.)
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -33,7 +34,28 @@ pub(crate) struct ReadBack<'a> {
     pub columns: &'a [Column],
     /// What the pages go by.
     pub key: Vec<String>,
+    /// Only rows with the row keys of certain files are read, where that is asked for.
+    pub of_files: Option<OfFiles>,
     pub retries: u32,
+}
+
+/// Rows by the files that their row keys name.
+pub(crate) struct OfFiles {
+    /// The column of the row key.
+    pub column: String,
+    /// What the files' row keys begin with.
+    pub files: BTreeSet<String>,
+}
+
+impl OfFiles {
+    /// The condition of each file's rows. A file is followed by `-`, before which nothing and after which `.` comes.
+    fn conditions(&self) -> impl Iterator<Item = (String, Vec<Value>)> {
+        let column = quote(&self.column);
+        self.files.iter().map(move |file| {
+            let range = [format!("{file}-"), format!("{file}.")];
+            (format!("({column} > ? AND {column} < ?)"), range.map(Value::from).to_vec())
+        })
+    }
 }
 
 /// What pages go by: a unique key of the table.
@@ -78,28 +100,44 @@ impl ReadBack<'_> {
         let select = format!("SELECT {}, {} FROM {}", key.join(", "), names.join(", "), self.table.quoted());
         let order = key.join(", ");
         let mut sums = Sums::empty(forms.len(), each_column);
-        let mut after: Vec<Value> = Vec::new();
-        let mut page = FIRST_PAGE;
         let mut row = Vec::new();
-        loop {
-            control.check()?;
-            let condition = match after.is_empty() {
-                true => String::new(),
-                false => format!(" WHERE {}", later(&compared)),
-            };
-            let statement = format!("{select}{condition} ORDER BY {order} LIMIT {page}");
-            let answer = client.sql(&statement, &arguments(&after), self.retries, control)?;
-            let rows = answer.rows()?;
-            for values in &rows {
-                let (_, values) = values.split_at(key.len().min(values.len()));
-                sums.add_stored(&forms, values, &mut row)
-                    .map_err(|what| Error::new(Kind::Mismatch, what).at(format!("table {}", self.table)))?;
+        let ranges: Vec<Option<(String, Vec<Value>)>> = match &self.of_files {
+            None => vec![None],
+            Some(of_files) => of_files.conditions().map(Some).collect(),
+        };
+        for range in ranges {
+            let mut after: Vec<Value> = Vec::new();
+            let mut page = FIRST_PAGE;
+            loop {
+                control.check()?;
+                let (mut conditions, mut values) = match &range {
+                    Some((condition, values)) => (vec![condition.clone()], values.clone()),
+                    None => (Vec::new(), Vec::new()),
+                };
+                if !after.is_empty() {
+                    conditions.push(format!("({})", later(&compared)));
+                    values.extend(arguments(&after));
+                }
+                let condition = match conditions.as_slice() {
+                    [] => String::new(),
+                    conditions => format!(" WHERE {}", conditions.join(" AND ")),
+                };
+                let statement = format!("{select}{condition} ORDER BY {order} LIMIT {page}");
+                let answer = client.sql(&statement, &values, self.retries, control)?;
+                let rows = answer.rows()?;
+                for values in &rows {
+                    let (_, values) = values.split_at(key.len().min(values.len()));
+                    sums.add_stored(&forms, values, &mut row).map_err(|what| {
+                        Error::new(Kind::Mismatch, what).at(format!("table {}", self.table))
+                    })?;
+                }
+                let Some(last) = rows.last().filter(|_| rows.len() == page) else { break };
+                after = last.iter().take(key.len()).map(|value| value_of(value)).collect();
+                let width = answer.bytes() / rows.len().max(1) + 1;
+                page = (PAGE_BYTES / width).clamp(100, LARGEST_PAGE);
             }
-            let Some(last) = rows.last().filter(|_| rows.len() == page) else { return Ok(sums) };
-            after = last.iter().take(key.len()).map(|value| value_of(value)).collect();
-            let width = answer.bytes() / rows.len().max(1) + 1;
-            page = (PAGE_BYTES / width).clamp(100, LARGEST_PAGE);
         }
+        Ok(sums)
     }
 }
 

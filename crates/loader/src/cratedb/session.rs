@@ -1,6 +1,6 @@
 //! A load into a CrateDB table: found or made, written, checked, put in its place.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,11 +12,13 @@ use super::client::{Client, Cluster, Failed};
 use super::columns::{self, Key, LONGEST_TEXT, Plan};
 use super::durable;
 use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
+use super::lease::{Lease, lease_name};
 use super::names::CrateTable;
 use super::options::{LongText, Transport};
-use super::prepare::{Preparing, choose_key};
-use super::read_back::{ReadBack, paging_key};
+use super::prepare::{Preparing, choose_key, not_summed_up};
+use super::read_back::{OfFiles, ReadBack, paging_key};
 use super::rejects::Rejects;
+use super::there_before::ThereBefore;
 use super::verify::encode_source;
 use super::waiting::Waiting;
 use super::writer::{CrateWriter, WriterPlan};
@@ -99,6 +101,10 @@ impl<'a> CrateSession<'a> {
         checkpoints.create(&mut client, control)?;
         let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
         let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
+        let name = lease_name(&table.to_string(), crate_db.mode.name(), &id);
+        let lease = Lease::take(&checkpoints, &cluster, &name, control)?;
+        // Who forgets the last load meanwhile removes them.
+        checkpoints.create(&mut client, control)?;
         // A transport that is not there is told before anything is made, unless there is nothing to do.
         let chosen = choose_transport(crate_db, &cluster, &plan.key, control);
         let complete = |record: &LoadRecord| record.state == State::Complete;
@@ -151,18 +157,21 @@ impl<'a> CrateSession<'a> {
             cluster: Arc::clone(&cluster),
             load_id: id,
             checkpoints,
+            lease,
             table: written.clone(),
             first,
             repeat,
             unnest: by_column.then(|| {
                 let statements = ["", REPEAT].map(|clause| {
-                    // Rows of the load's own key are the same whoever sends them.
-                    let clause = if matches!(plan.key, Key::Row(_)) { REPEAT } else { clause };
+                    // With a key, rows that are there are counted, and do not end the statement.
+                    let clause = if plan.key == Key::None { clause } else { REPEAT };
                     unnest::insert(&written, &plan, clause)
                 });
                 (statements, unnest::parameter_types(&plan))
             }),
             resumed: standing == Standing::Resumed,
+            gathers,
+            before: ThereBefore::none(plan.columns.len()),
             rejects: rejects.map(|path| Rejects::open(path, standing == Standing::Resumed)).transpose()?,
             max_rejects: crate_db.options.max_rejects.unwrap_or(u64::MAX),
             retries,
@@ -206,9 +215,23 @@ impl<'a> CrateSession<'a> {
             cluster: &self.cluster,
             table,
             columns: &self.encode.plan.columns,
+            of_files: self.own_rows(),
             key: paging_key(&self.encode.plan.key, &self.primary),
             retries: self.options.retries,
         }
+    }
+
+    /// How this load's rows are told from others in the table: by the row key of an append.
+    fn own_rows(&self) -> Option<OfFiles> {
+        let (Mode::Append, Key::Row(column)) = (self.crate_db.mode, &self.encode.plan.key) else {
+            return None;
+        };
+        let file = |hash: &u64| {
+            let mut text = Vec::new();
+            super::json::write_hex(&hash.to_be_bytes(), &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        Some(OfFiles { column: column.clone(), files: self.encode.files.iter().map(file).collect() })
     }
 
     /// Counts the table where rows are written, and makes sure that it has the rows of the units that were acknowledged.
@@ -216,9 +239,13 @@ impl<'a> CrateSession<'a> {
         let rows = self.read_back(&self.written).count(client, control)?;
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
         let before = self.record.rows_before();
+        let there_before = &self.writers.before;
         let least = match self.encode.plan.key {
             Key::None => before + acknowledged,
-            // Rows whose key was there before are not added.
+            _ if self.standing == Standing::New && there_before.is_counted() => {
+                (before + acknowledged).saturating_sub(there_before.rows())
+            }
+            // Of rows whose key was there it is not known whether an earlier run has sent them.
             Key::Row(_) | Key::Own(_) => before.max(acknowledged),
         };
         if rows >= least {
@@ -387,6 +414,26 @@ impl Session for CrateSession<'_> {
         &self.done
     }
 
+    fn untrusted(&self) -> BTreeSet<u32> {
+        match self.standing {
+            Standing::New => BTreeSet::new(),
+            _ => self.record.files.untrusted(self.source.files()),
+        }
+    }
+
+    fn trust(&self, files: &BTreeSet<u32>, control: &Control<'_>) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let now = self.record.files.with_stamps_of(self.source.files());
+        let mut client = Client::new(&self.cluster, false);
+        self.writers.checkpoints.set_stamps(&mut client, &self.writers.load_id, &now, control)
+    }
+
+    fn starts_anew(&self) -> bool {
+        self.crate_db.mode == Mode::Replace
+    }
+
     fn columns(&self) -> usize {
         self.encode.plan.columns.len()
     }
@@ -401,17 +448,9 @@ impl Session for CrateSession<'_> {
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
         let mut target = self.read_back(&self.written).run(control)?;
-        match (&self.record.before, self.crate_db.mode) {
-            (Some(before), _) => target = target.minus(before),
-            (None, Mode::Append) => {
-                return Err(Error::new(
-                    Kind::Mismatch,
-                    "cannot be verified: what the table held before the load was not summed up",
-                )
-                .at(format!("table {}", self.table))
-                .advise("ask for verification from the first run of an append on"));
-            }
-            (None, _) => {}
+        let alone = self.crate_db.mode != Mode::Append || matches!(self.encode.plan.key, Key::Row(_));
+        if !alone {
+            target = target.minus(&self.before_without_ours()?);
         }
         let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
         let mut verification = Verification {
@@ -424,7 +463,7 @@ impl Session for CrateSession<'_> {
             located: None,
         };
         // Which columns differ can be told of a table that holds nothing else, and when all rows went in.
-        if !verification.matches() && self.record.before.is_none() && self.rejected() == 0 {
+        if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
             let target = self.read_back(&self.written).sums(true, control)?;
@@ -437,17 +476,27 @@ impl Session for CrateSession<'_> {
         let mut client = Client::new(&self.cluster, false);
         let checkpoints = &self.writers.checkpoints;
         let id = &self.writers.load_id;
+        self.writers.lease.confirm(&mut client, control)?;
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
             checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
             self.place(&mut client, control)?;
         }
+        if let (Some(before), Some(ours), 1..) =
+            (&self.record.before, self.writers.before.tally(), self.writers.before.rows())
+        {
+            checkpoints.set_before(&mut client, id, &before.minus(&ours), control)?;
+        }
         checkpoints.set_state(&mut client, id, State::Complete, rows, total, control)
     }
 
     fn counted(&self) -> Option<u64> {
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn there_before(&self) -> u64 {
+        self.writers.before.rows()
     }
 
     fn rejected(&self) -> u64 {
@@ -464,6 +513,16 @@ impl Session for CrateSession<'_> {
         count(self.writers.retried.load(Relaxed), "requests were tried again");
         count(self.writers.redone.load(Relaxed), "batches were redone over HTTP");
         count(self.writers.rejected.load(Relaxed), "rows were refused and put aside");
+        match (self.writers.before.rows(), self.writers.before.is_counted()) {
+            (0, true) => {}
+            (rows, true) => notes.push(format!(
+                "{rows} rows were in the table before, by their keys and with the same values: they were not added"
+            )),
+            (rows, false) => notes.push(format!(
+                "at least {rows} rows were in the table before, by their keys and with the same values; others were there \
+                 when they were sent again"
+            )),
+        }
         notes.extend(self.sent_twice(self.loaded.load(Relaxed)));
         notes
     }
@@ -516,6 +575,21 @@ impl CrateSession<'_> {
                 Err(Failed::Lost(broken)) => client.lost(broken)?,
             };
             waiting.pause(error, &self.cluster, control)?;
+        }
+    }
+
+    /// What the table held before this load of rows that are not this load's, too.
+    fn before_without_ours(&self) -> Result<Tally> {
+        let place = format!("table {}", self.table);
+        let Some(before) = &self.record.before else { return Err(not_summed_up(&place)) };
+        match self.writers.before.tally() {
+            Some(ours) => Ok(before.minus(&ours)),
+            None => Err(self
+                .error(
+                    Kind::Mismatch,
+                    "cannot be verified: of some rows whose key was there it is not known whether they were there before",
+                )
+                .advise("run sawmill verify, or load with --transport http")),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::CrateDb;
 use super::bodies::Bodies;
 use super::canonical::Sums;
+use super::catalogue;
 use super::client::{Client, Cluster};
 use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::read_back::{ReadBack, paging_key};
@@ -41,6 +42,10 @@ pub(crate) fn verify(
     reading.options.at_least_once = true;
     let (plan, primary) =
         existing_plan(&reading, source, &mut client, &table, options.retries, control, false)?;
+    let existing = catalogue::columns(&mut client, &table, options.retries, control)?;
+    let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
+    let not_compared =
+        existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
     let encode = Arc::new(EncodePlan {
         rows: crate_db.options.request_rows(),
         bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
@@ -54,6 +59,7 @@ pub(crate) fn verify(
         cluster: &cluster,
         table: &table,
         columns: &encode.plan.columns,
+        of_files: None,
         key: paging_key(&encode.plan.key, &primary),
         retries: options.retries,
     };
@@ -66,7 +72,7 @@ pub(crate) fn verify(
         source: expected(false)?.whole,
         target: read.run(control)?,
         put_aside: 0,
-        not_compared: Vec::new(),
+        not_compared,
         differing: Vec::new(),
         located: None,
     };

@@ -61,7 +61,7 @@ impl Waiting {
         if self.tries >= self.retries && waited >= cluster.patience {
             return Err(error);
         }
-        if waited >= SHORT {
+        if waited >= SHORT && control.is_heard() {
             let mut outage = cluster.outage();
             if outage.told.is_none() {
                 outage.told = Some(self.since);

@@ -13,6 +13,7 @@
 //! Blocks of columns go over the PostgreSQL wire; when the count of inserted rows is not that of the block,
 //! or anything else goes wrong, the block's rows are sent once more over HTTP, which tells the reasons.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -27,11 +28,13 @@ use super::carried::Carried;
 use super::checkpoint::{Checkpoints, UnitRecord};
 use super::client::{Attempt, Client, Cluster, MORE_COLUMNS, Said, is_about_columns, is_passing_code};
 use super::columns::{Key, Plan};
-use super::compare::Comparison;
+use super::compare::{Comparison, Sent};
 use super::http::Broken;
+use super::lease::Lease;
 use super::names::CrateTable;
 use super::pg::{self, PgInsert};
 use super::rejects::{Reject, Rejects};
+use super::there_before::ThereBefore;
 use super::waiting::Waiting;
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -44,6 +47,7 @@ pub(crate) struct WriterPlan {
     pub cluster: Arc<Cluster>,
     pub load_id: String,
     pub checkpoints: Checkpoints,
+    pub lease: Lease,
     pub table: CrateTable,
     pub plan: Plan,
     /// Everything before the rows of a request, for the first time and for a repetition.
@@ -53,6 +57,10 @@ pub(crate) struct WriterPlan {
     pub unnest: Option<([String; 2], Vec<Type>)>,
     /// An earlier run may have sent any row.
     pub resumed: bool,
+    /// Rows gather in a table of this load's own.
+    pub gathers: bool,
+    /// Rows of the source that were in the table before.
+    pub before: ThereBefore,
     pub rejects: Option<Rejects>,
     pub max_rejects: u64,
     pub retries: u32,
@@ -77,6 +85,8 @@ pub(crate) struct CrateWriter {
     /// The PostgreSQL wire was tried so often in vain that it is left alone.
     pg_failures: u32,
     first_node: usize,
+    /// The number of rows of the block under way is known that were in the table before.
+    numbered: bool,
     /// Of the unit under way.
     rejects: Vec<Reject>,
     lost: Tally,
@@ -92,6 +102,7 @@ impl CrateWriter {
             pg: None,
             pg_failures: 0,
             first_node,
+            numbered: false,
             rejects: Vec::new(),
             lost: Tally::empty(columns),
             plan,
@@ -100,6 +111,7 @@ impl CrateWriter {
 
     /// Sends a block, by column where that is asked for.
     fn block(&mut self, unit: &Unit, block: &Block, control: &Control<'_>) -> Result<()> {
+        self.plan.lease.check()?;
         let Some(marks) = &block.marks else {
             return Err(Error::new(Kind::Source, "a block came without the places of its rows"));
         };
@@ -110,11 +122,20 @@ impl CrateWriter {
             return Ok(());
         }
         let mut repeat = self.plan.resumed;
+        let mut there_before = None;
         if !marks.columns.is_empty() && self.pg_failures < 3 {
             match self.send_columns(marks, repeat, control)? {
-                Ok(()) => {
+                Ok(inserted) if inserted == marks.rows.len() as u64 => {
                     self.plan.carried.by_pg(marks.rows.len());
                     return Ok(());
+                }
+                // The others were there before. If none went in, this is still their first try.
+                Ok(inserted) => {
+                    let reason = format!("{inserted} of {} rows of a batch went in", marks.rows.len());
+                    self.plan.carried.turn(&reason);
+                    let first = !self.plan.gathers && !repeat;
+                    there_before = (first && inserted > 0).then_some(marks.rows.len() as u64 - inserted);
+                    repeat |= inserted > 0;
                 }
                 // Some of it may be in.
                 Err(reason) => {
@@ -124,18 +145,24 @@ impl CrateWriter {
             }
             self.plan.redone.fetch_add(1, Relaxed);
         }
+        let rejected = self.rejects.len();
+        self.numbered = there_before.is_some();
         self.send(unit, &block.bytes, marks, 0..marks.rows.len(), repeat, control)?;
+        if let Some(rows) = there_before {
+            self.plan.before.add_unnamed(rows.saturating_sub((self.rejects.len() - rejected) as u64));
+        }
+        self.numbered = false;
         self.plan.carried.by_http(marks.rows.len());
         Ok(())
     }
 
-    /// Sends a block by column; the inner error is why it did not go in as a whole.
+    /// Sends a block by column, and returns how many of its rows went in; the inner error is why that is not known.
     fn send_columns(
         &mut self,
         marks: &Marks,
         repeat: bool,
         control: &Control<'_>,
-    ) -> Result<std::result::Result<(), String>> {
+    ) -> Result<std::result::Result<u64, String>> {
         let Some((statements, types)) = &self.plan.unnest else {
             return Ok(Err("the PostgreSQL wire is not used".to_owned()));
         };
@@ -168,8 +195,9 @@ impl CrateWriter {
         let what = match inserted {
             Ok(rows) if rows == marks.rows.len() as u64 => {
                 self.pg_failures = 0;
-                return Ok(Ok(()));
+                return Ok(Ok(rows));
             }
+            Ok(rows) if self.plan.plan.key != Key::None => return Ok(Ok(rows)),
             Ok(rows) => format!("{rows} of {} rows of a batch went in", marks.rows.len()),
             Err(error) if error.kind() == Kind::Cancelled => return Err(error),
             Err(error) => {
@@ -217,8 +245,7 @@ impl CrateWriter {
         let mut waiting = Waiting::new(self.plan.retries);
         loop {
             let plan = Arc::clone(&self.plan);
-            let head =
-                if repeat || matches!(plan.plan.key, Key::Row(_)) { &plan.repeat } else { &plan.first };
+            let head = if repeat || plan.plan.key != Key::None { &plan.repeat } else { &plan.first };
             let mut results = Ok(Vec::new());
             let mut read = |body: &[u8]| results = bulk::parse(body, rows.len());
             let error = match self.client.attempt(&[head, body, END], &mut read, control) {
@@ -340,16 +367,50 @@ impl CrateWriter {
                 RowResult::Unexplained => self.send(unit, bytes, marks, row..row + 1, repeat, control)?,
             }
         }
-        // With a key of the load's own making a row that is there is ours. With the table's own key it may
-        // be another row.
-        if let (Key::Own(key), false) = (&self.plan.plan.key, present.is_empty()) {
-            let plan = Arc::clone(&self.plan);
-            let comparison = Comparison { table: &plan.table, plan: &plan.plan, key, retries: plan.retries };
-            let ours: Vec<(usize, &[u8])> =
-                present.iter().map(|row| (*row, values_of(&plan.plan, bytes, marks, *row))).collect();
-            for row in comparison.others(&mut self.client, &ours, control)? {
-                let reason = "another row with this primary key is in the table";
+        if present.is_empty() {
+            return Ok(());
+        }
+        self.present(unit, bytes, marks, present, repeat, control)
+    }
+
+    /// Rows whose key the table has already: of an earlier try, of another load, or of another row of this one.
+    fn present(
+        &mut self,
+        unit: &Unit,
+        bytes: &[u8],
+        marks: &Marks,
+        present: Vec<usize>,
+        repeat: bool,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let differing: HashSet<usize> = match &plan.plan.key {
+            Key::None => return Ok(()),
+            // Nobody else writes to the table of a load, and this run has sent this very row.
+            Key::Row(_) if plan.gathers && repeat && !plan.resumed => return Ok(()),
+            // A table that began empty has a row of the same key only from another row of this load.
+            _ if plan.gathers && !repeat => present.iter().copied().collect(),
+            _ => {
+                let sent: Vec<Sent<'_>> =
+                    present.iter().map(|row| sent_row_of(&plan.plan, bytes, marks, *row)).collect();
+                let comparison = Comparison { table: &plan.table, plan: &plan.plan, retries: plan.retries };
+                comparison.others(&mut self.client, &sent, control)?.into_iter().collect()
+            }
+        };
+        for row in present {
+            if differing.contains(&row) {
+                let reason = match plan.plan.key {
+                    Key::Row(_) => {
+                        "a row with this row key and other values is in the table: the file held something else when it was loaded"
+                    }
+                    _ => "another row with this primary key is in the table",
+                };
                 self.refuse(unit, bytes, marks, row, Some(4091), reason)?;
+            } else if !plan.gathers && !repeat {
+                let values = values_of(&plan.plan, bytes, marks, row);
+                plan.before.add(&canonical::sent_row(values, plan.plan.columns.len()));
+            } else if !plan.gathers && !self.numbered {
+                plan.before.lose_count();
             }
         }
         Ok(())
@@ -497,6 +558,18 @@ fn row_of<'a>(bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
     };
     let end = marks.rows.get(row).map_or(start, |mark| mark.end as usize);
     &bytes[start..end]
+}
+
+/// A row as it is compared with the one that is in the table.
+fn sent_row_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> Sent<'a> {
+    let whole = row_of(bytes, marks, row);
+    let values = values_of(plan, bytes, marks, row);
+    let row_key = match plan.key {
+        // Between the bracket and the comma before the values.
+        Key::Row(_) => whole.get(1..whole.len().saturating_sub(values.len() + 2)),
+        _ => None,
+    };
+    Sent { number: row, row_key, values }
 }
 
 /// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.

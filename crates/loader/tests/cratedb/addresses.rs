@@ -52,3 +52,21 @@ fn a_port_of_postgresql_for_the_wire_of_cratedb_is_an_error_that_says_so() {
     let way = report.notes.join("\n");
     assert!(way.starts_with("transport http: 3 rows") && way.contains("the server is not CrateDB"), "{way}");
 }
+
+#[test]
+fn a_port_of_postgresql_for_the_http_endpoint_of_cratedb_is_an_error_at_once() {
+    let postgres = sawmill_localpg::LocalPg::start().unwrap();
+    let url = postgres.url();
+    let (_, server) = url.split_once('@').unwrap();
+    let port: String =
+        server.chars().skip_while(|c| *c != ':').skip(1).take_while(char::is_ascii_digit).collect();
+    let cluster = Cluster::any();
+    for address in [format!("127.0.0.1:{port}"), cluster.pg_address()] {
+        let target = CrateDb::new(format!("crate://{address}/doc").parse().unwrap(), "t".parse().unwrap());
+        let started = std::time::Instant::now();
+        let error = into(&target.options(keyed(Transport::Http))).unwrap_err();
+        assert!(error.what().contains("does not answer as CrateDB's HTTP endpoint does"), "{error}");
+        assert!(error.advice().contains("?pg_port=N"), "{error}");
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+    }
+}

@@ -14,8 +14,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use sawmill_cratedb_standin::StandIn;
 use sawmill_loader::{
-    Control, CrateDb, CrateOptions, Error, LoadOptions, LoadReport, Mode, ParquetFiles, Transport,
-    Verification, load,
+    Control, CrateDb, CrateOptions, CrateServer, Error, LoadOptions, LoadReport, Mode, ParquetFiles,
+    Transport, Verification, load,
 };
 use sawmill_profile::Profile;
 use serde_json::Value;
@@ -90,7 +90,16 @@ impl Cluster {
     pub fn target(&self, table: &str, options: CrateOptions) -> CrateDb {
         // Loads of other tests must not see this one's checkpoints dropped.
         let target = CrateDb::new(self.url.parse().unwrap(), table.parse().unwrap()).options(options);
-        target.checkpoint_schema(format!("{}_checkpoints", self.prefix))
+        target.checkpoint_schema(self.checkpoints())
+    }
+
+    /// The schema of the records of loads.
+    pub fn checkpoints(&self) -> String {
+        format!("{}_checkpoints", self.prefix)
+    }
+
+    pub fn server(&self) -> CrateServer {
+        self.url.parse().unwrap()
     }
 
     /// Runs a statement and returns its rows.

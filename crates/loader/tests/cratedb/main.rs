@@ -10,6 +10,8 @@ mod modes;
 mod objects;
 mod restarts;
 mod rows;
+mod runs;
+mod there_before;
 mod tls;
 mod types;
 mod unnest_postgres;

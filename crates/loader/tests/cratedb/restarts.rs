@@ -47,6 +47,9 @@ fn a_server_that_restarts_in_mid_load_is_waited_for_over_both_transports() {
 fn a_first_contact_fails_at_once_where_nothing_listens() {
     let cluster = Cluster::standin();
     cluster.standin.as_ref().unwrap().stop(0);
+    while std::net::TcpStream::connect(cluster.http_address()).is_ok() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let (_kept, source) = people(10);
     let started = Instant::now();
     let error = run(&source, &cluster.target("t", keyed(Transport::Auto)), &patient()).unwrap_err();
