@@ -1,7 +1,12 @@
 //! Whether what a footer says can be true: of itself, of its file, of its page indexes.
 //!
 //! Decoding refuses what cannot be read. This finds what can be read and is wrong: sizes past the end
-//! of the file, chunks that overlap, counts that do not add up. It finds all there is, not the first.
+//! of the file, chunks that overlap, counts that do not add up, bounds of another length than the type's or the lower
+//! one above the upper one. It finds all there is, not the first.
+
+mod bounds;
+mod order;
+mod structure;
 
 use std::fmt;
 use std::ops::Range;
@@ -128,6 +133,8 @@ impl Check<'_, '_> {
             self.tell(what, "version".to_string(), None);
         }
         let leaves = footer.schema().num_leaves();
+        self.schema();
+        self.repeated_fields();
         if let Some(orders) = footer.column_orders().filter(|orders| orders.len() != leaves) {
             let what =
                 format!("expected {leaves} column orders, one for each column, found {}", orders.len());
@@ -272,6 +279,14 @@ impl Check<'_, '_> {
             let what = format!("expected the path `{}`, found `{}`", element.path(), path.join("."));
             self.chunk(chunk, what, ".meta_data.path_in_schema");
         }
+        if let Some(expected) = element.physical_type().filter(|expected| *expected != chunk.physical_type())
+        {
+            let what = format!("expected the schema's {expected}, found {}", chunk.physical_type());
+            self.chunk(chunk, what, ".meta_data.type");
+        }
+        if let Some(statistics) = &details.statistics {
+            self.bounds_of_chunk(chunk, statistics);
+        }
         let nulls = details.statistics.and_then(|statistics| statistics.null_count);
         if let Some(nulls) = nulls.filter(|nulls| !(0..=values).contains(nulls)) {
             let what = format!("expected 0 to {values} nulls, found {nulls}");
@@ -377,6 +392,9 @@ impl Check<'_, '_> {
                 format!("expected the offset index's {expected} pages, found {found}"),
                 ", column index",
             );
+        }
+        if let Some(bounds) = bounds {
+            self.bounds_of_pages(chunk, bounds);
         }
         let nulls = bounds.and_then(ColumnIndex::null_counts);
         if let (Some(nulls), Ok(Some(count))) = (nulls, chunk.null_count()) {

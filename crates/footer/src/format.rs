@@ -148,7 +148,7 @@ static GEOGRAPHY_TYPE: StructDef = StructDef {
     fields: &[field(1, "crs", Text), field(2, "algorithm", Enum(EdgeInterpolationAlgorithm::name_of))],
 };
 static FILE_TYPE: StructDef = empty("FileType");
-static ROW_GROUP: StructDef = StructDef {
+pub(crate) static ROW_GROUP: StructDef = StructDef {
     name: "RowGroup",
     fields: &[
         field(1, "columns", List(&Struct(&COLUMN_CHUNK))),

@@ -1,6 +1,8 @@
 //! Tests of the footer decoder from outside: against the `parquet` crate, and against broken bytes.
 
 mod broken;
+mod check_damaged;
+mod check_orders;
 mod checks;
 mod encrypted_columns;
 mod equality;

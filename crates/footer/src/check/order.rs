@@ -1,0 +1,336 @@
+//! How the bounds of a column compare, and how long they are: by the column's type and the order that the footer
+//! gives it (`ColumnOrder` in the format's `parquet.thrift`).
+
+use std::cmp::Ordering;
+
+use crate::element::Element;
+use crate::enums::{ColumnOrder, ConvertedType, PhysicalType};
+use crate::logical::LogicalType;
+
+/// How many bytes a bound has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    Exactly(usize),
+    /// Bounds of bytes may be cut off.
+    AtMost(usize),
+    Any,
+}
+
+impl Width {
+    pub fn fits(self, len: usize) -> bool {
+        match self {
+            Self::Exactly(width) => len == width,
+            Self::AtMost(width) => len <= width,
+            Self::Any => true,
+        }
+    }
+}
+
+/// An order of values in their PLAIN encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// An integer of four or eight bytes, little endian.
+    Signed,
+    Unsigned,
+    /// An integer of any length, big endian: an unscaled decimal.
+    BigEndianSigned,
+    /// A number of two, four or eight bytes; -0 is 0, and NaN has no place.
+    Float,
+    /// The same with a place for every bit pattern.
+    TotalFloat,
+    /// Byte by byte, without signs.
+    Bytes,
+    /// Nanoseconds of a day, and the day.
+    Int96Timestamp,
+}
+
+/// What is known of a column's bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BoundsOf {
+    pub width: Width,
+    /// The order of the format's newer bounds; none where it is not defined.
+    order: Option<By>,
+    /// That of its deprecated ones, which were compared with signs: none where writers differed.
+    old_order: Option<By>,
+}
+
+impl BoundsOf {
+    /// Of the column that `leaf` is, in the order that the footer names for it.
+    pub fn column(leaf: &Element<'_>, named: Option<ColumnOrder>) -> Option<Self> {
+        let physical = leaf.physical_type()?;
+        let length = leaf.type_length().and_then(|length| usize::try_from(length).ok());
+        let meaning = Meaning::of(leaf);
+        let width = match physical {
+            PhysicalType::Boolean => Width::Exactly(1),
+            PhysicalType::Int32 | PhysicalType::Float => Width::Exactly(4),
+            PhysicalType::Int64 | PhysicalType::Double => Width::Exactly(8),
+            PhysicalType::Int96 => Width::Exactly(12),
+            PhysicalType::ByteArray => Width::Any,
+            PhysicalType::FixedLenByteArray => match (length?, meaning) {
+                // To cut a number off changes it.
+                (length, Meaning::Decimal | Meaning::Half) => Width::Exactly(length),
+                (length, _) => Width::AtMost(length),
+            },
+            PhysicalType::Unknown(_) => return None,
+        };
+        let by_type = by_type(physical, meaning);
+        let order = match named? {
+            ColumnOrder::TypeOrder => by_type,
+            ColumnOrder::Ieee754TotalOrder => by_type.filter(|by| *by == By::Float).map(|_| By::TotalFloat),
+            ColumnOrder::Int96TimestampOrder => {
+                (physical == PhysicalType::Int96).then_some(By::Int96Timestamp)
+            }
+            ColumnOrder::Unknown(_) => None,
+        };
+        Some(Self { width, order, old_order: by_type.filter(|by| matches!(by, By::Signed | By::Float)) })
+    }
+
+    /// As [`BoundsOf::column`], of a footer that names no orders: then only the old bounds have one.
+    pub fn without_order(leaf: &Element<'_>) -> Option<Self> {
+        Self::column(leaf, Some(ColumnOrder::TypeOrder)).map(|bounds| Self { order: None, ..bounds })
+    }
+
+    /// Whether a lower bound is above an upper one, as far as their order is defined.
+    pub fn crossed(&self, lower: &[u8], upper: &[u8]) -> bool {
+        self.greater(self.order, lower, upper)
+    }
+
+    /// As [`BoundsOf::crossed`], of the deprecated bounds.
+    pub fn old_crossed(&self, lower: &[u8], upper: &[u8]) -> bool {
+        self.greater(self.old_order, lower, upper)
+    }
+
+    fn greater(&self, order: Option<By>, lower: &[u8], upper: &[u8]) -> bool {
+        let fit = self.width.fits(lower.len()) && self.width.fits(upper.len());
+        fit && order.and_then(|by| by.compare(lower, upper)) == Some(Ordering::Greater)
+    }
+
+    /// A bound for people.
+    pub fn shown(&self, bound: &[u8]) -> String {
+        /// Bytes that are shown of a long one.
+        const MOST: usize = 24;
+        match self.order.or(self.old_order) {
+            Some(By::Signed) => integer(bound).map(|value| value.to_string()),
+            Some(By::Unsigned) => unsigned(bound).map(|value| value.to_string()),
+            Some(By::Float | By::TotalFloat) => float(bound).map(|value| value.to_string()),
+            _ => None,
+        }
+        .unwrap_or_else(|| match bound.get(..MOST) {
+            Some(start) if bound.len() > MOST => format!("\"{}\"...", start.escape_ascii()),
+            _ => format!("\"{}\"", bound.escape_ascii()),
+        })
+    }
+}
+
+/// What of a column's meaning its order depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Signed,
+    Unsigned,
+    Decimal,
+    Half,
+    Bytes,
+    /// None that says an order.
+    None,
+    /// One without an order, or unknown.
+    Unordered,
+}
+
+impl Meaning {
+    fn of(leaf: &Element<'_>) -> Self {
+        match leaf.logical_type() {
+            Some(logical) => Self::of_logical(logical),
+            None => leaf.converted_type().map_or(Self::None, Self::of_converted),
+        }
+    }
+
+    fn of_logical(logical: &LogicalType) -> Self {
+        match logical {
+            LogicalType::Integer { is_signed: false, .. } => Self::Unsigned,
+            LogicalType::Integer { .. }
+            | LogicalType::Date
+            | LogicalType::Time { .. }
+            | LogicalType::Timestamp { .. } => Self::Signed,
+            LogicalType::Decimal { .. } => Self::Decimal,
+            LogicalType::Float16 => Self::Half,
+            LogicalType::String
+            | LogicalType::Enum
+            | LogicalType::Json
+            | LogicalType::Bson
+            | LogicalType::Uuid => Self::Bytes,
+            _ => Self::Unordered,
+        }
+    }
+
+    fn of_converted(converted: ConvertedType) -> Self {
+        match converted {
+            ConvertedType::UInt8 | ConvertedType::UInt16 | ConvertedType::UInt32 | ConvertedType::UInt64 => {
+                Self::Unsigned
+            }
+            ConvertedType::Int8
+            | ConvertedType::Int16
+            | ConvertedType::Int32
+            | ConvertedType::Int64
+            | ConvertedType::Date
+            | ConvertedType::TimeMillis
+            | ConvertedType::TimeMicros
+            | ConvertedType::TimestampMillis
+            | ConvertedType::TimestampMicros => Self::Signed,
+            ConvertedType::Decimal => Self::Decimal,
+            ConvertedType::Utf8 | ConvertedType::Enum | ConvertedType::Json | ConvertedType::Bson => {
+                Self::Bytes
+            }
+            _ => Self::Unordered,
+        }
+    }
+}
+
+/// The order of a type; none where the format defines none, or where meaning and type do not fit one another.
+fn by_type(physical: PhysicalType, meaning: Meaning) -> Option<By> {
+    match (physical, meaning) {
+        (_, Meaning::Unordered) => None,
+        (PhysicalType::Int32 | PhysicalType::Int64, Meaning::Unsigned) => Some(By::Unsigned),
+        (PhysicalType::Int32 | PhysicalType::Int64, Meaning::Signed | Meaning::Decimal | Meaning::None) => {
+            Some(By::Signed)
+        }
+        (PhysicalType::Float | PhysicalType::Double, Meaning::None) => Some(By::Float),
+        (PhysicalType::FixedLenByteArray, Meaning::Half) => Some(By::Float),
+        (PhysicalType::ByteArray | PhysicalType::FixedLenByteArray, Meaning::Decimal) => {
+            Some(By::BigEndianSigned)
+        }
+        (PhysicalType::ByteArray | PhysicalType::FixedLenByteArray, Meaning::Bytes | Meaning::None)
+        | (PhysicalType::Boolean, Meaning::None) => Some(By::Bytes),
+        _ => None,
+    }
+}
+
+impl By {
+    fn compare(self, lower: &[u8], upper: &[u8]) -> Option<Ordering> {
+        match self {
+            Self::Signed => Some(integer(lower)?.cmp(&integer(upper)?)),
+            Self::Unsigned => Some(unsigned(lower)?.cmp(&unsigned(upper)?)),
+            Self::Float => float(lower)?.partial_cmp(&float(upper)?),
+            // A number that becomes a wider one keeps its place, and so do its zeros and the sign of a NaN.
+            Self::TotalFloat => Some(float(lower)?.total_cmp(&float(upper)?)).filter(|_| {
+                // Which of two NaNs comes first is in bits that a wider number has in other places.
+                !(float(lower).is_some_and(f64::is_nan) && float(upper).is_some_and(f64::is_nan))
+            }),
+            Self::Bytes => Some(lower.cmp(upper)),
+            Self::BigEndianSigned => big_endian(lower, upper),
+            Self::Int96Timestamp => Some(int96(lower)?.cmp(&int96(upper)?)),
+        }
+    }
+}
+
+fn integer(bytes: &[u8]) -> Option<i64> {
+    match bytes.len() {
+        4 => bytes.first_chunk().map(|bytes| i32::from_le_bytes(*bytes).into()),
+        8 => bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)),
+        _ => None,
+    }
+}
+
+fn unsigned(bytes: &[u8]) -> Option<u64> {
+    match bytes.len() {
+        4 => bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes).into()),
+        8 => bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)),
+        _ => None,
+    }
+}
+
+fn float(bytes: &[u8]) -> Option<f64> {
+    match bytes.len() {
+        2 => bytes.first_chunk().map(|bytes| half(u16::from_le_bytes(*bytes))),
+        4 => bytes.first_chunk().map(|bytes| f32::from_le_bytes(*bytes).into()),
+        8 => bytes.first_chunk().map(|bytes| f64::from_le_bytes(*bytes)),
+        _ => None,
+    }
+}
+
+/// A number of IEEE 754 of two bytes: a sign, five bits of exponent, ten of fraction.
+fn half(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3ff) / 1024.0;
+    let magnitude = match bits >> 10 & 0x1f {
+        0 => fraction * 2f64.powi(-14),
+        0x1f if fraction == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        exponent => (1.0 + fraction) * 2f64.powi(i32::from(exponent) - 15),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
+/// Integers in two's complement, the most significant byte first, of any lengths.
+fn big_endian(lower: &[u8], upper: &[u8]) -> Option<Ordering> {
+    let (lower_sign, upper_sign) = (sign(lower)?, sign(upper)?);
+    if lower_sign != upper_sign {
+        // 0xff is the sign of negative numbers.
+        return Some(upper_sign.cmp(&lower_sign));
+    }
+    let len = lower.len().max(upper.len());
+    let byte = |bytes: &[u8], at: usize| {
+        let before = len - bytes.len();
+        at.checked_sub(before).and_then(|at| bytes.get(at).copied()).unwrap_or(lower_sign)
+    };
+    Some(
+        (0..len)
+            .map(|at| byte(lower, at).cmp(&byte(upper, at)))
+            .find(|found| found.is_ne())
+            .unwrap_or(Ordering::Equal),
+    )
+}
+
+/// The byte that goes on before a number.
+fn sign(bytes: &[u8]) -> Option<u8> {
+    bytes.first().map(|first| if first & 0x80 == 0 { 0 } else { 0xff })
+}
+
+/// The day and the nanoseconds of it.
+fn int96(bytes: &[u8]) -> Option<(i32, u64)> {
+    let (nanos, day) = bytes.split_at_checked(8)?;
+    Some((i32::from_le_bytes(*day.first_chunk()?), u64::from_le_bytes(*nanos.first_chunk()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{By, half};
+    use std::cmp::Ordering::{Equal, Greater, Less};
+
+    #[test]
+    fn halves_are_read_as_numbers() {
+        for (bits, value) in [
+            (0, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (1, 2f64.powi(-24)),
+            (0x7c00, f64::INFINITY),
+        ] {
+            assert_eq!(half(bits), value);
+        }
+        assert!(half(0x7e00).is_nan());
+    }
+
+    #[test]
+    fn big_endian_integers_of_any_length_are_compared_as_numbers() {
+        for (lower, upper, found) in [
+            (&[0xff][..], &[0][..], Less),
+            (&[0, 0, 1], &[1], Equal),
+            (&[0xff, 0xfe], &[0xfe], Equal),
+            (&[0x7f], &[0, 0x80], Less),
+            (&[0x80], &[0xff, 0x7f], Greater),
+            (&[1, 0], &[0xff], Greater),
+        ] {
+            assert_eq!(By::BigEndianSigned.compare(lower, upper), Some(found), "{lower:?} {upper:?}");
+        }
+        assert_eq!(By::BigEndianSigned.compare(&[], &[1]), None);
+    }
+
+    #[test]
+    fn zeros_are_equal_and_nan_has_no_place_but_in_the_total_order() {
+        let bytes = |value: f64| value.to_le_bytes();
+        assert_eq!(By::Float.compare(&bytes(0.0), &bytes(-0.0)), Some(Equal));
+        assert_eq!(By::Float.compare(&bytes(f64::NAN), &bytes(1.0)), None);
+        assert_eq!(By::TotalFloat.compare(&bytes(0.0), &bytes(-0.0)), Some(Greater));
+        assert_eq!(By::TotalFloat.compare(&bytes(f64::NAN), &bytes(1.0)), Some(Greater));
+    }
+}
