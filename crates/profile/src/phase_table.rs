@@ -1,7 +1,7 @@
 //! Phases, threads and results as tables for the terminal.
 
-use crate::byte_sizes::{format_byte_rate, format_bytes};
-use crate::counts::{format_count, format_rate};
+use crate::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes};
+use crate::counts::{format_count, format_grouped, format_rate};
 use crate::durations::format_duration;
 use crate::phase::PhaseReport;
 use crate::results::ResultFile;
@@ -81,7 +81,8 @@ fn add_spans(table: &mut Table, spans: &[SpanReport], total: f64, depth: usize) 
     }
 }
 
-/// A line for each side of each case of a result: times, rate, CPU, memory, and how ours compares.
+/// A line for each side of each case of a result: times, what came of a run in rows and bytes, rate, CPU, memory, and
+/// how ours compares.
 pub fn results_table(file: &ResultFile) -> Table {
     let mut table = Table::new([
         ("case", LEFT),
@@ -90,6 +91,8 @@ pub fn results_table(file: &ResultFile) -> Table {
         ("min", RIGHT),
         ("median", RIGHT),
         ("± sd", RIGHT),
+        ("rows", RIGHT),
+        ("bytes", RIGHT),
         ("rows/s", RIGHT),
         ("cpu", RIGHT),
         ("peak memory", RIGHT),
@@ -109,6 +112,10 @@ pub fn results_table(file: &ResultFile) -> Table {
                 ]),
                 None => row.resize(row.len() + 3, String::new()),
             }
+            // All runs of a side do the same work.
+            let work = side.runs.first();
+            row.push(work.and_then(|run| run.rows).map(format_grouped).unwrap_or_default());
+            row.push(work.and_then(|run| run.bytes).map(format_decimal_bytes).unwrap_or_default());
             row.push(side.rows_per_second().map(|rate| format_rate(rate, "rows")).unwrap_or_default());
             row.push(side.cpu.as_ref().map(|cpu| duration(cpu.median)).unwrap_or_default());
             let memory = side.peak_memory.as_ref().map(|memory| format_bytes(memory.median as u64));
@@ -124,7 +131,7 @@ pub fn results_table(file: &ResultFile) -> Table {
         let sides: Vec<&str> = case.sides.iter().skip(1).map(|side| side.name.as_str()).collect();
         for found in case.comparisons.iter().filter(|found| !sides.contains(&found.with.as_str())) {
             let mut row = vec![String::new(), format!("(saved) {}", found.with)];
-            row.resize(9, String::new());
+            row.resize(11, String::new());
             row.extend([format!("{:.3} x", found.comparison.ratio), found.comparison.verdict.to_string()]);
             table.row(row);
         }
@@ -135,7 +142,35 @@ pub fn results_table(file: &ResultFile) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::{Case, SideResult};
+    use crate::run::Run;
     use std::time::Duration;
+
+    #[test]
+    fn a_comparison_says_rows_and_bytes_of_both_sides() {
+        let run = |seconds, rows, bytes| Run {
+            wall: Duration::from_secs(seconds),
+            user: Duration::from_secs(1),
+            rows: Some(rows),
+            bytes,
+            ..Run::default()
+        };
+        let sides = vec![
+            SideResult::new("sawmill", 0, vec![run(2, 1_000_000, Some(8_800_000))]),
+            SideResult::new("other", 0, vec![run(4, 1_000_000, Some(16_000_000))]),
+            SideResult::new("silent", 0, vec![run(8, 1_000_000, None)]),
+        ];
+        let mut file = ResultFile::new("a", "sawmill bench gen");
+        file.cases.push(Case::new("gen", std::collections::BTreeMap::new(), sides).unwrap());
+        let drawn = results_table(&file).to_string();
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert!(lines[0].contains("rows    bytes         rows/s"), "{drawn}");
+        for (line, work) in
+            lines[2..].iter().zip(["1,000,000  8.80 MB", "1,000,000  16.0 MB", "1,000,000          "])
+        {
+            assert!(line.contains(work), "{drawn}");
+        }
+    }
 
     #[test]
     fn phases_stand_in_lines_with_their_rates() {

@@ -122,7 +122,7 @@ fn head_of(file: &ResultFile) -> String {
 fn summary(file: &ResultFile) -> String {
     let mut text = String::from(
         "<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">case</th><th class=\"l\">side</th><th>runs</th>\
-         <th>min</th><th>median</th><th>95 % interval</th><th>sd</th><th>rate</th><th>cpu</th>\
+         <th>min</th><th>median</th><th>95 % interval</th><th>sd</th><th>rows</th><th>bytes</th><th>rate</th><th>cpu</th>\
          <th>memory</th><th class=\"l\">ours takes</th></tr></thead>\n<tbody>\n",
     );
     for case in &file.cases {
@@ -139,12 +139,16 @@ fn summary(file: &ResultFile) -> String {
                 0 => String::new(),
                 count => format!(" ({count} out)"),
             });
+            // All runs of a side do the same work.
+            let work = side.runs.first();
             let cells = [
                 format!("{}{outliers}", side.runs.len()),
                 figure(&side.wall, &|wall| time(wall.min)),
                 figure(&side.wall, &|wall| time(wall.median)),
                 figure(&side.wall, &interval),
                 figure(&side.wall, &|wall| format!("{:.1} %", 100.0 * wall.relative_deviation())),
+                work.and_then(|run| run.rows).map(crate::format_grouped).unwrap_or_default(),
+                work.and_then(|run| run.bytes).map(crate::format_decimal_bytes).unwrap_or_default(),
                 rate.unwrap_or_default(),
                 figure(&side.cpu, &|cpu| time(cpu.median)),
                 figure(&side.peak_memory, &|memory| format_bytes(memory.median as u64)),
@@ -166,7 +170,7 @@ fn summary(file: &ResultFile) -> String {
         for found in case.comparisons.iter().filter(|found| !sides.contains(&found.with.as_str())) {
             let _ = writeln!(
                 text,
-                "<tr><td></td><td class=\"l\">saved: {}</td><td colspan=\"8\"></td>\
+                "<tr><td></td><td class=\"l\">saved: {}</td><td colspan=\"10\"></td>\
                  <td class=\"l\">{}</td></tr>",
                 escape(&found.with),
                 verdict(Some(found))
