@@ -89,7 +89,7 @@ impl Console {
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} files, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // Nobody is left to hear that the terminal is closed.
+                // A terminal that is closed cannot show an error.
                 let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
             };
             bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
@@ -100,7 +100,7 @@ impl Console {
     /// Says what happens next, on a terminal or with `-v`.
     pub(crate) fn step(self, text: &str) {
         if self.live() || self.verbose > 0 {
-            // Nobody is left to hear that standard error is closed.
+            // Where standard error is closed, there is no place for an error.
             let _ = writeln!(std::io::stderr(), "{text}");
         }
     }
@@ -111,7 +111,7 @@ impl Console {
             return;
         }
         let screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Nobody is left to hear that standard error is closed.
+        // Where standard error is closed, there is no place for an error.
         let _ = match screen {
             Some(screen) => screen.println(text),
             None => writeln!(std::io::stderr(), "{text}"),
@@ -167,7 +167,7 @@ impl Console {
         let bar = screen.add(ProgressBar::new(rows).with_prefix(title.to_owned()));
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // Nobody is left to hear that the terminal is closed.
+                // A terminal that is closed cannot show an error.
                 let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
             };
             bar.set_style(style.with_key("rate", rate).progress_chars("=> "));

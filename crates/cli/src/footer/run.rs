@@ -113,7 +113,7 @@ impl<'r> Run<'r> {
             Some(last) => {
                 let mut stderr = io::stderr().lock();
                 for error in self.failed.iter().chain([&last]) {
-                    // Nobody is left to hear that standard error is closed.
+                    // Where standard error is closed, there is no place for an error.
                     let _ = writeln!(stderr, "error: {error}");
                 }
                 let what = format!("{total} of {} files are wrong or could not be read", self.files.len());
