@@ -600,7 +600,10 @@ impl Session for PostgresSession<'_> {
                     .to_owned(),
             );
         } else if !self.can_verify() {
-            notes.push("these rows were merged before; they are compared before that alone".to_owned());
+            notes.push(
+                "an earlier run merged these rows; an upsert is compared only while it merges; --again merges once more"
+                    .to_owned(),
+            );
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}
@@ -635,9 +638,9 @@ impl Session for PostgresSession<'_> {
                 return connection.commit(control);
             }
             if self.postgres.mode == Mode::Upsert {
-                let (written, key) = (&self.written, &self.postgres.key);
+                let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
                 blockers::named(&self.postgres.server, connection, control, || {
-                    upsert::merge(connection, written, &self.table, &self.columns, key, control)
+                    upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
                 })?;
             }
             let old = match self.postgres.mode {

@@ -341,6 +341,57 @@ fn an_upsert_replaces_what_is_there_by_its_key_and_adds_the_rest_in_one_step() {
 }
 
 #[test]
+fn a_trigger_or_a_rule_that_changes_merged_rows_fails_a_verified_upsert_and_nothing_is_merged() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let mut client = database.client();
+    let meddlers = [
+        ("changes", "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.amount := 0; RETURN NEW; END $$;
+           CREATE TRIGGER t BEFORE INSERT OR UPDATE ON changes FOR EACH ROW WHEN (NEW.id = 700) EXECUTE FUNCTION change()"),
+        ("skips", "CREATE RULE r AS ON INSERT TO skips WHERE NEW.id = 700 DO INSTEAD NOTHING"),
+        ("later", "CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN DELETE FROM later WHERE id = 700; RETURN NULL; END $$;
+           CREATE CONSTRAINT TRIGGER t AFTER INSERT ON later DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+             WHEN (NEW.id = 1) EXECUTE FUNCTION take()"),
+    ];
+    for (table, meddler) in meddlers {
+        let sql = format!(
+            "CREATE TABLE {table} (id bigint PRIMARY KEY, name text, amount double precision);
+             INSERT INTO {table} VALUES (5, 'old', 1); {meddler}"
+        );
+        client.batch_execute(&sql).unwrap();
+        let target = database.target(table).mode(Mode::Upsert).key(vec!["id".into()]);
+        let error = run(&source, &target, &small()).unwrap_err();
+        assert!(error.to_string().contains("after the merge 1 rows of the source"), "{error}");
+        assert!(error.to_string().contains("(700)"), "{error}");
+        assert_eq!(database.count(table), 1, "nothing was merged");
+        let unchecked = LoadOptions { verify: false, ..small() };
+        assert!(run(&source, &target, &unchecked).unwrap().verified.is_none());
+        assert!(database.count(table) >= 1199);
+    }
+}
+
+#[test]
+fn a_verified_upsert_takes_keys_with_nulls_and_keys_that_are_equal_in_other_bytes() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1200, 700);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    // Every third name of the file is null. 5.00 and 5 are one key, of which the older bytes stay.
+    let table = "CREATE TABLE people (id numeric, name text, amount double precision, UNIQUE (id, name));
+                 INSERT INTO people VALUES (5.00, 'name 5 ü', 1)";
+    database.client().batch_execute(table).unwrap();
+    let target = database.target("people").mode(Mode::Upsert).key(vec!["id".into(), "name".into()]);
+    assert!(run(&source, &target, &small()).unwrap().verified.unwrap().matches());
+    assert_eq!(database.count("people"), 1200);
+    assert_eq!(database.count("people WHERE id::text = '5.00' AND amount = 0.625"), 1);
+}
+
+#[test]
 fn an_upsert_without_a_key_that_settles_it_is_refused_before_a_row_is_sent() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
