@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// An error of the generator.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
     what: String,

@@ -51,6 +51,11 @@ impl Part {
         self.of
     }
 
+    /// All parts of a division into `of`.
+    pub(crate) fn all(of: u32) -> impl Iterator<Item = Self> {
+        (1..=of).map(move |index| Part { index, of })
+    }
+
     /// Its files among `files`.
     pub fn files(self, files: u32) -> Range<u32> {
         let bound = |k: u32| (u64::from(files) * u64::from(k) / u64::from(self.of)) as u32;

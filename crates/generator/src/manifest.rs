@@ -1,6 +1,6 @@
-//! `_sawmill.json`: what a directory of generated files should hold.
+//! `_sawmill.NAME.json`: what a directory should hold of the dataset NAME.
 //!
-//! It is written beside the files, whole or not at all, while they are made and once more at the end.
+//! A part has a manifest of its own, `_sawmill.NAME.part-K-of-N.json`. It is written beside the files, whole or not at all, while they are made and once more at the end.
 //! A run that goes on from an earlier one believes it about nothing but what to look for: every file
 //! is read and summed again.
 
@@ -15,6 +15,7 @@ use crate::content_sum::ContentSum;
 use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::options::FileOptions;
+use crate::output::lock::{PREFIX, part_infix};
 use crate::output::whole_file::WholeFile;
 
 /// The version of the manifest's form.
@@ -101,12 +102,9 @@ impl Manifest {
         }
     }
 
-    /// The name of the manifest of a part.
-    pub(crate) fn file_name(part: Part) -> String {
-        match part {
-            Part::WHOLE => "_sawmill.json".to_owned(),
-            part => format!("_sawmill-part-{}-of-{}.json", part.index(), part.of()),
-        }
+    /// The name of the manifest of a part of the dataset `name`.
+    pub(crate) fn file_name(name: &str, part: Part) -> String {
+        format!("{PREFIX}{name}{}.json", part_infix(part))
     }
 
     /// Puts in the files that are there.
@@ -150,7 +148,8 @@ impl Manifest {
         file.finish().map_err(failed)
     }
 
-    /// What differs between two runs, in words: empty where their files are the same.
+    /// What differs between two runs, in words: empty where their files are the same. Parts have the files
+    /// that the whole has.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         let mut compare = |name: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
@@ -165,7 +164,7 @@ impl Manifest {
         compare("seed", &self.seed, &now.seed);
         let names: std::collections::BTreeSet<&String> =
             self.layout.keys().chain(now.layout.keys()).collect();
-        for name in names {
+        for name in names.into_iter().filter(|name| *name != "part") {
             let value = |of: &Self| of.layout.get(name).cloned().unwrap_or_default();
             compare(name, &value(self), &value(now));
         }
@@ -212,7 +211,7 @@ mod tests {
     #[test]
     fn it_is_read_back_as_written_and_nothing_else_is_taken_for_one() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(Manifest::file_name(Part::WHOLE));
+        let path = dir.path().join(Manifest::file_name("d", Part::WHOLE));
         assert_eq!(Manifest::read(&path).unwrap(), None);
         let mut written = manifest(7, "1/1");
         let file = |name: &str, file| ManifestFile {
@@ -235,6 +234,6 @@ mod tests {
     fn differences_name_the_option_and_both_values() {
         assert_eq!(manifest(1, "1/1").differences(&manifest(1, "1/1")), [""; 0]);
         let differences = manifest(1, "1/1").differences(&manifest(2, "2/3"));
-        assert_eq!(differences, ["seed was 1, is 2", "part was 1/1, is 2/3"]);
+        assert_eq!(differences, ["seed was 1, is 2"]);
     }
 }

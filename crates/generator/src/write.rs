@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::content_sum::ContentSum;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::existing::{self, Directory, Existing};
+use crate::existing::{self, Directory, Existing, Settled};
 use crate::file_metadata::FileEnd;
 use crate::layout::{Layout, Part, Unit, Units};
 use crate::manifest::{Manifest, ManifestFile};
@@ -151,7 +151,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
                 part: job.part,
                 files: files.clone(),
             };
-            Some(Directory { path, files, partition_by })
+            Some(Directory { path, files, layout: job.layout, partition_by })
         }
         _ => None,
     };
@@ -160,10 +160,14 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     if let Output::File(path) = job.output {
         existing::settle_file(path, job)?;
     }
-    let kept = match &directory {
+    let settled = match &directory {
         Some(directory) => directory.settle(job, &manifest, &check)?,
-        None => Vec::new(),
+        None => Settled::default(),
     };
+    if let (Some(notice), Some(say)) = (&settled.notice, job.notices.0) {
+        say(notice);
+    }
+    let kept = &settled.kept;
     let missing: Vec<u32> =
         files.clone().filter(|file| !kept.iter().any(|kept| kept.file == *file)).collect();
     let states = files.clone().map(|file| {
@@ -185,7 +189,11 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         failure: Mutex::new(None),
         stop: AtomicBool::new(false),
     };
-    run.save_manifest(false, false)?;
+    if let (Some(kept), Some(directory)) = (&run.manifest, &directory) {
+        let kept = lock(kept);
+        kept.manifest.write(&kept.path)?;
+        settled.make_room(directory.path)?;
+    }
     // A file without rows has no row group that would make it.
     for file in missing {
         if job.layout.row_groups(file) == 0 {
@@ -202,7 +210,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     saved?;
     let mut written: Vec<WrittenFile> =
         run.files.iter().flat_map(|(state, _)| std::mem::take(&mut lock(state).done)).collect();
-    written.extend(kept.into_iter().map(|file| WrittenFile {
+    written.extend(settled.kept.into_iter().map(|file| WrittenFile {
         path: directory.as_ref().map_or_else(PathBuf::new, |directory| directory.path.join(&file.name)),
         file: file.file,
         rows: file.rows,
@@ -427,6 +435,7 @@ impl Run<'_> {
             state.open.insert(String::new(), self.create(file, "")?);
         }
         let _finishing = span("finish file");
+        let mut listed = Vec::new();
         for (folder, OpenFile { mut sink, end }) in std::mem::take(&mut state.open) {
             let (rows, row_groups) = (end.rows(), end.row_groups() as u64);
             let before = sink.written();
@@ -439,15 +448,18 @@ impl Run<'_> {
                 made.unsynced.named(&finished.path);
                 made.identities.push((finished.path.clone(), identity, finished.sum));
             }
-            if let (Some(kept), Some(sum)) = (&self.manifest, finished.sum) {
+            if let (Some(_), Some(sum)) = (&self.manifest, finished.sum) {
                 let name = finished.path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
                 let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
                 let bytes = finished.bytes;
-                let done = ManifestFile { name, file, rows, row_groups, bytes, sum };
-                lock(kept).manifest.files.push(done);
+                listed.push(ManifestFile { name, file, rows, row_groups, bytes, sum });
             }
             let (path, bytes, sum) = (finished.path, finished.bytes, finished.sum);
             state.done.push(WrittenFile { path, file, rows, row_groups, bytes, sum, kept: false });
+        }
+        if let Some(kept) = &self.manifest {
+            // The files of all folders at once: a manifest in between would call some of them the whole.
+            lock(kept).manifest.files.append(&mut listed);
         }
         self.save_manifest(false, false)
     }
@@ -483,7 +495,7 @@ impl Run<'_> {
     fn save_manifest(&self, complete: bool, last: bool) -> Result<(), Error> {
         let Some(kept) = &self.manifest else { return Ok(()) };
         let mut kept = lock(kept);
-        if !last && kept.written.elapsed() < MANIFEST_EVERY && kept.path.exists() {
+        if !last && kept.written.elapsed() < MANIFEST_EVERY {
             return Ok(());
         }
         if last && !complete && kept.manifest.files.is_empty() {

@@ -292,7 +292,7 @@ fn a_cancelled_job_leaves_whole_files_or_none() {
     assert!(result.unwrap_err().to_string().contains("interrupted"));
     for entry in fs::read_dir(dir.path()).unwrap() {
         let path = entry.unwrap().path();
-        if path.ends_with("_sawmill.json") {
+        if path.ends_with("_sawmill.contacts.json") {
             continue;
         }
         assert_eq!(path.extension().unwrap(), "parquet", "{}", path.display());

@@ -38,13 +38,14 @@ pub(crate) struct LayoutArgs {
     #[arg(long, value_name = "COLUMN")]
     pub partition_by: Option<String>,
     /// Make only the files of part K of N, like 2/8: the parts together are the same files as the
-    /// whole.
+    /// whole; --resume without --part checks them, makes those that are missing and ends them.
     #[arg(long, value_name = "K/N", default_value = "1/1")]
     pub part: Part,
     /// Files that are written at a time [default: as many as threads].
     #[arg(long)]
     pub writers: Option<NonZeroUsize>,
-    /// Keep the files of an earlier run that are whole, and make the others.
+    /// Keep the files of an earlier run that are whole, also those that were made with --part, and make
+    /// the others.
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
     /// Replace the files of an earlier run, or an existing single file. The file that --like,

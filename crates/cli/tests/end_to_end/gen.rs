@@ -118,7 +118,7 @@ fn a_spec_of_ones_own_is_generated_and_a_wrong_one_is_refused_with_its_place() {
     fs::write(&spec, sawmill(["gen", "contacts", "--print"]).ok().out.replace("\"contacts\"", "\"mine\""))
         .unwrap();
     sawmill(["gen", spec.to_str().unwrap(), "--rows", "10", "--out", out.to_str().unwrap()]).ok();
-    assert_eq!(names(&out), ["_sawmill.json", "mine-00000.parquet"]);
+    assert_eq!(names(&out), ["_sawmill.mine.json", "mine-00000.parquet"]);
     fs::write(&spec, "name = \"mine\"\n[[fields]]\nname = \"x\"\ntype = \"int33\"\n").unwrap();
     let error = sawmill(["gen", spec.to_str().unwrap()]).fails(2);
     assert!(error.contains("int33") && error.contains("mine.toml, line 4, column 8"), "{error}");
@@ -174,7 +174,7 @@ fn ctrl_c_leaves_whole_files_or_none() {
     signal(&child, "INT");
     let error = wait(child).fails(130);
     assert!(error.contains("interrupted"), "{error}");
-    let whole = |name: &String| name.ends_with(".parquet") || name == "_sawmill.json";
+    let whole = |name: &String| name.ends_with(".parquet") || name == "_sawmill.contacts.json";
     assert!(names(&out).iter().all(whole), "{:?}", names(&out));
     sawmill(["footer", out.to_str().unwrap()]).ok();
 }

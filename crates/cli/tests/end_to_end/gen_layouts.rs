@@ -78,7 +78,10 @@ fn folders_have_the_rows_of_their_value_and_not_the_column() {
     let args = ["gen", spec, "--rows", "10k", "--files", "2", "--partition-by", "city", "--out", out_text];
     let made = sawmill(args.iter().copied().chain(["--json"])).ok().json();
     assert_eq!(made["rows"], 10_000);
-    assert_eq!(names(&out), ["_sawmill.json", "city=Graz", "city=St%2FP", "city=__HIVE_DEFAULT_PARTITION__"]);
+    assert_eq!(
+        names(&out),
+        ["_sawmill.trips.json", "city=Graz", "city=St%2FP", "city=__HIVE_DEFAULT_PARTITION__"]
+    );
     assert_eq!(names(&out.join("city=Graz")), ["trips-00000.parquet", "trips-00001.parquet"]);
     let footer = sawmill(["footer", out.join("city=Graz").to_str().unwrap()]).ok().out;
     assert!(footer.contains("one schema, of 1 columns"), "{footer}");
@@ -90,7 +93,7 @@ fn folders_have_the_rows_of_their_value_and_not_the_column() {
 fn a_directory_has_a_manifest_of_what_is_in_it() {
     let dir = tempfile::tempdir().unwrap();
     let made = make(dir.path(), "out", &["--files", "3"]);
-    let text = fs::read_to_string(dir.path().join("out/_sawmill.json")).unwrap();
+    let text = fs::read_to_string(dir.path().join("out/_sawmill.contacts.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(manifest["complete"], true);
     assert_eq!((&manifest["rows"], &manifest["seed"]), (&20_000.into(), &42.into()));

@@ -15,6 +15,7 @@ mod r#gen;
 mod gen_datasets;
 mod gen_formats;
 mod gen_layouts;
+mod gen_parts;
 mod gen_together;
 mod guarantees;
 mod harness;
