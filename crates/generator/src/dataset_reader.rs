@@ -17,6 +17,7 @@ use crate::logical_type::{LEAF_TYPES, LogicalType};
 use crate::rng::purpose;
 use crate::spec_folder::SpecFolder;
 use crate::toml_reader::{Node, Table, listed, position};
+use crate::value_length::{MOST_RECORD_BYTES, longest};
 use crate::values::{FoundKey, ReferencedKey, Surroundings, Values, Wrong};
 use crate::weights::Weights;
 
@@ -290,6 +291,16 @@ impl Reader<'_> {
             key: &mut |name| key(name, dataset, rows, keys, folder, depth),
         };
         let values = Values::read(node, &mut around)?;
+        if let Some(longest) = longest(&values)
+            && longest.saturating_mul(position.elements.into()) > MOST_RECORD_BYTES
+        {
+            let what = match position.elements {
+                1 => format!("values of up to {longest} bytes"),
+                n => format!("{n} values of up to {longest} bytes in one record"),
+            };
+            let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
+            return Err(node.error(path, what, advice));
+        }
         if let Values::Expression(expression) = &values {
             let optional = levels.definition > position.levels.definition;
             if let (false, Some(operand)) = (optional, expression.operands.iter().find(|o| o.nullable)) {

@@ -60,11 +60,9 @@ pub struct ExplainedColumn {
 impl Dataset {
     /// What it will be.
     pub fn explain(&self) -> Explanation {
-        let mut columns = Vec::new();
+        let mut columns = self.expected_columns();
         let mut schema = format!("message {} {{\n", self.name());
         for field in &self.fields {
-            let share = share_there(field, self.present.as_ref().map(combinations).as_deref());
-            walk(field, Expected { entries: 1.0, live: 1.0 }, share, &mut columns);
             message(field, 1, &mut schema);
         }
         schema.push_str("}\n");
@@ -75,6 +73,20 @@ impl Dataset {
 }
 
 impl Dataset {
+    /// Expected bytes of a row in pages without compression.
+    pub(crate) fn expected_row_bytes(&self) -> f64 {
+        self.expected_columns().iter().map(|column| column.bytes_a_row).sum()
+    }
+
+    fn expected_columns(&self) -> Vec<ExplainedColumn> {
+        let mut columns = Vec::new();
+        for field in &self.fields {
+            let share = share_there(field, self.present.as_ref().map(combinations).as_deref());
+            walk(field, Expected { entries: 1.0, live: 1.0 }, share, &mut columns);
+        }
+        columns
+    }
+
     /// Puts the means of a sample where a formula says how values come about.
     fn sample_expressions(&self, columns: &mut [ExplainedColumn]) {
         let mut formulas = Vec::new();
@@ -87,7 +99,8 @@ impl Dataset {
             return;
         }
         let mut shredder = Shredder::new(self, 42);
-        let (shredded, misfit) = shredder.sample(0..BLOCK_ROWS);
+        let rows = ((1 << 24) as f64 / self.expected_row_bytes().max(1.0)).max(1.0) as u64;
+        let (shredded, misfit) = shredder.sample(0..rows.min(BLOCK_ROWS));
         for leaf in formulas {
             if let Some(misfit) = misfit.filter(|misfit| misfit.leaf == leaf.index) {
                 let what = misfit.misfit.described(&leaf.kind);

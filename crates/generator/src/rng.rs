@@ -32,6 +32,11 @@ impl Stream {
         Stream(draw)
     }
 
+    /// The stream from draw `n` on.
+    pub(crate) fn skip(self, n: u64) -> Self {
+        Stream(self.0.wrapping_add(n.wrapping_mul(GOLDEN)))
+    }
+
     /// Draw `i`: 64 uniform bits.
     #[inline(always)]
     pub(crate) fn draw(self, i: u64) -> u64 {

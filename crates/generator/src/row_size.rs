@@ -7,7 +7,7 @@
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::file_metadata::FileEnd;
-use crate::layout::ROW_GROUP_ROWS;
+use crate::layout::{PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::options::{FileOptions, FilePlan};
 use crate::row_group::RowGroupMaker;
 use crate::shred::BLOCK_ROWS;
@@ -17,6 +17,10 @@ const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Bytes of encoded pages that a row group is kept under where nothing else is asked for: 64 MiB.
 pub const ROW_GROUP_BYTES: u64 = 64 << 20;
+
+/// Bytes before compression that a row group may be expected to take at most, whatever its number of rows:
+/// each thread holds one. 1 GiB.
+pub const MOST_GROUP_BYTES: u64 = 1 << 30;
 
 /// The average size of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,10 +50,13 @@ impl RowSize {
     pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
         let plan = FilePlan::new(options, dataset, None)?;
         let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
-        let mut rows = BLOCK_ROWS;
+        // Of long rows a block is more than there is memory for.
+        let expected = dataset.expected_row_bytes().max(1.0);
+        let mut rows = power_of_two((4 * SAMPLE_BYTES) as f64 / expected).min(BLOCK_ROWS);
         loop {
             let (size, bytes) = Self::of_row_group(&plan, &mut maker, rows)?;
-            if bytes >= SAMPLE_BYTES || rows >= ROW_GROUP_ROWS {
+            let raw = (size.raw * rows as f64) as u64;
+            if bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= ROW_GROUP_ROWS {
                 return Ok(size);
             }
             rows = (rows * 4).min(ROW_GROUP_ROWS);
@@ -96,11 +103,53 @@ impl RowSize {
     }
 
     /// The rows of a row group where nothing is asked for: [`ROW_GROUP_ROWS`] or, where these would
-    /// take more than [`ROW_GROUP_BYTES`], as many whole blocks as do not.
+    /// take more than [`ROW_GROUP_BYTES`], as many whole blocks as do not; of rows so long that a block
+    /// takes more, a power of two that does not, or one.
     pub fn row_group_rows(&self) -> u64 {
-        let rows = (ROW_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64;
-        (rows / BLOCK_ROWS * BLOCK_ROWS).clamp(BLOCK_ROWS, ROW_GROUP_ROWS)
+        let rows = ROW_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE);
+        match rows as u64 / BLOCK_ROWS {
+            0 => power_of_two(rows),
+            blocks => (blocks.saturating_mul(BLOCK_ROWS)).min(ROW_GROUP_ROWS),
+        }
     }
+
+    /// Most rows of a page where nothing is asked for: they are drawn together, for all columns. Of wide
+    /// rows no more than a row group has, of long ones an eighth of it.
+    pub fn page_rows(&self) -> u64 {
+        match self.row_group_rows() {
+            rows @ ..BLOCK_ROWS => (rows / 8).max(1),
+            rows => rows.min(PAGE_ROWS),
+        }
+    }
+
+    /// Most rows of a row group that is expected to take no more than [`MOST_GROUP_BYTES`], at least one.
+    pub fn most_group_rows(&self) -> u64 {
+        ((MOST_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64).max(1)
+    }
+
+    /// Refuses row groups of `rows` rows that would take more than [`MOST_GROUP_BYTES`].
+    ///
+    /// # Errors
+    /// When they would.
+    pub fn check_row_groups(&self, rows: u64) -> Result<(), Error> {
+        let most = self.most_group_rows();
+        if rows <= most {
+            return Ok(());
+        }
+        let gigabytes = self.raw * rows as f64 / 1e9;
+        Err(Error::spec(
+            format!(
+                "row groups of {rows} rows, which take about {gigabytes:.1} GB of memory for each thread"
+            ),
+            "the layout",
+            format!("give at most {most} rows, or --row-group-size"),
+        ))
+    }
+}
+
+/// The greatest power of two that is no more than `n`, or one.
+fn power_of_two(n: f64) -> u64 {
+    1 << (n.max(1.0) as u64).ilog2()
 }
 
 #[cfg(test)]
@@ -113,6 +162,7 @@ mod tests {
         assert_eq!(rows(30.0), ROW_GROUP_ROWS);
         assert_eq!(rows(0.0), ROW_GROUP_ROWS);
         assert_eq!(rows(8192.0), 8192);
-        assert_eq!(rows(1e9), BLOCK_ROWS);
+        assert_eq!(rows(500e3), 128);
+        assert_eq!(rows(1e9), 1);
     }
 }

@@ -139,11 +139,9 @@ impl<'a> Shredder<'a> {
             let first = block * BLOCK_ROWS;
             let end = rows.end.min(first + BLOCK_ROWS);
             let wanted = (at - first) as usize..(end - first) as usize;
-            if wanted == (0..BLOCK_ROWS as usize) {
-                self.block(block, wanted);
-            } else {
-                let marks = self.marks();
-                self.block(block, wanted.clone());
+            let marks = (wanted != (0..BLOCK_ROWS as usize)).then(|| self.marks());
+            self.block(block, wanted.clone());
+            if let Some(marks) = marks {
                 self.retain(&marks, wanted);
             }
             at = end;
@@ -151,7 +149,8 @@ impl<'a> Shredder<'a> {
         (&self.shredded, self.misfit)
     }
 
-    /// Appends one whole block, of which the rows `wanted` were asked for.
+    /// Appends one whole block, of which the rows `wanted` were asked for. Values that draw alone are those of
+    /// these rows only: of long ones a whole block takes too much memory.
     fn block(&mut self, block: u64, wanted: Range<usize>) {
         let rows = [0u8; BLOCK_ROWS as usize];
         let mut filler = Filler {
@@ -196,9 +195,11 @@ impl<'a> Shredder<'a> {
                 start..if rows.is_empty() { start } else { starts.nth(rows.len() - 1).unwrap_or(end) }
             })
             .collect();
-        let mut leaf_levels = vec![0; self.shredded.leaves.len()];
-        self.dataset.each_leaf(&mut |field, leaf| leaf_levels[leaf.index] = field.levels.definition);
-        for ((leaf, max), (levels_from, values_from)) in
+        let mut leaf_levels = vec![(0, false); self.shredded.leaves.len()];
+        self.dataset.each_leaf(&mut |field, leaf| {
+            leaf_levels[leaf.index] = (field.levels.definition, leaf.draws_alone());
+        });
+        for ((leaf, (max, drawn_alone)), (levels_from, values_from)) in
             self.shredded.leaves.iter_mut().zip(leaf_levels).zip(&marks.0)
         {
             let entries = leaf.list.map_or(&rows, |list| &entries[list]);
@@ -210,7 +211,9 @@ impl<'a> Shredder<'a> {
                 let before = there(&levels[..entries.start]);
                 before..before + there(&levels[entries.clone()])
             };
-            leaf.values.retain(*values_from, values);
+            if !drawn_alone {
+                leaf.values.retain(*values_from, values);
+            }
             if max > 0 {
                 cut(&mut leaf.definition, *levels_from, entries);
             }
@@ -370,18 +373,22 @@ impl Filler<'_> {
             }
             _ => {}
         }
+        let wanted = match self.wanted == (0..BLOCK_ROWS as usize) {
+            true => 0..there,
+            false => values_of_rows(self.wanted.clone(), entries.repetition, own, field.levels.definition),
+        };
+        // Of long values those that are wanted alone.
+        let (drawn, wanted) = match leaf.draws_alone() {
+            true => (wanted.clone(), 0..wanted.len()),
+            false => (0..there, wanted),
+        };
         let draws = Draws {
-            stream: self.stream(field.value_draws),
-            n: there,
+            stream: self.stream(field.value_draws).skip(drawn.start as u64),
+            n: drawn.len(),
             first_id: self.block * BLOCK_ROWS * leaf.most_in_record,
             numbers: &scratch.numbers,
             operands: &scratch.operands,
-            wanted: match self.wanted == (0..BLOCK_ROWS as usize) {
-                true => 0..there,
-                false => {
-                    values_of_rows(self.wanted.clone(), entries.repetition, own, field.levels.definition)
-                }
-            },
+            wanted,
         };
         let buffer = &mut self.shredded.leaves[leaf.index];
         let first = buffer.values.len();

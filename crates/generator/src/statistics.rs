@@ -6,6 +6,7 @@
 
 use crate::dataset::Leaf;
 use crate::logical_type::{LogicalType, Physical};
+use crate::long_bounds::{short_high, short_low};
 use crate::person_name;
 use crate::value_buffer::ValueBuffer;
 use crate::values::Values;
@@ -96,7 +97,8 @@ impl Bounds {
                 Some(Bounds::Bytes(values().min()?.to_vec(), values().max()?.to_vec()))
             }
             ValueBuffer::Bytes(strings) => {
-                Some(Bounds::Bytes(strings.iter().min()?.to_vec(), strings.iter().max()?.to_vec()))
+                let (low, high) = (strings.iter().min()?, strings.iter().max()?);
+                Some(Bounds::Bytes(short_low(leaf, low), short_high(leaf, high)))
             }
         }
     }
@@ -152,7 +154,9 @@ impl Bounds {
         };
         let width = leaf.physical.width().unwrap_or(8).min(8);
         match self {
-            Bounds::Codes(low, high) => (code(*low, -0.0), code(*high, 0.0)),
+            Bounds::Codes(low, high) => {
+                (short_low(leaf, &code(*low, -0.0)), short_high(leaf, &code(*high, 0.0)))
+            }
             Bounds::Integers(low, high) => {
                 (low.to_le_bytes()[..width].to_vec(), high.to_le_bytes()[..width].to_vec())
             }

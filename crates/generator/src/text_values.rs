@@ -47,6 +47,11 @@ pub(crate) fn mean_word() -> f64 {
     words.iter().zip(table.probabilities()).map(|(w, p)| w.len() as f64 * p).sum()
 }
 
+/// Bytes of the longest word.
+pub(crate) fn longest_word() -> u64 {
+    WORDS.0.iter().map(|word| word.len() as u64).max().unwrap_or(0)
+}
+
 /// Appends an address: a name, a number below 10,000 and a domain.
 pub(crate) fn email(draw: u64, out: &mut Vec<u8>) {
     let mut random = Sequence::new(draw);

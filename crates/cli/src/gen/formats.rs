@@ -8,7 +8,7 @@ mod csv;
 mod ndjson;
 mod text_form;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ use sawmill_profile::{Phase, PhaseReport, Profile};
 
 use crate::console::Console;
 use crate::error::Error;
-use crate::r#gen::format_files::{OpenFile, Planned, plan};
+use crate::r#gen::format_files::{Planned, plan};
 use text_form::NoText;
 
 /// Rows of a batch.

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use sawmill_generator::{Dataset, Existing, FileOptions, Layout, PAGE_ROWS, Part, RowSize};
+use sawmill_generator::{Dataset, Existing, FileOptions, Layout, MOST_GROUP_ROWS, Part, RowSize};
 
 use crate::error::Error;
 use crate::phases;
@@ -21,14 +21,16 @@ pub(crate) struct LayoutArgs {
     /// Rows of each file but the last.
     #[arg(long, value_parser = phases::count, conflicts_with = "file_size")]
     rows_per_file: Option<u64>,
-    /// About the size of each file but the last, like 256MB; its rows are found from a sample.
+    /// About the size of each file but the last, like 256MB; its rows are found from a sample. With
+    /// --partition-by of each file in the largest folder.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     file_size: Option<u64>,
-    /// Rows of a row group, like 128k or 1M [default: 131072, fewer where these would take more than
-    /// 64 MiB].
-    #[arg(long, value_parser = phases::count, conflicts_with = "row_group_size")]
+    /// Most rows of a row group, like 128k or 1M, before they are sorted into folders [default: 131072,
+    /// fewer where these would take more than 64 MiB].
+    #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
-    /// About the size of a row group in the file, like 16MiB; its rows are found from a sample.
+    /// About the size of a row group in the file, like 16MiB; its rows are found from a sample. With
+    /// --partition-by of those in the largest folder, as far as those of all folders take 1 GiB.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     row_group_size: Option<u64>,
     /// Most rows of a page [default: 16384].
@@ -64,21 +66,36 @@ impl LayoutArgs {
     ) -> Result<Layout, Error> {
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         let size = RowSize::measure(dataset, options, seed)?;
-        let rows_in = |bytes| size.rows_in(bytes, dataset, options, seed);
+        // Of the rows of a file the largest folder gets this share.
+        let share = match &self.partition_by {
+            Some(column) => size.largest_folder(dataset, options, column, seed)?,
+            None => 1.0,
+        };
+        let rows_in = |bytes| -> Result<u64, Error> {
+            Ok((size.rows_in(bytes, dataset, options, seed)? as f64 / share) as u64)
+        };
         let layout = match (self.rows_per_file, self.file_size) {
             (Some(per_file), _) => Layout::with_rows_per_file(rows, per_file)?,
             (None, Some(bytes)) => Layout::with_rows_per_file(rows, rows_in(bytes)?)?,
             (None, None) => Layout::new(rows, self.files.unwrap_or(1))?,
         };
-        let group = match (self.row_group_rows, self.row_group_size) {
-            (Some(rows), _) => rows,
-            (None, Some(bytes)) => rows_in(bytes)?.min(sawmill_generator::MOST_GROUP_ROWS),
+        let sized = match self.row_group_size {
+            Some(bytes) => {
+                fits_in(bytes, dataset)?;
+                Some(rows_in(bytes)?.min(MOST_GROUP_ROWS).min(size.most_group_rows()))
+            }
+            None => None,
+        };
+        let group = match (self.row_group_rows, sized) {
+            (Some(rows), Some(sized)) => rows.min(sized),
+            (Some(rows), None) => rows,
+            (None, Some(sized)) => sized,
             (None, None) => size.row_group_rows(),
         };
         let layout = layout.with_row_group_rows(group)?;
-        // The rows of a page are drawn together, for all columns: of wide rows fewer.
-        let page = self.page_rows.unwrap_or_else(|| PAGE_ROWS.min(size.row_group_rows()));
-        Ok(layout.with_page_rows(page)?)
+        let most = (0..layout.files).map(|file| layout.file_rows(file)).map(|rows| rows.end - rows.start);
+        size.check_row_groups(group.min(most.max().unwrap_or(0)))?;
+        Ok(layout.with_page_rows(self.page_rows.unwrap_or_else(|| size.page_rows()))?)
     }
 
     pub(crate) fn existing(&self) -> Existing {
@@ -87,5 +104,17 @@ impl LayoutArgs {
             (_, true) => Existing::Replace,
             _ => Existing::Refuse,
         }
+    }
+}
+
+/// Refuses row groups of a size that a single value may exceed.
+fn fits_in(group: u64, dataset: &Dataset) -> Result<(), Error> {
+    match dataset.longest_value() {
+        Some((path, longest)) if longest > group => Err(Error::usage(
+            format!("a value may take {longest} bytes, more than a row group of {group}"),
+            path,
+            "give a greater --row-group-size, or shorten the values in the spec",
+        )),
+        _ => Ok(()),
     }
 }

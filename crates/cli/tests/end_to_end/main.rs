@@ -16,6 +16,7 @@ mod gen_datasets;
 mod gen_formats;
 mod gen_layouts;
 mod gen_parts;
+mod gen_sizes;
 mod gen_together;
 mod guarantees;
 mod harness;

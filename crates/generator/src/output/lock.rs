@@ -242,12 +242,17 @@ fn this_process() -> String {
 
 /// Who has locked the file at `path`, as far as it says so.
 fn holder(path: &Path) -> String {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(300).read_to_string(&mut text));
-    match read {
-        Ok(1..) if text.starts_with("process ") => format!("another run ({})", text.trim()),
-        _ => "another run".to_owned(),
+    for _ in 0..20 {
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(300).read_to_string(&mut text));
+        match read {
+            Ok(1..) if text.starts_with("process ") => return format!("another run ({})", text.trim()),
+            // It has the lock and is about to write.
+            Ok(0) => std::thread::sleep(Duration::from_millis(5)),
+            _ => break,
+        }
     }
+    "another run".to_owned()
 }
 
 #[cfg(test)]
