@@ -53,6 +53,7 @@ mod parquet_interval;
 mod parquet_reader;
 mod parquet_schema;
 mod postgres;
+mod progress;
 mod schedule;
 mod server_waits;
 mod source;

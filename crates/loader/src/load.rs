@@ -9,8 +9,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -22,10 +21,11 @@ use crate::error::{Error, Kind, Result};
 use crate::identity::portion::Portion;
 use crate::identity::recheck::recheck;
 use crate::identity::remembered::{AlreadyLoaded, Remembered};
+use crate::progress::Progress;
 use crate::schedule::Schedule;
 use crate::server_waits::ServerWaits;
 use crate::source::{Source, Unit, UnitKey};
-use crate::target::{Session, Standing, Target};
+use crate::target::{Arrived, Session, Standing, Target};
 use crate::verify::Verification;
 use crate::worker::{Hand, Worker, no_thread, run_worker};
 
@@ -113,6 +113,8 @@ pub struct LoadReport {
     pub units: u64,
     /// Units that earlier runs had committed.
     pub units_resumed: u64,
+    /// Units whose commit the target had confirmed and that it lost in this run; they were sent again.
+    pub units_lost: u64,
     /// Times that a lost connection was tried again.
     pub retries: u64,
     /// Wall-clock time.
@@ -147,6 +149,7 @@ impl LoadReport {
             bytes_sent: 0,
             units,
             units_resumed: units,
+            units_lost: 0,
             retries: 0,
             seconds: 0.0,
             content,
@@ -175,6 +178,7 @@ impl LoadReport {
         self.bytes_sent += other.bytes_sent;
         self.units += other.units;
         self.units_resumed += other.units_resumed;
+        self.units_lost += other.units_lost;
         self.retries += other.retries;
         self.content.add(&other.content);
         self.verified = match (self.verified.take(), other.verified) {
@@ -273,53 +277,18 @@ fn load_files(
     };
     let session = session.as_ref();
     let source = session.source().unwrap_or(source);
-    let mut runs = source.plan(session.unit_rows());
+    let runs = source.plan(session.unit_rows());
     let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
-    let mut total = Tally::empty(session.columns());
-    let done = session.done();
-    runs.iter_mut().for_each(|run| run.retain(|unit| !done.contains_key(&unit.key)));
-    let units_resumed = done.len() as u64;
-    done.values().for_each(|tally| total.add(tally));
-    if session.standing() == Standing::Complete {
-        runs.clear();
-    }
-    let progress =
-        Progress { bytes_sent: AtomicU64::new(0), retries: AtomicU64::new(0), total: Mutex::new(total) };
-    let rows_before = progress.total().rows;
-    let bytes_read = runs.iter().flatten().map(|unit| unit.bytes).sum();
-    let mut server_waits = None;
-    if session.standing() != Standing::Complete {
-        let copying = control.phase().phase("copy");
-        server_waits = run_workers(source, session, options, control, runs, &progress)?;
-        copying.add_rows(progress.total().rows - rows_before);
-        copying.add_bytes(progress.bytes_sent.load(Relaxed));
-        copying.finish();
-    }
-    let total = progress.total();
-    let planned = source.rows();
-    let rows_rejected = session.rejected();
-    if source.knows_rows() && total.rows + rows_rejected != planned {
-        return Err(Error::new(
-            Kind::Mismatch,
-            format!("{} rows are recorded as loaded, the source has {planned}", total.rows + rows_rejected),
-        )
-        .advise("forget this load and start it again"));
-    }
-    let verified = match options.verify && session.can_verify() {
-        true => {
-            let verifying = control.phase().phase("verify");
-            let verification = session.verify(&total, control)?;
-            verifying.add_rows(total.rows);
-            verifying.finish();
-            Some(verification)
-        }
-        false => None,
+    let under_way = UnderWay { source, session, options, control };
+    let Loaded { progress, bytes_read, server_waits, verified } = match session.standing() {
+        Standing::Complete => under_way.as_it_is()?,
+        Standing::New | Standing::Resumed => under_way.to_the_end(runs)?,
     };
-    if session.standing() != Standing::Complete {
-        source.check_unchanged()?;
-        let finishing = control.phase().phase("finish");
-        session.finish(&total, control)?;
-        finishing.finish();
+    let (total, rows_before) = (progress.total(), progress.rows_before());
+    let mut notes = notes;
+    let (units_lost, rows_lost) = progress.lost();
+    if units_lost > 0 {
+        notes.push(sent_again(units_lost, rows_lost));
     }
     let files = source.files().len() as u64;
     let complete = session.standing() == Standing::Complete;
@@ -331,12 +300,13 @@ fn load_files(
         rows_in_table: session.counted(),
         rows_loaded: (total.rows - rows_before).saturating_sub(session.there_before()),
         rows_there_before: session.there_before(),
-        rows_rejected,
+        rows_rejected: session.rejected(),
         bytes_in: source.files().iter().map(|file| file.bytes).sum(),
         bytes_read,
         bytes_sent: progress.bytes_sent.load(Relaxed),
         units,
-        units_resumed,
+        units_resumed: session.done().len() as u64,
+        units_lost,
         retries: progress.retries.load(Relaxed),
         seconds: started.elapsed().as_secs_f64(),
         content: total,
@@ -344,6 +314,128 @@ fn load_files(
         server_waits,
         notes: session.notes().into_iter().chain(notes).collect(),
     })
+}
+
+/// What there is to say of units that a target has lost.
+pub(crate) fn sent_again(units: u64, rows: u64) -> String {
+    format!(
+        "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
+         again"
+    )
+}
+
+/// A load whose session is open.
+struct UnderWay<'l> {
+    source: &'l dyn Source,
+    session: &'l dyn Session,
+    options: &'l LoadOptions,
+    control: &'l Control<'l>,
+}
+
+/// What a run has done.
+struct Loaded {
+    progress: Progress,
+    bytes_read: u64,
+    server_waits: Option<ServerWaits>,
+    verified: Option<Verification>,
+}
+
+impl UnderWay<'_> {
+    /// A load that is complete already.
+    fn as_it_is(&self) -> Result<Loaded> {
+        let found = self.session.done().iter();
+        let found = found.map(|(key, tally)| Arrived {
+            unit: Unit { key: *key, rows: tally.rows, bytes: 0 },
+            tally: tally.clone(),
+        });
+        let progress = Progress::new(self.session.columns(), found);
+        let verified = self.verify(&progress.total())?;
+        Ok(Loaded { progress, bytes_read: 0, server_waits: None, verified })
+    }
+
+    /// Sends what is missing, compares, and has the session finish. What the target loses until then, though it had
+    /// confirmed it, is sent again.
+    fn to_the_end(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
+        let Self { session, options, .. } = *self;
+        let done = session.done();
+        let found = runs.iter().flatten();
+        let found =
+            found.filter_map(|unit| Some(Arrived { unit: *unit, tally: done.get(&unit.key)?.clone() }));
+        let progress = Progress::new(session.columns(), found);
+        runs.iter_mut().for_each(|run| run.retain(|unit| !done.contains_key(&unit.key)));
+        let (mut bytes_read, mut waits, mut attempt) = (0, Vec::new(), 0);
+        loop {
+            bytes_read += runs.iter().flatten().map(|unit| unit.bytes).sum::<u64>();
+            waits.push(self.copy(std::mem::take(&mut runs), &progress)?);
+            if progress.retries.load(Relaxed) > 0 {
+                runs = self.take_off_lost(&progress)?;
+            }
+            if !runs.is_empty() {
+                continue;
+            }
+            let error = match self.end(&progress) {
+                Ok(verified) => {
+                    let server_waits = ServerWaits::together(waits.iter().flatten());
+                    return Ok(Loaded { progress, bytes_read, server_waits, verified });
+                }
+                Err(error) => error,
+            };
+            // Contents that differ may be what was lost since the units were asked for.
+            if [Kind::Mismatch, Kind::Changed].contains(&error.kind()) && attempt < options.retries {
+                runs = self.take_off_lost(&progress)?;
+            }
+            if runs.is_empty() {
+                return Err(error);
+            }
+            attempt += 1;
+        }
+    }
+
+    fn take_off_lost(&self, progress: &Progress) -> Result<Vec<Vec<Unit>>> {
+        let Self { source, session, options, control } = *self;
+        again(options.retries, control, || progress.take_off_lost(source, session, control))
+    }
+
+    fn copy(&self, runs: Vec<Vec<Unit>>, progress: &Progress) -> Result<Option<ServerWaits>> {
+        let (rows, bytes) = (progress.total().rows, progress.bytes_sent.load(Relaxed));
+        let copying = self.control.phase().phase("copy");
+        let waits = run_workers(self.source, self.session, self.options, self.control, runs, progress)?;
+        copying.add_rows(progress.total().rows.saturating_sub(rows));
+        copying.add_bytes(progress.bytes_sent.load(Relaxed) - bytes);
+        copying.finish();
+        Ok(waits)
+    }
+
+    /// Everything after the last unit.
+    fn end(&self, progress: &Progress) -> Result<Option<Verification>> {
+        let total = progress.total();
+        let verified = self.verify(&total)?;
+        self.source.check_unchanged()?;
+        let finishing = self.control.phase().phase("finish");
+        self.session.finish(&total, self.control)?;
+        finishing.finish();
+        Ok(verified)
+    }
+
+    /// Compares what is in with what there is to load, and where that is asked for with what the target has.
+    fn verify(&self, total: &Tally) -> Result<Option<Verification>> {
+        let (planned, recorded) = (self.source.rows(), total.rows + self.session.rejected());
+        if self.source.knows_rows() && recorded != planned {
+            return Err(Error::new(
+                Kind::Mismatch,
+                format!("{recorded} rows are recorded as loaded, the source has {planned}"),
+            )
+            .advise("forget this load and start it again"));
+        }
+        if !self.options.verify || !self.session.can_verify() {
+            return Ok(None);
+        }
+        let verifying = self.control.phase().phase("verify");
+        let verification = self.session.verify(total, self.control)?;
+        verifying.add_rows(total.rows);
+        verifying.finish();
+        Ok(Some(verification))
+    }
 }
 
 /// A session of a source that was compared with what is recorded of it.
@@ -407,28 +499,6 @@ pub(crate) fn refuse_cut_otherwise(
         .advise(
             "it was another version of sawmill: finish the load with that one, or forget it and load again",
         )),
-    }
-}
-
-/// What the workers have done so far.
-pub(crate) struct Progress {
-    pub bytes_sent: AtomicU64,
-    pub retries: AtomicU64,
-    total: Mutex<Tally>,
-}
-
-impl Progress {
-    fn total(&self) -> Tally {
-        self.total.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn committed(&self, tally: &Tally) {
-        self.total.lock().unwrap_or_else(PoisonError::into_inner).add(tally);
-    }
-
-    pub(crate) fn sent(&self, bytes: u64, control: &Control<'_>) {
-        self.bytes_sent.fetch_add(bytes, Relaxed);
-        control.phase().add_bytes(bytes);
     }
 }
 

@@ -51,6 +51,15 @@ impl Schedule {
         Self { whole, ..self }
     }
 
+    /// Units that have to be taken once more, as runs.
+    pub(crate) fn put_back(&self, back: Vec<Vec<Unit>>) {
+        let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        for units in back.into_iter().filter(|units| !units.is_empty()) {
+            untouched.push_back(runs.len());
+            runs.push(Run { units: units.into() });
+        }
+    }
+
     /// The next unit for a worker. `place` is the worker's own and starts as `None`.
     pub(crate) fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
         let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,6 +122,17 @@ mod tests {
         let others: Vec<_> = std::iter::from_fn(|| schedule.next(&mut b)).map(|unit| unit.key.file).collect();
         assert_eq!(others, [1, 1]);
         assert_eq!(std::iter::from_fn(|| schedule.next(&mut a)).count(), 3);
+    }
+
+    #[test]
+    fn units_that_are_put_back_are_taken_once_more() {
+        let schedule = Schedule::new(vec![run(0, 2)]);
+        let mut place = None;
+        assert_eq!(std::iter::from_fn(|| schedule.next(&mut place)).count(), 2);
+        schedule.put_back(vec![run(1, 3), run(0, 1)]);
+        let again: Vec<_> =
+            std::iter::from_fn(|| schedule.next(&mut place)).map(|unit| unit.key.file).collect();
+        assert_eq!(again, [1, 1, 1, 0]);
     }
 
     #[test]

@@ -82,6 +82,17 @@ pub trait Session: Sync {
     /// Units that are in the target already.
     fn done(&self) -> &HashMap<UnitKey, Tally>;
 
+    /// The units of this load that the target has on record at this moment; none where it keeps no such records.
+    ///
+    /// # Errors
+    /// A lost connection; a server that is another one than when the load began, or no longer knows the load.
+    fn recorded(&self, _control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
+        Ok(None)
+    }
+
+    /// The target has lost these units, which it had confirmed. They will be sent again.
+    fn lost(&self, _units: &[Arrived]) {}
+
     /// Positions of the files that may hold something else than when those units were recorded.
     fn untrusted(&self) -> BTreeSet<u32> {
         BTreeSet::new()

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::load::{CHANNEL, LoadOptions, Progress, backoff};
+use crate::load::{CHANNEL, LoadOptions, backoff};
+use crate::progress::Progress;
 use crate::schedule::Schedule;
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 use crate::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
@@ -43,10 +44,14 @@ pub(crate) struct Hand {
 /// is first looked up in the target, since the commit may have happened and only its answer been lost.
 pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<()> {
     let _attached = control.phase().attach(&format!("sender {}", worker.number));
-    let mut attempt = 0;
+    let (mut attempt, mut reconnecting) = (0, false);
     loop {
         let mut arrived = false;
-        match try_units(worker, control, &mut arrived) {
+        let tried = match worker.take_back_lost(reconnecting, control) {
+            Ok(()) => try_units(worker, control, &mut arrived),
+            Err(error) => Err(error),
+        };
+        match tried {
             Ok(()) => return Ok(()),
             Err(error) => {
                 if arrived {
@@ -60,6 +65,7 @@ pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<(
                     control.sleep(backoff(attempt))?;
                 }
                 attempt += 1;
+                reconnecting = true;
                 worker.progress.retries.fetch_add(1, Relaxed);
             }
         }
@@ -226,10 +232,19 @@ impl Worker<'_> {
         self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// After a lost connection: what the target no longer has, though it had confirmed it, is there to be taken again.
+    fn take_back_lost(&self, reconnecting: bool, control: &Control<'_>) -> Result<()> {
+        if reconnecting {
+            let lost = self.progress.take_off_lost(self.source, self.session, control)?;
+            self.schedule.put_back(lost);
+        }
+        Ok(())
+    }
+
     /// The unit was written; it need not be committed yet, and may have to be written again.
     fn count(&self, unit: &Unit, control: &Control<'_>) {
         let mut counted = self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.insert(unit.key) {
+        if counted.insert(unit.key) && !self.progress.was_lost(unit.key) {
             control.phase().add_rows(unit.rows);
         }
     }
@@ -239,6 +254,6 @@ impl Worker<'_> {
         let key = committed.unit.key;
         self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != key);
-        self.progress.committed(&committed.tally);
+        self.progress.committed(committed);
     }
 }

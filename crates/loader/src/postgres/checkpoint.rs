@@ -240,31 +240,34 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Makes sure that no crash of the server has emptied an unlogged table since its units were committed, which came
-    /// to `total` rows.
-    pub(crate) fn refuse_emptied(
+    /// Makes sure, within the transaction that is open, that the units of a load that are on record come to `total`: that
+    /// the server has lost none that it had confirmed.
+    pub(crate) fn refuse_lost(
         &self,
         connection: &Connection,
         id: &str,
-        total: u64,
+        total: &Tally,
         control: &Control<'_>,
     ) -> Result<()> {
-        if !self.unlogged {
+        let mut there = Tally::empty(total.non_null.len());
+        self.units(connection, id, control)?.values().for_each(|tally| there.add(tally));
+        if there == *total {
             return Ok(());
         }
-        let sql =
-            format!("SELECT coalesce(sum(rows), 0)::bigint FROM {} WHERE load_id = $1", self.units_table());
-        let rows = connection.query(control, &sql, &[&id])?;
-        let there: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
-        match there as u64 == total {
-            true => Ok(()),
-            false => Err(Error::new(
-                Kind::Changed,
-                "the server crashed during the load and emptied the unlogged table",
-            )
-            .at(connection.place())
-            .advise("run the same command again: it loads what is missing")),
-        }
+        let unlogged = match self.unlogged {
+            true => "; a crash empties an unlogged table",
+            false => "",
+        };
+        Err(Error::new(
+            Kind::Changed,
+            format!(
+                "the units on record have {} rows with content sum {}, and not the {} rows with content sum {} that the server \
+                 had confirmed: it has lost commits, in a crash or a fail-over{unlogged}",
+                there.rows, there.content_sum, total.rows, total.content_sum
+            ),
+        )
+        .at(connection.place())
+        .advise("run the same command again: it loads what is missing"))
     }
 
     /// Marks a load as complete.

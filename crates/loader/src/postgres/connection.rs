@@ -173,6 +173,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether nothing that it does stays.
+    pub(crate) fn is_rehearsing(&self) -> bool {
+        self.rehearsing
+    }
+
     /// Begins a transaction.
     pub(crate) fn begin(&self, control: &Control<'_>) -> Result<()> {
         if self.rehearsing { Ok(()) } else { self.batch(control, "BEGIN") }

@@ -7,7 +7,7 @@ use super::copy_binary::Column;
 use super::presence::{Of, Presence, may_look};
 use super::read_back::ReadBack;
 use super::table_name::TableName;
-use super::{Mode, Postgres, blockers, columns, dependents, enumerations, made_types, parts};
+use super::{Mode, Postgres, blockers, columns, dependents, durable, enumerations, made_types, parts};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -144,7 +144,7 @@ impl Preparing<'_, '_> {
         let record = self.record(found.oid, None);
         self.checkpoints.delete(connection, self.id, self.control)?;
         self.write_record(&record)?;
-        connection.commit(self.control)?;
+        durable::commit(connection, self.control)?;
         Ok((record, Standing::New))
     }
 
@@ -209,7 +209,7 @@ impl Preparing<'_, '_> {
         let record = self.record(oid, None);
         self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;
-        self.connection.commit(self.control)?;
+        durable::commit(self.connection, self.control)?;
         Ok((record, Standing::New))
     }
 
@@ -317,7 +317,7 @@ impl Preparing<'_, '_> {
             self.keep_earlier(oid)?;
         }
         self.write_record(&record)?;
-        self.connection.commit(self.control)?;
+        durable::commit(self.connection, self.control)?;
         Ok((record, Standing::New))
     }
 

@@ -12,6 +12,7 @@ use tokio_postgres::{Row, Statement};
 
 use super::checkpoint::{Checkpoints, advisory_key};
 use super::connection::Connection;
+use super::durable;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Unit, UnitKey};
@@ -115,7 +116,7 @@ impl Checkpoints {
                    PRIMARY KEY (load_id, file, row_group, \"row\"))"
             ),
         )?;
-        connection.commit(control)
+        durable::commit(connection, control)
     }
 
     /// The tables of rejected rows that there are.

@@ -4,7 +4,7 @@ mod put_aside;
 mod source_now;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::catalogue::{current_schema, find};
@@ -22,14 +22,15 @@ use super::reject_writer::RejectingWriter;
 use super::rejects::Rejecting;
 use super::rejects_file;
 use super::replaced::{self, Replaced};
+use super::server_identity::ServerIdentity;
 use super::source_sums::SourceSums;
 use super::table_name::{TableName, quote};
 use super::way::Way;
 use super::write_ahead::WriteAhead;
 use super::writer::{CopyWriter, WriterPlan};
 use super::{
-    Mode, Postgres, activity, blockers, columns, made_types, new_table, partition_tables, parts, pooler,
-    upsert,
+    Mode, Postgres, activity, blockers, columns, durable, made_types, new_table, partition_tables, parts,
+    pooler, upsert,
 };
 use crate::buffers::Buffers;
 use crate::content_sum::Tally;
@@ -39,7 +40,7 @@ use crate::identity::recheck::Encoders;
 use crate::load::{LoadOptions, again};
 use crate::server_waits::ServerWaits;
 use crate::source::{Source, UnitKey};
-use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
+use crate::target::{Arrived, BatchEncoder, Session, Standing, UnitWriter};
 use crate::verify::Verification;
 
 /// An open load.
@@ -52,6 +53,8 @@ pub(crate) struct PostgresSession<'a> {
     by_partition: Option<PartitionedRows<'a>>,
     /// Holds the lock of the load; also does everything that is not copying.
     control_connection: Mutex<Connection>,
+    /// The server that the load began with.
+    identity: ServerIdentity,
     /// Where the rows will be seen.
     table: TableName,
     /// Where they are written.
@@ -64,8 +67,8 @@ pub(crate) struct PostgresSession<'a> {
     record: LoadRecord,
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
-    /// Rows put aside by earlier runs, and by this one where it may.
-    rejected_before: u64,
+    /// Rows put aside by earlier runs, where this one may put none aside.
+    rejected_before: AtomicU64,
     rejecting: Option<Arc<Rejecting>>,
     /// Columns of the table that the source lacks, and what they get.
     not_filled: Vec<String>,
@@ -117,6 +120,7 @@ impl<'a> PostgresSession<'a> {
         if rehearse {
             connection.rehearse(control)?;
         }
+        let identity = ServerIdentity::of(&connection, control)?;
         let found = find(&connection, &postgres.table, control)?;
         let schema = match (&found, postgres.table.schema()) {
             (Some(found), _) => found.schema.clone(),
@@ -277,6 +281,7 @@ impl<'a> PostgresSession<'a> {
             way,
             parts,
             control_connection: Mutex::new(connection),
+            identity,
             table,
             written,
             columns,
@@ -285,7 +290,7 @@ impl<'a> PostgresSession<'a> {
             record,
             standing,
             done,
-            rejected_before,
+            rejected_before: AtomicU64::new(rejected_before),
             rejecting: rejecting.map(Arc::new),
             not_filled,
             not_kept: Mutex::new(None),
@@ -322,18 +327,34 @@ impl<'a> PostgresSession<'a> {
                 Err(error) if error.kind() == Kind::Connection && attempt < self.options.retries => {
                     control.sleep(crate::load::backoff(attempt))?;
                     attempt += 1;
-                    if let Ok(opened) = Connection::open(&self.postgres.server, control) {
-                        self.plan.checkpoints.lock(&opened, &self.plan.load_id, control)?;
-                        *connection = opened;
+                    match self.reconnected(control) {
+                        Ok(opened) => *connection = opened,
+                        Err(error) if error.kind() == Kind::Connection => {}
+                        Err(error) => return Err(error),
                     }
                 }
-                other => return other,
+                Err(error) => {
+                    if !connection.is_rehearsing() {
+                        // What it had begun is not to hold up what follows.
+                        let _ = connection.batch(control, "ROLLBACK");
+                    }
+                    return Err(error);
+                }
+                done => return done,
             }
         }
     }
 }
 
 impl PostgresSession<'_> {
+    /// Another connection to the same data, with the load's lock.
+    fn reconnected(&self, control: &Control<'_>) -> Result<Connection> {
+        let opened = Connection::open(&self.postgres.server, control)?;
+        self.identity.check(&opened, control)?;
+        self.plan.checkpoints.lock(&opened, &self.plan.load_id, control)?;
+        Ok(opened)
+    }
+
     /// Makes the committed parts children or partitions of the table that gathers; those that are stay so.
     fn assemble(&self, control: &Control<'_>) -> Result<()> {
         let Some(plan) = &self.parts else { return Ok(()) };
@@ -424,6 +445,34 @@ impl Session for PostgresSession<'_> {
         &self.done
     }
 
+    fn recorded(&self, control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        // The one that holds the lock may be lost, and whether it can be had again does not matter here.
+        let connection = Connection::open(&self.postgres.server, control)?;
+        self.identity.check(&connection, control)?;
+        let units = checkpoints.units(&connection, id, control)?;
+        if units.is_empty() && checkpoints.find(&connection, id, control)?.is_none() {
+            let what = "the server has lost the record of this load, and with it what was loaded";
+            return Err(Error::new(Kind::Changed, what)
+                .at(connection.place())
+                .advise("run the same command again: it begins afresh"));
+        }
+        Ok(Some(units))
+    }
+
+    fn lost(&self, units: &[Arrived]) {
+        if !self.source().unwrap_or(self.source).knows_rows() {
+            return;
+        }
+        let rejected = units.iter().map(|lost| lost.unit.rows.saturating_sub(lost.tally.rows)).sum();
+        match &self.rejecting {
+            Some(rejecting) => rejecting.forget(rejected),
+            None => {
+                self.rejected_before.fetch_sub(rejected, Relaxed);
+            }
+        }
+    }
+
     fn untrusted(&self) -> BTreeSet<u32> {
         match self.standing {
             Standing::New => BTreeSet::new(),
@@ -472,6 +521,7 @@ impl Session for PostgresSession<'_> {
 
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
         let connection = Connection::open(&self.postgres.server, control)?;
+        self.identity.check(&connection, control)?;
         let plan = Arc::clone(&self.plan);
         Ok(match (self.parts.clone(), self.rejecting.clone()) {
             (None, None) => Box::new(CopyWriter::new(plan, connection, control)?),
@@ -581,11 +631,15 @@ impl Session for PostgresSession<'_> {
     }
 
     fn rejected(&self) -> u64 {
-        self.rejecting.as_ref().map_or(self.rejected_before, |rejecting| rejecting.count())
+        match &self.rejecting {
+            Some(rejecting) => rejecting.count(),
+            None => self.rejected_before.load(Relaxed),
+        }
     }
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.found_notes.clone();
+        notes.extend(self.identity.changes());
         if self.postgres.partitions.is_some() && self.standing != Standing::Complete {
             notes.push(self.way.to_string());
         }
@@ -632,10 +686,10 @@ impl Session for PostgresSession<'_> {
                 return Ok(());
             }
             connection.begin(control)?;
-            checkpoints.refuse_emptied(connection, id, total.rows, control)?;
+            checkpoints.refuse_lost(connection, id, total, control)?;
             if self.postgres.part_of.is_some() {
                 checkpoints.complete(connection, id, total, control)?;
-                return connection.commit(control);
+                return durable::commit(connection, control);
             }
             if self.postgres.mode == Mode::Upsert {
                 let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
@@ -668,7 +722,7 @@ impl Session for PostgresSession<'_> {
                     replaced::note(&self.table, &lost);
             }
             checkpoints.complete(connection, id, total, control)?;
-            connection.commit(control)
+            durable::commit(connection, control)
         })
     }
 }

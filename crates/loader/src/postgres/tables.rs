@@ -28,7 +28,7 @@ use super::{Enums, Mode, Nested, Postgres, Strategy, dependents, pooler, rejects
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
-use crate::load::{LoadOptions, LoadReport, load};
+use crate::load::{LoadOptions, LoadReport, load, sent_again};
 use crate::source::Source;
 use crate::verify::Verification;
 
@@ -175,10 +175,39 @@ impl<'a> PostgresTables<'a> {
                 parts.iter().zip(results).for_each(|(part, result)| report(part, result));
             }
         }
-        let notes = self.place(&parts, &reports, options, control)?;
+        let notes = self.put_in_place(&parts, &mut reports, options, control)?;
         reports.iter_mut().zip(notes).for_each(|(report, notes)| report.result.notes.extend(notes));
         drop(connection);
         Ok(reports)
+    }
+
+    /// Puts the tables in their places; what the server has lost of them though it had confirmed it is loaded again first.
+    fn put_in_place(
+        &self,
+        parts: &[Postgres],
+        reports: &mut [OfTable<LoadReport>],
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<String>>> {
+        for _ in 0..options.retries {
+            match self.place(parts, reports, options, control) {
+                Err(error) if error.kind() == Kind::Changed && self.postgres.rejects.is_none() => {}
+                other => return other,
+            }
+            for ((table, part), report) in self.tables.iter().zip(parts).zip(reports.iter_mut()) {
+                let again = load(&self.rows(table), part, options, control)?;
+                let LoadReport { rows, content, verified, mut notes, .. } = again;
+                let lost = again.units - again.units_resumed;
+                if lost > 0 {
+                    notes.push(sent_again(lost, again.rows_loaded));
+                }
+                report.result.units_lost += lost;
+                (report.result.rows, report.result.content, report.result.verified) =
+                    (rows, content, verified);
+                report.result.notes = notes;
+            }
+        }
+        self.place(parts, reports, options, control)
     }
 
     /// Does everything that a load does before the first row of each table, and takes it back.

@@ -19,7 +19,7 @@ use super::rejects::{Recorder, Reject, RejectOptions};
 use super::server::Server;
 use super::table_name::{TableName, literal, quote};
 use super::tuples::Tuples;
-use super::{Postgres, columns};
+use super::{Postgres, columns, durable};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -104,10 +104,10 @@ impl WholeRecords<'_> {
             connection.batch(control, "SET LOCAL enable_nestloop = off; SET LOCAL enable_mergejoin = off")?;
             let recorder = Recorder::new(self.checkpoints, connection, control)?;
             for ((table, part), report) in self.tables.iter().zip(self.parts).zip(reports) {
-                self.checkpoints.refuse_emptied(connection, part.load_id(), report.rows, control)?;
+                self.checkpoints.refuse_lost(connection, part.load_id(), &report.content, control)?;
                 self.take_out_of(table, part, bad, &recorder, connection, control)?;
             }
-            connection.commit(control)?;
+            durable::commit(connection, control)?;
             taking.add_rows(bad.count());
             Ok(())
         })?;

@@ -9,6 +9,7 @@ mod faults;
 mod fixture;
 mod full_disk;
 mod intervals;
+mod lost_commits;
 mod mixed_files;
 mod modes;
 mod native;

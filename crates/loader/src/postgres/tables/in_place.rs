@@ -11,7 +11,7 @@ use crate::postgres::catalogue::{Found, find, name_of};
 use crate::postgres::connection::Connection;
 use crate::postgres::replaced::{self, Replaced};
 use crate::postgres::table_name::{TableName, fitted, quote};
-use crate::postgres::{Mode, Postgres, blockers, made_types};
+use crate::postgres::{Mode, Postgres, blockers, durable, made_types};
 
 impl PostgresTables<'_> {
     /// The tables of lists, each with the table that its key refers to.
@@ -33,7 +33,7 @@ impl PostgresTables<'_> {
             let connection = Connection::open(&self.postgres.server, control)?;
             connection.batch(control, "BEGIN")?;
             for (part, report) in parts.iter().zip(reports) {
-                checkpoints.refuse_emptied(&connection, part.load_id(), report.result.rows, control)?;
+                checkpoints.refuse_lost(&connection, part.load_id(), &report.result.content, control)?;
             }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
@@ -92,7 +92,7 @@ impl PostgresTables<'_> {
                 let lost = old.hand_on(&connection, names[i], control)?;
                 notes[i].extend(replaced::note(names[i], &lost));
             }
-            connection.batch(control, "COMMIT")?;
+            durable::commit(&connection, control)?;
             Ok(notes)
         })
     }
