@@ -14,7 +14,6 @@ mod paged_column;
 mod tests;
 mod views;
 
-use std::fs::File;
 use std::sync::Arc;
 
 use arrow_array::types::*;
@@ -26,6 +25,7 @@ use parquet::basic::{Encoding, Type};
 use parquet::column::page::PageReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::guarded::{GaveUp, guarded};
@@ -165,7 +165,7 @@ impl FlatColumns {
     /// # Errors
     /// There is none that is read here, or it is not as it should be.
     pub(crate) fn open(
-        file: File,
+        file: impl ChunkReader + 'static,
         metadata: &ArrowReaderMetadata,
         row_group: usize,
         places: &[usize],

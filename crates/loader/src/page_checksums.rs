@@ -4,7 +4,6 @@
 //! whoever comes to its row group first; others wait until it is known to be right.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +11,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use sawmill_footer::page_checksums;
 
 use crate::error::{Error, Kind, Result};
+use crate::parquet_reader::FileBytes;
 
 /// The columns of a row group, by their leaves, whose checksums were compared in this run.
 type Compared = Arc<Mutex<BTreeSet<usize>>>;
@@ -61,7 +61,7 @@ impl PageChecksums {
         &self,
         (file, row_group): (u32, u32),
         place: &str,
-        open: impl FnOnce() -> Result<File>,
+        open: impl FnOnce() -> Result<FileBytes>,
         chunks: impl Iterator<Item = Chunk>,
     ) -> Result<()> {
         if self.off {

@@ -15,6 +15,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, Options};
 
+use crate::all_cores::made_on_all_cores;
 use crate::column_choice::ColumnChoice;
 use crate::common_columns::{common, is_untyped, without_dictionaries};
 use crate::condition::pruning::{Known, known_of};
@@ -98,10 +99,8 @@ impl ParquetFiles {
     /// # Errors
     /// As for [`open_with`](Self::open_with); a footer that is longer.
     pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
-        let mut opened = Vec::with_capacity(paths.len());
-        for path in paths {
-            opened.push(open(path.as_ref(), hive, max_footer)?);
-        }
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let mut opened = made_on_all_cores("opener", &paths, |path| open(path, hive, max_footer))?;
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
             return Err(Error::new(Kind::Config, "the file was given twice")
@@ -226,12 +225,13 @@ impl Source for ParquetFiles {
     }
 
     fn check_unchanged(&self) -> Result<()> {
-        for (file, named) in self.opened.iter().zip(&self.files) {
+        let files: Vec<_> = self.opened.iter().zip(&self.files).collect();
+        made_on_all_cores("checker", &files, |(file, named)| {
             file.reopen()?;
             // Its bytes are read whole, and walked no further than to the first row group.
             let footer = Footer::open_with(&file.path, &file.footer_options().row_groups(0..0));
-            file.refuse_other(&footer.map_err(|_| file.changed())?, named.bytes)?;
-        }
+            file.refuse_other(&footer.map_err(|_| file.changed())?, named.bytes)
+        })?;
         Ok(())
     }
 

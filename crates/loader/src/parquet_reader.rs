@@ -4,6 +4,7 @@
 //! read by the `parquet` crate, from the row on that it came to.
 
 mod arrangement;
+mod file_bytes;
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -18,6 +19,7 @@ use crate::page_checksums::Chunk;
 use crate::parquet_files::{OpenedFile, ParquetFiles};
 use crate::source::{Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
+pub(crate) use file_bytes::FileBytes;
 
 /// A reader that stays open from one unit to the next of the same row group.
 pub(crate) struct ParquetReader<'a> {
@@ -28,6 +30,8 @@ pub(crate) struct ParquetReader<'a> {
     /// The columns that are read, by their positions in the source's schema, where not all are.
     only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
+    /// The file of the row group that is being opened: its checksums and all its columns are read through it.
+    opening: Option<FileBytes>,
     /// How the columns are made of what is read of the open row group's file.
     arrangement: Option<Arrangement>,
     unit: UnitKey,
@@ -60,7 +64,17 @@ impl<'a> ParquetReader<'a> {
     pub(crate) fn new(source: &'a ParquetFiles, filter: Option<&'a Filtered<'a>>, batch_rows: usize) -> Self {
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
         let batch_rows = batch_rows.max(1);
-        Self { source, filter, batch_rows, only: None, open: None, arrangement: None, unit, left: 0 }
+        Self {
+            source,
+            filter,
+            batch_rows,
+            only: None,
+            open: None,
+            opening: None,
+            arrangement: None,
+            unit,
+            left: 0,
+        }
     }
 
     /// With these columns alone, by their positions in the source's schema.
@@ -100,15 +114,32 @@ impl<'a> ParquetReader<'a> {
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
         let chunks = chunks.map(|(leaf, chunk)| Chunk::new(leaf, chunk));
         let (place, group) = (self.place(key), (key.file, key.row_group));
-        self.source.checksums.compare(group, &place, || file.reopen(), chunks)
+        self.source.checksums.compare(group, &place, || self.bytes(key), chunks)
     }
 
-    /// A reader of all rows of a row group, not yet built.
-    pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<std::fs::File>> {
+    /// The file that a row group is in, opened again, with the row group's bytes if they are few.
+    fn bytes(&self, key: UnitKey) -> Result<FileBytes> {
+        if let Some(bytes) = &self.opening {
+            return Ok(bytes.clone());
+        }
         let Some(file) = self.source.opened.get(key.file as usize) else {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.reopen()?, file.reader.clone());
+        let group = file.reader.metadata().row_groups().get(key.row_group as usize);
+        let chunks = || group.into_iter().flat_map(|group| group.columns()).enumerate();
+        let ranges = || chunks().map(|(leaf, chunk)| Chunk::new(leaf, chunk).bytes);
+        let (start, end) = (ranges().map(|range| range.start).min(), ranges().map(|range| range.end).max());
+        let length = self.source.files().get(key.file as usize).map_or(0, |file| file.bytes);
+        Ok(FileBytes::new(file.reopen()?, length, start.unwrap_or(0)..end.unwrap_or(0)))
+    }
+
+    /// A reader of all rows of a row group, not yet built.
+    pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<FileBytes>> {
+        let Some(file) = self.source.opened.get(key.file as usize) else {
+            return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
+        };
+        let reader =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, file.reader.clone());
         let rows = self.rows_of_batch(file, key);
         let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
         match self.chosen(file).fields {
@@ -141,7 +172,7 @@ impl<'a> ParquetReader<'a> {
 
     fn flat(&self, key: UnitKey) -> std::result::Result<FlatColumns, NotRead> {
         let file = self.source.opened.get(key.file as usize).ok_or(NotRead)?;
-        let opened = file.reopen().map_err(|_| NotRead)?;
+        let opened = self.bytes(key).map_err(|_| NotRead)?;
         let places =
             self.chosen(file).fields.unwrap_or_else(|| (0..file.reader.schema().fields().len()).collect());
         let others = |places: Vec<usize>| {
@@ -165,7 +196,7 @@ impl<'a> ParquetReader<'a> {
 
     fn build(
         &self,
-        builder: ParquetRecordBatchReaderBuilder<std::fs::File>,
+        builder: ParquetRecordBatchReaderBuilder<FileBytes>,
         but_for: u64,
     ) -> Result<ParquetRecordBatchReader> {
         guarded(|| builder.with_offset(but_for as usize).build())
@@ -249,14 +280,18 @@ impl UnitReader for ParquetReader<'_> {
         if self.open.as_ref().is_some_and(|open| open.at == unit.key) {
             return Ok(());
         }
-        self.open = None;
+        (self.open, self.opening) = (None, None);
+        self.opening = Some(self.bytes(unit.key)?);
         let of_condition = self.filter.map(|filter| filter.fields(unit.key)).unwrap_or_default();
         self.compare_checksums(unit.key, &of_condition)?;
         let file = self.source.opened.get(unit.key.file as usize);
         let arrangement =
             |file| Arrangement::new(self.chosen(file), &file.folders, self.rows_of_batch(file, unit.key));
         self.arrangement = file.map(arrangement);
-        let (batches, window) = self.batches_from(unit.key)?;
+        let opened = self.batches_from(unit.key);
+        // Whatever is read of it later is of a file that was looked at again.
+        self.opening = None;
+        let (batches, window) = opened?;
         self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
         Ok(())
     }

@@ -1,0 +1,177 @@
+//! A file's bytes as the `parquet` crate asks for them: each read names its place, so that no page costs a descriptor
+//! of its own, and the bytes of a small row group are read at once.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+use sawmill_footer::RangeReader;
+
+/// So many bytes are read at once.
+const FEW: u64 = 128 << 10;
+
+/// An open file.
+#[derive(Clone)]
+pub(crate) struct FileBytes {
+    file: Arc<File>,
+    length: u64,
+    /// Bytes that were read already, and where they start.
+    held: (u64, Bytes),
+}
+
+impl FileBytes {
+    /// A file of this length. The bytes of a range are read now, if they are few.
+    pub(crate) fn new(file: File, length: u64, range: Range<u64>) -> Self {
+        let few = range.end.min(length).checked_sub(range.start).filter(|few| *few <= FEW);
+        let mut held = vec![0; few.unwrap_or(0) as usize];
+        // What cannot be read now is asked for again, and told then.
+        if file.read_exact_at(range.start, &mut held).is_err() {
+            held.clear();
+        }
+        Self { file: Arc::new(file), length, held: (range.start, held.into()) }
+    }
+
+    /// The bytes that are held from `start` on.
+    fn held_from(&self, start: u64) -> Option<Bytes> {
+        let (first, bytes) = &self.held;
+        let from = usize::try_from(start.checked_sub(*first)?).ok()?;
+        (from < bytes.len()).then(|| bytes.slice(from..))
+    }
+}
+
+impl RangeReader for FileBytes {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.length)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match self.held_from(offset).as_deref().and_then(|held| held.get(..buffer.len())) {
+            Some(held) => {
+                buffer.copy_from_slice(held);
+                Ok(())
+            }
+            None => self.file.read_exact_at(offset, buffer),
+        }
+    }
+}
+
+impl Length for FileBytes {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for FileBytes {
+    type T = Part;
+
+    fn get_read(&self, start: u64) -> Result<Part> {
+        let (held, behind) = match self.held_from(start) {
+            Some(held) => {
+                let behind = start + held.len() as u64;
+                (held, behind)
+            }
+            None => (Bytes::new(), start),
+        };
+        let rest = Rest { file: Arc::clone(&self.file), at: behind, end: self.length };
+        Ok(Part { held, rest, buffered: None })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if let Some(held) = self.held_from(start).filter(|held| held.len() >= length) {
+            return Ok(held.slice(..length));
+        }
+        // The length is what the file says: no more is asked for than there is.
+        if self.length.checked_sub(start).is_none_or(|left| left < length as u64) {
+            return Err(ParquetError::EOF(format!(
+                "{length} bytes from {start} on are not in a file of {}",
+                self.length
+            )));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(start, &mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// A file's bytes from a place on.
+pub(crate) struct Part {
+    held: Bytes,
+    rest: Rest,
+    buffered: Option<BufReader<Rest>>,
+}
+
+impl Read for Part {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.held.has_remaining() {
+            let few = buffer.len().min(self.held.remaining());
+            self.held.copy_to_slice(&mut buffer[..few]);
+            return Ok(few);
+        }
+        self.buffered.get_or_insert_with(|| BufReader::new(self.rest.clone())).read(buffer)
+    }
+}
+
+/// What is not held of a file from a place on.
+#[derive(Clone)]
+struct Rest {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Rest {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let few = (buffer.len() as u64).min(self.end.saturating_sub(self.at)) as usize;
+        self.file.read_exact_at(self.at, &mut buffer[..few])?;
+        self.at += few as u64;
+        Ok(few)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// 1,000 bytes, of which some are held.
+    fn bytes(held: Range<u64>) -> (Vec<u8>, FileBytes) {
+        let bytes: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        (bytes, FileBytes::new(file, 1000, held))
+    }
+
+    #[test]
+    fn bytes_are_the_files_whether_they_are_held_or_not() {
+        for held in [0..0, 100..500, 0..1000, 900..5000] {
+            let (all, file) = bytes(held.clone());
+            for (start, length) in [(0, 1), (90, 20), (100, 400), (450, 100), (600, 10), (990, 10), (0, 1000)]
+            {
+                let expected = &all[start..start + length];
+                assert_eq!(file.get_bytes(start as u64, length).unwrap(), expected, "{held:?}");
+                let mut read = vec![0; length];
+                file.get_read(start as u64).unwrap().read_exact(&mut read).unwrap();
+                assert_eq!(read, expected, "{held:?}");
+                RangeReader::read_exact_at(&file, start as u64, &mut read).unwrap();
+                assert_eq!(read, expected, "{held:?}");
+            }
+            let mut read = Vec::new();
+            file.get_read(450).unwrap().read_to_end(&mut read).unwrap();
+            assert_eq!(read, all[450..], "{held:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_behind_the_end_are_an_error_and_take_no_memory() {
+        let (_, file) = bytes(0..1000);
+        for (start, length) in [(0, 1001), (999, 2), (1000, 1), (5000, 1), (u64::MAX, 1), (0, usize::MAX)] {
+            assert!(file.get_bytes(start, length).is_err(), "{start} {length}");
+        }
+        let mut read = Vec::new();
+        assert_eq!(file.get_read(2000).unwrap().read_to_end(&mut read).unwrap(), 0);
+    }
+}
