@@ -4,7 +4,7 @@
 //! table; the rest by the ziggurat method or by rejection, each value from a generator of its own so
 //! that value *i* never depends on how many bits value *i - 1* took.
 
-use crate::draw::elementary::{exp, ln, pow};
+use crate::draw::elementary::{exp, fast_exp, ln, pow};
 use crate::draw::ziggurat;
 use crate::draw::zipf::Zipf;
 use crate::error::Error;
@@ -90,7 +90,7 @@ impl Curve {
     pub(crate) fn sample(self, random: &mut Sequence) -> f64 {
         match self {
             Curve::Normal { mean, stddev } => mean + stddev * ziggurat::normal(random),
-            Curve::LogNormal { mu, sigma } => exp(mu + sigma * ziggurat::normal(random)),
+            Curve::LogNormal { mu, sigma } => fast_exp(mu + sigma * ziggurat::normal(random)),
             Curve::Exponential { mean } => mean * ziggurat::exponential(random),
         }
     }

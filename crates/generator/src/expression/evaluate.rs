@@ -2,7 +2,7 @@
 
 use super::{Function, Node, Number};
 use crate::distribution::Curve;
-use crate::draw::elementary::{exp, ln};
+use crate::draw::elementary::{fast_exp, ln};
 use crate::misfit::{Misfit, nearest_whole};
 use crate::rng::{Sequence, unit_interval};
 
@@ -80,7 +80,7 @@ fn call(function: Function, [first, second]: [Number; 2], random: &mut Sequence)
         Function::Floor => a.floor(),
         Function::Round => a.round(),
         Function::Sqrt => a.sqrt(),
-        Function::Exp => exp(a),
+        Function::Exp => fast_exp(a),
         Function::Ln => ln(a),
     };
     match value.is_finite() || !a.is_finite() || !b.is_finite() {
