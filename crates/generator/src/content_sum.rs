@@ -1,9 +1,11 @@
-//! Content sums: 128 bits that tell whether bytes are those that were written.
+//! Checksums of files: 128 bits that tell whether bytes are those that were written.
 //!
-//! The sum of a file is the XXH3-128 of its bytes, as `xxhsum -H128` prints it. The sum of a dataset
+//! The checksum of a file is the XXH3-128 of its bytes, as `xxhsum -H128` prints it. That of a dataset
 //! is the sum, modulo 2^128, over its files of the XXH3-128 of name and sum: it does not depend on
 //! the order in which files are finished, and those of the parts of a dataset add up to that of the
 //! whole.
+//!
+//! The content sum of rows, which does not depend on files, is the loader's; here it is only carried along.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +13,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// A content sum. It is shown and serialised as 32 hexadecimal digits.
+/// A checksum of bytes, or a content sum of rows. It is shown and serialised as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ContentSum(pub u128);
 

@@ -41,8 +41,12 @@ pub struct Manifest {
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The sum over the files, see [`ContentSum::of_files`].
+    /// The checksum over the files, see [`ContentSum::of_files`]. It was called `sum`.
+    #[serde(rename = "file_checksum", alias = "sum")]
     pub sum: ContentSum,
+    /// The content sum of the rows of all files, as loads of them have it; where somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_sum: Option<ContentSum>,
     /// The files, in the order of their rows.
     pub files: Vec<ManifestFile>,
 }
@@ -61,7 +65,8 @@ pub struct ManifestFile {
     pub row_groups: u64,
     /// Its size.
     pub bytes: u64,
-    /// The XXH3-128 of its bytes.
+    /// The XXH3-128 of its bytes. It was called `sum`.
+    #[serde(rename = "file_checksum", alias = "sum")]
     pub sum: ContentSum,
 }
 
@@ -98,6 +103,7 @@ impl Manifest {
             rows: 0,
             bytes: 0,
             sum: ContentSum::default(),
+            content_sum: None,
             files: Vec::new(),
         }
     }
@@ -228,6 +234,17 @@ mod tests {
         assert_eq!(Manifest::read(&path).unwrap(), Some(written));
         fs::write(&path, "{}").unwrap();
         assert!(Manifest::read(&path).unwrap_err().to_string().contains("no manifest"));
+    }
+
+    #[test]
+    fn one_from_before_its_sums_had_their_names_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.json");
+        manifest(7, "1/1").write(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("\"sum\"") && !text.contains("content_sum"), "{text}");
+        fs::write(&path, text.replace("file_checksum", "sum")).unwrap();
+        assert_eq!(Manifest::read(&path).unwrap(), Some(manifest(7, "1/1")));
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub struct Job<'a> {
     pub existing: Existing,
     /// Files that the dataset was taken from: none of them is replaced or removed.
     pub sources: Vec<PathBuf>,
+    /// The content sum of the rows of all files, for the manifest, where it is known.
+    pub content_sum: Option<ContentSum>,
     /// Rows and bytes are counted on it as row groups are written.
     pub phase: &'a Phase,
     /// Rows of files that stay as they are are counted on it, as they are found whole.
@@ -93,6 +95,7 @@ impl<'a> Job<'a> {
             partition_by: None,
             existing: Existing::default(),
             sources: Vec::new(),
+            content_sum: None,
             phase,
             kept_rows: None,
             notices: Notices::default(),
@@ -115,6 +118,7 @@ pub struct WrittenFile {
     /// Its size in bytes.
     pub bytes: u64,
     /// The XXH3-128 of its bytes; devices have none.
+    #[serde(rename = "file_checksum")]
     pub sum: Option<ContentSum>,
     /// Whether an earlier run wrote it.
     pub kept: bool,
@@ -166,6 +170,11 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     };
     if let (Some(notice), Some(say)) = (&settled.notice, job.notices.0) {
         say(notice);
+    }
+    manifest.content_sum = job.content_sum;
+    if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, &directory) {
+        // The same rows, of which an earlier run has taken it.
+        manifest.content_sum = Manifest::read(&directory.manifest())?.and_then(|then| then.content_sum);
     }
     let kept = &settled.kept;
     let missing: Vec<u32> =

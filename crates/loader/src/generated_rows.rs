@@ -3,6 +3,7 @@
 //! Row `i` is a function of the spec, the seed and `i`, so a load that was broken off goes on like one of
 //! files: units that have not arrived are made again, and are the same.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -14,10 +15,12 @@ use crate::error::{Error, Kind, Result};
 use crate::parquet_schema::{ENUM_MARK, marked};
 use crate::source::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
-/// The first rows of a dataset.
+/// The first rows of a dataset, or some behind them.
 pub struct GeneratedRows {
     dataset: Dataset,
     seed: u64,
+    /// The row that the source begins with.
+    first: u64,
     schema: SchemaRef,
     /// The one "file" that all rows are of.
     files: Vec<SourceFile>,
@@ -46,7 +49,14 @@ impl GeneratedRows {
         let stamp = Some(fingerprint.clone());
         let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes }];
         let schema = as_in_files(&dataset.arrow_schema(), &explained);
-        Self { dataset, seed, schema, files, chosen: None, mapping: String::new() }
+        Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: String::new() }
+    }
+
+    /// Only `rows` of the dataset, such as those of one part of its files.
+    pub fn within(mut self, rows: Range<u64>) -> Self {
+        self.first = rows.start;
+        self.files[0].rows = rows.end.saturating_sub(rows.start);
+        self
     }
 
     /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
@@ -113,7 +123,8 @@ struct GeneratedReader<'a> {
 
 impl UnitReader for GeneratedReader<'_> {
     fn start(&mut self, unit: &Unit) -> Result<()> {
-        let first = u64::from(unit.key.row_group) * ROW_GROUP_ROWS + unit.key.first_row;
+        let before = u64::from(unit.key.row_group) * ROW_GROUP_ROWS + unit.key.first_row;
+        let first = self.source.first + before;
         let rows = first..first + unit.rows;
         self.batches = Some(self.source.dataset.batches(rows, self.source.seed, self.batch_rows));
         Ok(())

@@ -81,7 +81,7 @@ pub use parquet_files::ParquetFiles;
 pub use postgres::{
     Enums, FileStatus, Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy,
     Partitions, Postgres, PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind,
-    TableName, ValueOptions, forget, status, verify,
+    TableName, ValueOptions, content, forget, status, verify,
 };
 pub use server_waits::ServerWaits;
 pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};

@@ -18,6 +18,7 @@ mod checkpoint_schema;
 pub(crate) mod column_type;
 mod columns;
 pub(crate) mod connection;
+mod content;
 pub(crate) mod copy_binary;
 mod dependents;
 mod durable;
@@ -84,6 +85,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use column_type::Nested;
+pub use content::content;
 pub use forget::{Forgotten, forget};
 pub use new_table::TableKind;
 pub use partition_by::PartitionBy;

@@ -103,12 +103,13 @@ fn a_directory_has_a_manifest_of_what_is_in_it() {
         let name = file["name"].as_str().unwrap();
         assert_eq!(file["bytes"], made[name].len());
         let sum = xxhash_rust::xxh3::xxh3_128(&made[name]);
-        assert_eq!(file["sum"], format!("{sum:032x}"));
+        assert_eq!(file["file_checksum"], format!("{sum:032x}"));
     }
     let out = dir.path().join("again");
     let out = out.to_str().unwrap();
     let args = ["gen", "contacts", "--rows", "20k", "--row-group-rows", "3000", "--files", "3", "--out", out];
-    assert!(sawmill(args).ok().out.contains(manifest["sum"].as_str().unwrap()));
+    let checksum = format!("file checksum {}", manifest["file_checksum"].as_str().unwrap());
+    assert!(sawmill(args).ok().out.contains(&checksum));
 }
 
 #[test]
@@ -261,4 +262,98 @@ fn the_arrow_schema_and_keys_of_ones_own_are_in_the_footer_when_asked_for() {
     let pairs: Vec<(&str, Option<&str>)> =
         pairs.iter().map(|p| (p.key.as_str(), p.value.as_deref())).collect();
     assert_eq!(pairs, [("owner", Some("me=you")), ("empty", Some(""))]);
+}
+
+/// Rows of every kind of column, plain and nested.
+const COLUMNS: &str = r#"
+name = "all"
+fields = [
+  { name = "id", type = "int64", values = { sequence = {} } },
+  { name = "small", type = "uint8", nulls = 0.2, values = { uniform = { min = 0, max = 255 } } },
+  { name = "price", type = "decimal", precision = 20, scale = 3, nulls = 0.1, values = { uniform = { min = -5, max = 5 } } },
+  { name = "ratio", type = "double", nulls = 0.1, values = { choice = [0.1, -0.0, nan, inf] } },
+  { name = "day", type = "date", values = { uniform = { min = 1950-01-01, max = 2050-01-01 } } },
+  { name = "at", type = "timestamp", zone = "Europe/Vienna", values = { walk = { start = 2024-01-01T00:00:00Z, step = "1s", jitter = 1 } } },
+  { name = "old", type = "timestamp", unit = "int96", values = { constant = 2024-01-01T00:00:00.5 } },
+  { name = "key", type = "uuid", nulls = 0.1, values = "uuid" },
+  { name = "word", type = "enum", values = { choice = ["a", "", "ö"] } },
+  { name = "document", type = "json", nulls = 0.1, values = { choice = ['{"a": 1}', '[]'] } },
+  { name = "raw", type = "binary", nulls = 0.1, values = { bytes = { min = 0, max = 9 } } },
+  { name = "tags", type = "list", nulls = 0.1, length = { uniform = { min = 0, max = 3 } }, element = { type = "uuid", nulls = 0.2, values = "uuid" } },
+  { name = "point", type = "struct", nulls = 0.1, fields = [
+    { name = "x", type = "float", values = { normal = { mean = 0, stddev = 1 } } },
+    { name = "document", type = "json", values = { constant = "{}" } },
+    { name = "word", type = "enum", values = { constant = "w" } } ] },
+  { name = "counts", type = "map", length = { constant = 2 }, key = { type = "int32", values = { sequence = {} } }, value = { type = "string", nulls = 0.3, values = "words" } },
+]"#;
+
+#[test]
+fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
+    let bench = crate::load::Bench::new();
+    let spec = bench.dir.path().join("all.toml");
+    fs::write(&spec, COLUMNS).unwrap();
+    let run = |out: &str, more: &[&str]| {
+        let begin = ["gen", spec.to_str().unwrap(), "--rows", "5000", "--content-sum", "--json", "--out"];
+        sawmill(begin.iter().copied().chain([out]).chain(more.iter().copied())).ok().json()
+    };
+    let at = |name: &str| bench.dir.path().join(name);
+    let sum = |json: &serde_json::Value| json["content_sum"].as_str().unwrap().to_owned();
+    let whole = run(at("one").to_str().unwrap(), &["--threads", "1"]);
+    let layouts: &[&[&str]] = &[
+        &["--files", "3", "--row-group-rows", "700", "--threads", "3"],
+        &["--compression", "zstd", "--data-page-version", "2", "--page-rows", "64"],
+        &["--format", "arrow"],
+        &["--format", "ndjson", "--files", "2"],
+    ];
+    for (i, layout) in layouts.iter().enumerate() {
+        let made = run(at(&format!("out-{i}")).to_str().unwrap(), layout);
+        assert_eq!(sum(&made), sum(&whole), "{layout:?}");
+        assert_ne!(made["file_checksum"], whole["file_checksum"], "{layout:?}");
+    }
+    for (source, table) in [(at("one"), "one"), (at("out-0"), "three"), (at("out-1"), "pages")] {
+        let loaded = bench.load(&source, table, &["--verify", "--json"]).ok().json();
+        assert_eq!(loaded["report"]["content"]["content_sum"], sum(&whole), "{table}");
+    }
+    let generated = format!("gen:{}?rows=5000", spec.display());
+    let loaded = bench.load(Path::new(&generated), "generated", &["--json"]).ok().json();
+    assert_eq!(loaded["report"]["content"]["content_sum"], sum(&whole));
+    // The sums of parts add up.
+    let parts = (1..=3).map(|part| {
+        let made = run(at("parts").to_str().unwrap(), &["--files", "5", "--part", &format!("{part}/3")]);
+        u128::from_str_radix(&sum(&made), 16).unwrap()
+    });
+    let total = parts.fold(0, u128::wrapping_add);
+    assert_eq!(format!("{total:032x}"), sum(&whole));
+    // It stands in the manifest, also when the rest is made later.
+    let manifest = |directory: &Path| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(directory.join("_sawmill.all.json")).unwrap()).unwrap()
+    };
+    assert_eq!(manifest(&at("out-0"))["content_sum"], sum(&whole));
+    fs::remove_file(at("out-0").join("all-00001.parquet")).unwrap();
+    let args = [
+        "gen",
+        spec.to_str().unwrap(),
+        "--rows",
+        "5000",
+        "--files",
+        "3",
+        "--row-group-rows",
+        "700",
+        "--resume",
+    ];
+    let out = at("out-0");
+    let resumed = sawmill(args.iter().copied().chain(["--out", out.to_str().unwrap()])).ok().out;
+    assert!(resumed.contains("file checksum") && !resumed.contains("content sum"), "{resumed}");
+    assert_eq!(manifest(&out)["content_sum"], sum(&whole));
+    let folders = at("folders");
+    let args = [
+        "gen",
+        spec.to_str().unwrap(),
+        "--content-sum",
+        "--partition-by",
+        "word",
+        "--out",
+        folders.to_str().unwrap(),
+    ];
+    assert!(sawmill(args).fails(2).contains("--partition-by"));
 }
