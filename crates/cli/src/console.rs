@@ -125,7 +125,7 @@ impl Console {
         }
     }
 
-    /// A spinner for work whose steps are known but not its size; nothing where nobody looks.
+    /// A spinner for work whose steps are known but not its size; none without a terminal.
     pub(crate) fn spinner(self) -> ProgressBar {
         if !self.live() {
             return ProgressBar::hidden();

@@ -43,18 +43,8 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let profile = Profile::new();
     let sampler = sampled(&profile)?;
-    let phase = profile.phase("load");
-    // All tables are made of the same records.
-    let records = tables.records() * tables.names().len() as u64;
-    let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
-        let mut next = |table: &TableName| name(table.name().to_owned());
-        let say = |line: &str| console.notice(line);
-        tables.load(options, &Control::new(cancel, &phase).saying(&say), &mut next)
-    })?;
-    let mut phase = phase.finish();
+    let (reports, phase) = load(tables, options, &profile, console, cancel)?;
     let over_time = &sampler.stop();
-    // What was counted for the bar are records.
-    phase.rows = reports.iter().map(|report| report.result.rows_loaded).sum();
     let server_waits =
         ServerWaits::together(reports.iter().filter_map(|report| report.result.server_waits.as_ref()));
     let result = TablesResult {
@@ -67,6 +57,28 @@ pub(crate) fn run(
         reading,
     };
     console.result(&result, || summary(&result))
+}
+
+/// Loads all tables under a progress bar; the rows of the phase are those of all tables.
+pub(crate) fn load(
+    tables: &PostgresTables<'_>,
+    options: &LoadOptions,
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(Vec<OfTable<LoadReport>>, PhaseReport), Error> {
+    let phase = profile.phase("load");
+    // All tables are made of the same records.
+    let records = tables.records() * tables.names().len() as u64;
+    let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
+        let mut next = |table: &TableName| name(table.name().to_owned());
+        let say = |line: &str| console.notice(line);
+        tables.load(options, &Control::new(cancel, &phase).saying(&say), &mut next)
+    })?;
+    let mut phase = phase.finish();
+    // What was counted for the bar are records.
+    phase.rows = reports.iter().map(|report| report.result.rows_loaded).sum();
+    Ok((reports, phase))
 }
 
 fn summary(result: &TablesResult<'_>) -> String {

@@ -32,22 +32,32 @@ enum NestedArg {
 }
 
 impl NestedArgs {
-    /// The target with this layout.
-    pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
-        if self.foreign_keys && self.nested != NestedArg::Tables {
+    /// Whether nested values become tables of their own.
+    pub(crate) fn makes_tables(&self) -> bool {
+        self.nested == NestedArg::Tables
+    }
+
+    /// The layout of nested values in one table.
+    pub(crate) fn layout(&self) -> Result<Nested, Error> {
+        if self.foreign_keys && !self.makes_tables() {
             return Err(Error::usage(
                 "foreign keys without several tables",
                 "--foreign-keys",
                 "add --nested tables",
             ));
         }
+        Ok(match self.nested {
+            NestedArg::Native => Nested::Native,
+            NestedArg::Jsonb | NestedArg::Tables => Nested::Jsonb,
+        })
+    }
+
+    /// The target with this layout.
+    pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
+        let layout = self.layout()?;
         match (target, self.nested) {
-            (Destination::Postgres(postgres), nested) => {
-                let nested = match nested {
-                    NestedArg::Native => Nested::Native,
-                    NestedArg::Jsonb | NestedArg::Tables => Nested::Jsonb,
-                };
-                Ok(Destination::Postgres(Box::new(postgres.nested(nested))))
+            (Destination::Postgres(postgres), _) => {
+                Ok(Destination::Postgres(Box::new(postgres.nested(layout))))
             }
             (other, NestedArg::Jsonb) => Ok(other),
             (Destination::CrateDb(_), _) => Err(Error::usage(

@@ -199,7 +199,7 @@ const DECODED_ROWS: usize = 4096;
 
 impl EffortArgs {
     /// Rows of a batch, where they were given.
-    fn batch_rows(&self) -> Option<usize> {
+    pub(crate) fn batch_rows(&self) -> Option<usize> {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))
     }
 

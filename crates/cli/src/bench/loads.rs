@@ -1,11 +1,15 @@
 //! `sawmill bench load`: whole loads, each into a table of its own that is dropped after it.
 
+mod alone;
+
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Control, LoadOptions, Mode, Postgres, Source, Strategy, TableKind, TableName, verify};
+use sawmill_loader::{
+    Control, LoadOptions, Mode, Nested, Postgres, Source, Strategy, TableKind, TableName, verify,
+};
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Profile, Run, Target};
 
@@ -14,10 +18,12 @@ use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::console::Console;
+use crate::crate_options::CrateArgs;
 use crate::demo;
 use crate::error::Error;
 use crate::inputs::{self, ColumnArgs};
 use crate::load::load_files;
+use crate::nested_args::NestedArgs;
 use crate::table_args::{StrategyArg, partitioned};
 use crate::target::{self, EffortArgs, ModeArg};
 
@@ -32,12 +38,15 @@ Examples:
   sawmill bench load trips.parquet --strategy direct,staged --degree 2
   sawmill bench load 'gen:contacts?rows=1M' --degree 1,2
   sawmill bench load trips.parquet --mode replace
+  sawmill bench load trips.parquet --to crate://localhost:4200 --row-key --degree 1,2,4
+  sawmill bench load contacts.parquet --nested tables
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
   sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
 
 Each run makes a table, NAME with numbers behind it, and drops it. With --table logged or unlogged, or
 with --pk, the table is made empty before the time starts and rows are appended. Without --to a private
-PostgreSQL is started for all runs, with fsync off.
+PostgreSQL is started for all runs, with fsync off. Into CrateDB, and with --nested tables, each run makes
+new tables, and no other program runs beside it.
 
 Another program finds the server's address in SAWMILL_BENCH_URL (and SAWMILL_BENCH_HOST, _PORT, _USER,
 _DATABASE of a private server) and in SAWMILL_BENCH_TABLE the name of an empty table to append to, which is
@@ -72,6 +81,10 @@ pub(crate) struct LoadBench {
     /// The columns of the primary key; the first column of the files by default.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
+    #[command(flatten)]
+    nested: NestedArgs,
+    #[command(flatten)]
+    crate_options: CrateArgs,
     #[command(flatten)]
     effort: EffortArgs,
     /// Compare what is in the table with what is in the files, as part of each run.
@@ -178,8 +191,22 @@ pub(crate) fn measure(
         true => path.clone(),
         false => path.parent().map(Path::to_owned).unwrap_or_default(),
     });
+    if alone::is_meant(args) {
+        let url = args.to.clone().or_else(|| server.map(|server| server.local.url()));
+        let url = url.ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
+        let local = server.map(|server| Target::Pid(server.local.pid()));
+        let folders = folders_of(folder.as_deref(), server);
+        return alone::measure(args, source, (&url, local), folders, measurement);
+    }
+    if let Some(option) = args.crate_options.first_given() {
+        let what = format!("{option} is for CrateDB");
+        return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
+    }
     let options = args.options()?;
     let kind = args.kind(source)?;
+    let layout = args.nested.layout()?;
+    // Sums of composite values have the numbers of their types in them, and each run's table has types of its own.
+    let sums = layout != Nested::Native;
     // Where a kind of table is asked for its rows are appended.
     let mode = if args.mode == ModeArg::Create { Mode::Append } else { args.mode.into() };
     // A table that each run makes itself.
@@ -195,7 +222,8 @@ pub(crate) fn measure(
     let table = args.name()?;
     let next = || {
         number.set(number.get() + 1);
-        target::postgres(&url, &numbered(&table, number.get()))
+        let named = target::postgres(&url, &numbered(&table, number.get()))?;
+        Ok::<_, Error>(named.nested(layout))
     };
     let room = Room {
         url: &url,
@@ -209,11 +237,13 @@ pub(crate) fn measure(
         made: None,
         compared: Vec::new(),
         folder: folder.as_deref(),
+        sums,
     };
     let mut measured = measurement.case(room, |profile| {
         // In a process of its own the one that measures it names the table, makes it and removes it.
         let given = own_process::place(TABLE);
-        let mut target = given.as_deref().map_or_else(&next, |table| target::postgres(&url, table))?;
+        let named = |table| Ok(target::postgres(&url, table)?.nested(layout));
+        let mut target = given.as_deref().map_or_else(&next, named)?;
         let quiet = Console { verbose: 0, ..measurement.console };
         let mut survey = None;
         if new {
@@ -244,7 +274,7 @@ pub(crate) fn measure(
                     bytes: phase.bytes,
                     phase,
                     rows: Some(report.rows),
-                    checksum: Some(report.content.content_sum.to_string()),
+                    checksum: sums.then(|| report.content.content_sum.to_string()),
                 })
             }
             Err(error) => {
@@ -300,6 +330,8 @@ struct Room<'a> {
     /// Sides whose content was compared.
     compared: Vec<String>,
     folder: Option<&'a Path>,
+    /// Whether the content of two tables can be compared by its sums.
+    sums: bool,
 }
 
 impl Surroundings for Room<'_> {
@@ -350,9 +382,7 @@ impl Surroundings for Room<'_> {
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        let here = |folder: &Path| if folder.as_os_str().is_empty() { ".".into() } else { folder.to_owned() };
-        let data = self.server.map(|server| server.local.data_dir().to_owned());
-        self.folder.map(here).into_iter().chain(data).collect()
+        folders_of(self.folder, self.server)
     }
 }
 
@@ -366,13 +396,20 @@ impl Room<'_> {
         }
         run.rows = Some(rows.unwrap_or(0));
         let planned = self.source.rows();
-        if run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
+        if self.sums && run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
             let verification = quietly(|control| Ok(verify(self.source, target, self.options, control)?))?;
             run.checksum = Some(verification.target.content_sum.to_string());
             self.compared.push(side.to_owned());
         }
         Ok(())
     }
+}
+
+/// The folders of the files and of the server's data.
+fn folders_of(files: Option<&Path>, server: Option<&Server>) -> Vec<PathBuf> {
+    let here = |folder: &Path| if folder.as_os_str().is_empty() { ".".into() } else { folder.to_owned() };
+    let data = server.map(|server| server.local.data_dir().to_owned());
+    files.map(here).into_iter().chain(data).collect()
 }
 
 /// The name of the nth table, which no other process of this machine uses.

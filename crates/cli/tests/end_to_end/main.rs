@@ -3,6 +3,7 @@
 mod addresses;
 mod bench;
 mod bench_inside;
+mod bench_targets;
 mod bench_work;
 mod cratedb;
 mod cratedb_memory;

@@ -1,0 +1,174 @@
+//! Loads that are measured with no other program beside them: into CrateDB, and into several tables of PostgreSQL.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use sawmill_loader::{
+    Control, CrateDb, CrateServer, LoadOptions, Postgres, PostgresTables, Server as Address, Source,
+    TableName,
+};
+use sawmill_profile::{Profile, Target};
+
+use super::{LoadBench, numbered};
+use crate::bench::case::{Done, Measured, Measurement, Surroundings};
+use crate::console::Console;
+use crate::demo;
+use crate::error::Error;
+use crate::load::load_files;
+use crate::load_tables;
+use crate::target::{self, Destination, ModeArg};
+
+/// Whether a benchmark is measured so.
+pub(super) fn is_meant(args: &LoadBench) -> bool {
+    into_crate_db(args) || args.nested.makes_tables()
+}
+
+fn into_crate_db(args: &LoadBench) -> bool {
+    args.to.as_deref().is_some_and(CrateServer::understands)
+}
+
+/// Refuses what only a single table of PostgreSQL has.
+fn refuse_other_options(args: &LoadBench) -> Result<(), Error> {
+    let kind = ["logged", "unlogged"].contains(&args.table.as_str());
+    let given = [
+        ("--against", !args.plan.against.is_empty()),
+        ("--table logged or unlogged", kind),
+        ("--pk", args.pk.is_some()),
+        ("--key", !args.key.is_empty()),
+        ("--strategy", args.strategy.is_some()),
+        ("--partition-by", args.partition_by.is_some()),
+        ("--mode", args.mode != ModeArg::Create),
+    ];
+    let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    let what = match into_crate_db(args) {
+        true => "a benchmark of CrateDB has new tables, and no other program beside it",
+        false => "a benchmark of nested values as tables has new tables, and no other program beside it",
+    };
+    Err(Error::usage(what, option, "leave the option out"))
+}
+
+/// What is beside the runs.
+struct Beside {
+    server: Option<Target>,
+    folders: Vec<PathBuf>,
+}
+
+impl Surroundings for Beside {
+    fn watched(&self) -> Vec<(&'static str, Target)> {
+        self.server.iter().map(|server| ("PostgreSQL", server.clone())).collect()
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        self.folders.clone()
+    }
+}
+
+/// Measures loads, each into new tables that are dropped after it.
+pub(super) fn measure(
+    args: &LoadBench,
+    source: &dyn Source,
+    (url, local): (&str, Option<Target>),
+    folders: Vec<PathBuf>,
+    measurement: &Measurement<'_>,
+) -> Result<Measured, Error> {
+    refuse_other_options(args)?;
+    let number = Cell::new(0);
+    let name = args.name()?;
+    let listener = || url.parse::<Address>().ok()?.local_listener();
+    let beside = Beside { server: local.or_else(listener), folders };
+    let quiet = Console { verbose: 0, ..measurement.console };
+    measurement.case(beside, |profile| {
+        number.set(number.get() + 1);
+        let destination = destination(args, url, &numbered(&name, number.get()))?;
+        let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&destination)? };
+        let tables = args.nested.tables(&destination, source)?;
+        let loaded = match &tables {
+            Some(tables) => into_tables(tables, &options, profile, quiet, measurement.cancel),
+            None => into_table(source, &destination, &options, profile, quiet, measurement.cancel),
+        };
+        let made = match &loaded {
+            Ok(_) => Some(true),
+            // Nothing was made where the server was never reached.
+            Err(error) => error.made_table(),
+        };
+        let removed = made.map_or(Ok(()), |made| remove(&destination, tables.as_ref(), url, made));
+        match (loaded, removed) {
+            (Ok(done), removed) => removed.map(|()| done),
+            (Err(error), removed) => {
+                if let Err(left) = removed {
+                    measurement.console.step(&format!("warning: {left}"));
+                }
+                Err(error)
+            }
+        }
+    })
+}
+
+fn destination(args: &LoadBench, url: &str, table: &str) -> Result<Destination, Error> {
+    if into_crate_db(args) {
+        let options = args.crate_options.options(args.effort.batch_rows());
+        let crate_db = CrateDb::new(url.parse::<CrateServer>()?, table.parse::<TableName>()?);
+        return args.nested.apply(Destination::CrateDb(Box::new(crate_db.options(options))));
+    }
+    args.nested.apply(Destination::Postgres(Box::new(target::postgres(url, table)?)))
+}
+
+fn into_table(
+    source: &dyn Source,
+    destination: &Destination,
+    options: &LoadOptions,
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<Done, Error> {
+    let (report, phase) = load_files(source, destination.as_target(), options, profile, console, cancel)?;
+    Ok(Done {
+        bytes: phase.bytes,
+        phase,
+        rows: Some(report.rows),
+        checksum: Some(report.content.content_sum.to_string()),
+    })
+}
+
+/// Rows and sums are those of all tables.
+fn into_tables(
+    tables: &PostgresTables<'_>,
+    options: &LoadOptions,
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<Done, Error> {
+    let (reports, phase) = load_tables::load(tables, options, profile, console, cancel)?;
+    let sums = reports.iter().map(|report| report.result.content.content_sum.to_string());
+    Ok(Done {
+        bytes: phase.bytes,
+        rows: Some(reports.iter().map(|report| report.result.rows).sum()),
+        checksum: Some(sums.collect::<Vec<_>>().join(" ")),
+        phase,
+    })
+}
+
+/// Takes back what a run left, its tables too where it made them.
+fn remove(
+    destination: &Destination,
+    tables: Option<&PostgresTables<'_>>,
+    url: &str,
+    made: bool,
+) -> Result<(), Error> {
+    match (destination, tables) {
+        (Destination::CrateDb(crate_db), _) => {
+            let (profile, proceed) = (Profile::new(), AtomicBool::new(false));
+            let phase = profile.phase("remove");
+            crate_db.forget(made, &Control::new(&proceed, &phase))?;
+            Ok(())
+        }
+        (Destination::Postgres(postgres), None) => demo::remove(postgres, made),
+        // Those of lists first: they may refer to the others.
+        (Destination::Postgres(_), Some(tables)) => tables
+            .names()
+            .into_iter()
+            .rev()
+            .try_for_each(|name| demo::remove(&Postgres::new(url.parse::<Address>()?, name), made)),
+    }
+}
