@@ -279,11 +279,11 @@ mod tests {
             let held = lock(dir.path(), first, false).unwrap();
             let other = lock(dir.path(), second, false);
             assert_eq!(other.is_ok(), together, "{first} {second}");
-            if let Err(error) = other {
+            if let Err(error) = &other {
                 let own = format!("process {}", std::process::id());
                 assert!(error.to_string().contains(&own), "{error}");
             }
-            drop(held);
+            drop((held, other));
             lock(dir.path(), second, false).unwrap();
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
