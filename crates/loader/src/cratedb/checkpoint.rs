@@ -4,7 +4,7 @@
 //! unit's rows. A crash between the two has the unit sent again, which its key makes harmless. (Names of
 //! schemas must not begin with an underscore in older versions.)
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_schema::TimeUnit;
@@ -54,7 +54,8 @@ impl State {
 }
 
 /// Columns of the loads' records that earlier versions did not have.
-const ADDED: [&str; 3] = ["\"begun\" TEXT", "\"completed\" TEXT", "\"stamps\" ARRAY(TEXT)"];
+const ADDED: [&str; 4] =
+    ["\"begun\" TEXT", "\"completed\" TEXT", "\"stamps\" ARRAY(TEXT)", "\"mapping\" TEXT"];
 
 /// A load's row.
 #[derive(Clone, Debug)]
@@ -168,7 +169,7 @@ impl Checkpoints {
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
              \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false), \
-             \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT)) CLUSTERED INTO 1 SHARDS",
+             \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT), \"mapping\" TEXT) CLUSTERED INTO 1 SHARDS",
             self.table("loads")
         );
         let units = format!(
@@ -186,7 +187,7 @@ impl Checkpoints {
     /// Whether the loads' records have all columns: those of earlier versions do not.
     fn have_all_columns(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
         let statement = "SELECT count(*) FROM information_schema.columns WHERE table_schema = ? AND table_name = 'loads' \
-                         AND column_name IN ('begun', 'completed', 'stamps')";
+                         AND column_name IN ('begun', 'completed', 'stamps', 'mapping')";
         let answer = self.run(client, statement, &[json!(self.schema)], control)?;
         Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == ADDED.len()))
     }
@@ -228,6 +229,24 @@ impl Checkpoints {
         let mut loads: Vec<RecordedLoad> = loads.collect();
         loads.sort_by(|a, b| (&b.begun, &a.id).cmp(&(&a.begun, &b.id)));
         Ok(loads)
+    }
+
+    /// Names and fingerprints of the files of all loads but one into a table with one mapping.
+    pub(crate) fn files_of_others(
+        &self,
+        client: &mut Client,
+        [target, mapping, id]: [&str; 3],
+        control: &Control<'_>,
+    ) -> Result<HashSet<(String, String)>> {
+        type Row = (String, Vec<String>, Vec<String>);
+        let table = self.table("loads");
+        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        let statement = format!(
+            "SELECT \"load_id\", \"files\", \"fingerprints\" FROM {table} WHERE \"target\" = ? AND \"mapping\" = ?"
+        );
+        let loads = self.run(client, &statement, &[json!(target), json!(mapping)], control)?.all::<Row>()?;
+        let others = loads.into_iter().filter(|(load, ..)| load != id);
+        Ok(others.flat_map(|(_, names, fingerprints)| names.into_iter().zip(fingerprints)).collect())
     }
 
     /// A load's row.
@@ -276,14 +295,13 @@ impl Checkpoints {
         &self,
         client: &mut Client,
         record: &LoadRecord,
-        target: &str,
-        mode: &str,
+        [target, mode, mapping]: [&str; 3],
         control: &Control<'_>,
     ) -> Result<()> {
         self.delete(client, "load_id", &record.id, control)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
@@ -298,6 +316,7 @@ impl Checkpoints {
             json!(record.before.as_ref().map(|tally| stored(tally).to_string())),
             json!(now()),
             stored_stamps(&record.files),
+            json!(mapping),
         ];
         self.run(client, &statement, &arguments, control)?;
         Ok(())

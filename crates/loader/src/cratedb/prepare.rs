@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::identity::RecordedFiles;
 use crate::load::LoadOptions;
-use crate::source::Source;
+use crate::source::{Source, SourceFile};
 use crate::target::Standing;
 
 /// The decision between new, resumed and complete.
@@ -28,6 +28,8 @@ pub(super) struct Preparing<'p> {
     pub plan: &'p Plan,
     pub primary: &'p [String],
     pub id: &'p str,
+    /// How the source's columns become those of the table: a hash.
+    pub mapping: &'p str,
     /// Rows of the table, once they are counted.
     pub counted: Option<u64>,
     /// The table that gathered the rows of an unfinished load is in its place already.
@@ -115,6 +117,7 @@ impl Preparing<'_> {
                 }
             }
         }
+        self.refuse_twice()?;
         let before = match self.options.verify {
             // A load's rows are known by their row key.
             true if matches!(self.plan.key, Key::Row(_)) => None,
@@ -125,6 +128,33 @@ impl Preparing<'_> {
         let record = LoadRecord { rows, ..self.record(before) };
         self.write_record(&record)?;
         Ok((record, Standing::New))
+    }
+
+    /// Refuses to append a file without a key that another load into the table has brought: its rows would be there twice.
+    /// With a key the server finds the rows that are there.
+    fn refuse_twice(&mut self) -> Result<()> {
+        if self.plan.key != Key::None || self.options.again {
+            return Ok(());
+        }
+        let target = self.table.to_string();
+        let words = [target.as_str(), self.mapping, self.id];
+        let recorded = self.checkpoints.files_of_others(self.client, words, self.control)?;
+        let is_recorded =
+            |file: &&SourceFile| recorded.contains(&(file.name.clone(), file.fingerprint.clone()));
+        let again: Vec<&str> =
+            self.source.files().iter().filter(is_recorded).map(|file| file.name.as_str()).collect();
+        let Some(first) = again.first() else { return Ok(()) };
+        let others = match again.len() {
+            1 => String::new(),
+            count => format!(" and {} more files", count - 1),
+        };
+        let what = format!(
+            "another load into this table has {first}{others}, and rows have no key: they would be there twice"
+        );
+        Err(Error::new(Kind::Exists, what).at(self.place()).advise(
+            "leave these files out; or load all of them once more with --again; or give rows a key, by which those that are \
+             there are found",
+        ))
     }
 
     /// Refuses to call a load complete whose table has fewer rows than when it was.
@@ -198,8 +228,9 @@ impl Preparing<'_> {
     }
 
     fn write_record(&mut self, record: &LoadRecord) -> Result<()> {
-        let (target, mode) = (self.table.to_string(), self.crate_db.mode.name());
-        self.checkpoints.begin(self.client, record, &target, mode, self.control)
+        let target = self.table.to_string();
+        let words = [target.as_str(), self.crate_db.mode.name(), self.mapping];
+        self.checkpoints.begin(self.client, record, words, self.control)
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {

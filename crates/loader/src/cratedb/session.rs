@@ -101,6 +101,7 @@ impl<'a> CrateSession<'a> {
         checkpoints.create(&mut client, control)?;
         let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
         let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
+        let mapping = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(mapping.as_bytes()));
         let name = lease_name(&table.to_string(), crate_db.mode.name(), &id);
         let lease = Lease::take(&checkpoints, &cluster, &name, control)?;
         // Who forgets the last load meanwhile removes them.
@@ -124,6 +125,7 @@ impl<'a> CrateSession<'a> {
             plan: &plan,
             primary: &primary,
             id: &id,
+            mapping: &mapping,
             counted: None,
             placed: false,
         };

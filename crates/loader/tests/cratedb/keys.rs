@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, StringArray};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{CrateOptions, LoadOptions, Mode, Standing, Transport};
+use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
 
 use crate::cluster::{Cluster, append, people, run, small, source_of};
 
@@ -110,4 +110,45 @@ fn an_append_uses_the_key_that_the_table_has() {
         .mode(Mode::Append);
     let error = run(&source, &keyed, &small()).unwrap_err();
     assert!(error.to_string().contains("no primary key with the column \"k\""), "{error}");
+}
+
+#[test]
+fn without_a_key_a_file_is_not_appended_again_in_a_longer_list() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    let options = CrateOptions { at_least_once: true, transport: Transport::Http, ..CrateOptions::default() };
+    let (directory, first) = people(300);
+    run(&first, &cluster.target(&table, options.clone()), &small()).unwrap();
+    let (other, _) = people(200);
+    let second = directory.path().join("more.parquet");
+    std::fs::copy(other.path().join("data.parquet"), &second).unwrap();
+    let both = ParquetFiles::open(&[directory.path().join("data.parquet"), second.clone()]).unwrap();
+    let target = append(cluster.target(&table, options));
+    let error = run(&both, &target, &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists);
+    assert!(error.what().contains("data.parquet, and rows have no key"), "{error}");
+    assert!(error.advice().contains("--again"), "{error}");
+    run(&ParquetFiles::open(&[second]).unwrap(), &target, &small()).unwrap();
+    assert_eq!(cluster.count(&table), 500);
+    run(&both, &target, &LoadOptions { again: true, ..small() }).unwrap();
+    assert_eq!(cluster.count(&table), 1_000);
+}
+
+#[test]
+fn with_a_row_key_a_list_that_grew_adds_its_new_files_alone() {
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        let (directory, first) = people(300);
+        let target = cluster.target(&table, crate::cluster::keyed(transport));
+        run(&first, &target, &small()).unwrap();
+        let (other, _) = people(200);
+        let second = directory.path().join("more.parquet");
+        std::fs::copy(other.path().join("data.parquet"), &second).unwrap();
+        let both = ParquetFiles::open(&[directory.path().join("data.parquet"), second]).unwrap();
+        let report = run(&both, &append(target), &LoadOptions { verify: true, ..small() }).unwrap();
+        assert_eq!((report.rows_loaded, report.rows_there_before), (200, 300));
+        assert_eq!(cluster.count(&table), 500);
+        assert!(report.verified.unwrap().matches());
+    }
 }
