@@ -43,7 +43,7 @@ fn a_table_with_more_columns_is_verified_in_those_of_the_files_and_the_others_ar
     let columns = sawmill(bench.args("verify", &file, "contacts", &["--columns", "name"]));
     assert_eq!(columns.code, Some(0), "{}", columns.err);
     assert!(columns.out.contains("not compared: columns phones, remark of the table"), "{}", columns.out);
-    let again = bench.load(&file, "contacts", &["--mode", "append", "--verify"]);
+    let again = bench.load(&file, "contacts", &["--mode", "append", "--again", "--verify"]);
     assert!(
         again.out.contains("columns of the table that the files lack: \"remark\" (null)"),
         "{}",

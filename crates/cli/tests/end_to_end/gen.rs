@@ -130,7 +130,7 @@ fn wrong_arguments_are_refused_with_what_would_be_right() {
     let file = dir.path().join("x.parquet");
     for (args, expected) in [
         (vec!["gen", "nothing"], "contacts"),
-        (vec!["gen", "contacts", "--rows", "1.5"], "no whole count"),
+        (vec!["gen", "contacts", "--rows", "1.5"], "not a whole count"),
         (vec!["gen", "contacts", "--files", "0"], "1 to"),
         (vec!["gen", "contacts", "--files", "2", "--out", file.to_str().unwrap()], "into one"),
         (vec!["gen", "contacts", "--row-group-rows", "0"], "row groups of 0"),
