@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_no_size_is_refused_with_an_example() {
-        let too_large = ["1e30", "18446744073709551616", "17179869184GiB", "99999T", "1e5 P"];
+        let too_large = ["1e30", "18446744073709551616", "17179869184GiB", "99999999T", "1e5 P"];
         let others = [
             "",
             " ",

@@ -164,7 +164,7 @@ mod tests {
         file.cases.push(Case::new("gen", std::collections::BTreeMap::new(), sides).unwrap());
         let drawn = results_table(&file).to_string();
         let lines: Vec<&str> = drawn.lines().collect();
-        assert!(lines[0].contains("rows    bytes         rows/s"), "{drawn}");
+        assert!(lines[0].contains("rows    bytes        rows/s"), "{drawn}");
         for (line, work) in
             lines[2..].iter().zip(["1,000,000  8.80 MB", "1,000,000  16.0 MB", "1,000,000          "])
         {

@@ -144,11 +144,11 @@ fn a_load_that_ended_before_its_first_unit_does_not_stand_in_the_way_of_another_
     assert!(case.database.has("t__sawmill_loading"));
     run(&first, &create.clone().values(strip), &options).unwrap();
     assert_eq!(case.database.count("t"), 2);
-    // The second cannot: what is in is not thrown away.
+    // The last cannot, of more units than are committed together: what is in is not thrown away.
     let target = case.database.target("u");
-    let (_two, second) = words(vec!["a", "nul\0"]);
+    let (_two, second) = words([vec!["a"; 600], vec!["nul\0"]].concat());
     run(&second, &target, &options).unwrap_err();
     let error = run(&second, &target.clone().values(strip), &options).unwrap_err();
     assert!(error.what().contains("not finished") && error.advice().contains("forget"), "{error}");
-    assert_eq!(case.database.count("u__sawmill_loading"), 1);
+    assert!((1..600).contains(&case.database.count("u__sawmill_loading")));
 }
