@@ -100,7 +100,7 @@ impl Console {
     /// Says what happens next, on a terminal or with `-v`.
     pub(crate) fn step(self, text: &str) {
         if self.live() || self.verbose > 0 {
-            // Where standard error is closed, there is no place for an error.
+            // Standard error is closed: nothing can report this failure.
             let _ = writeln!(std::io::stderr(), "{text}");
         }
     }
@@ -111,7 +111,7 @@ impl Console {
             return;
         }
         let screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Where standard error is closed, there is no place for an error.
+        // Standard error is closed: nothing can report this failure.
         let _ = match screen {
             Some(screen) => screen.println(text),
             None => writeln!(std::io::stderr(), "{text}"),

@@ -453,7 +453,7 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
             phases::thousands(report.files_already)
         );
     }
-    // The phase counts the rows that were put aside or there before, too.
+    // The phase also counts rejected rows and rows that were already in the table.
     let all_loaded = report.rows_rejected == 0 && report.rows_there_before == 0;
     let done = if all_loaded { "loaded" } else { "went through" };
     out += &format!("{done} {}\n", phases::summary(phase));

@@ -113,7 +113,7 @@ impl<'r> Run<'r> {
             Some(last) => {
                 let mut stderr = io::stderr().lock();
                 for error in self.failed.iter().chain([&last]) {
-                    // Where standard error is closed, there is no place for an error.
+                    // Standard error is closed: nothing can report this failure.
                     let _ = writeln!(stderr, "error: {error}");
                 }
                 let what = format!("{total} of {} files are wrong or could not be read", self.files.len());

@@ -12,7 +12,7 @@ fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
     let table = bench(&home, &args).ok().out;
     let file = read(&home.path().join("r.json"));
     let side = &file["cases"][0]["sides"][0];
-    // Where our threads and the server were busy alike there is no verdict, on the screen as in the file.
+    // When our threads and the server are equally busy, neither the screen nor the file gives a verdict.
     let verdict = &side["bottleneck"];
     assert_eq!(
         table.contains("load: ") && table.contains(" % of its time"),

@@ -193,7 +193,7 @@ fn binary_formats_are_not_written_to_a_terminal() {
             )
         };
         assert_eq!(opened, 0);
-        // SAFETY: openpty has just opened them, and nobody else has them.
+        // SAFETY: openpty has just opened both descriptors, and this function is their only owner.
         let (mut ours, theirs) = unsafe { (fs::File::from_raw_fd(ours), Stdio::from_raw_fd(theirs)) };
         let args = ["gen", "devices", "--rows", "2", "--format", format, "--out", "-"];
         let child = command(args).stdout(theirs).stderr(Stdio::piped()).spawn().unwrap();

@@ -39,7 +39,7 @@ fn of_two_runs_into_one_directory_one_ends_with_its_files_and_the_other_says_so(
         for round in 0..12 {
             let out = dir.path().join(format!("out-{kind}-{round}"));
             let out_text = out.to_str().unwrap();
-            // Both refuse files that are there, or both replace them: then the second waits for the first.
+            // Either both refuse existing files, or both replace them, and then the second waits for the first.
             let replace = round % 2 == 1;
             let runs = ["1", "2"].map(|seed| {
                 start(args(out_text, seed, more).into_iter().chain(replace.then_some("--overwrite")))
@@ -162,7 +162,7 @@ fn names_are_on_disk_before_the_manifest_says_so_and_the_manifest_before_the_run
         .output()
         .is_ok_and(|run| run.status.success())
     {
-        println!("skipped: there is no strace that may trace here");
+        println!("skipped: strace is not installed, or may not trace processes here");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

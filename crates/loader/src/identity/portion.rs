@@ -1,5 +1,7 @@
 //! Some files of a source, as a source of their own.
 
+use std::collections::HashMap;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
@@ -11,7 +13,7 @@ use crate::source::{Source, SourceFile, Unit, UnitKey, UnitReader, recut};
 /// alone would have.
 pub(crate) struct Portion<'a> {
     source: &'a dyn Source,
-    /// Their positions in the source.
+    /// Their positions in the source, each once.
     places: Vec<u32>,
     files: Vec<SourceFile>,
 }
@@ -51,11 +53,12 @@ impl Source for Portion<'_> {
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let numbers: HashMap<u32, u32> = self.places.iter().copied().zip(0..).collect();
         let groups = self.source.plan(u64::MAX).into_iter().flatten();
         let mut wanted: Vec<Unit> = groups
             .filter_map(|unit| {
-                let file = self.places.iter().position(|place| *place == unit.key.file)?;
-                Some(Unit { key: UnitKey { file: file as u32, ..unit.key }, ..unit })
+                let file = *numbers.get(&unit.key.file)?;
+                Some(Unit { key: UnitKey { file, ..unit.key }, ..unit })
             })
             .collect();
         wanted.sort_unstable_by_key(|unit| unit.key);
