@@ -9,6 +9,7 @@
 //! by the content sum that its record in the target has. As long as a file's [`Stamp`] is the recorded one, its content
 //! is taken to be the same; otherwise, and wherever a load is verified, the sums are taken anew ([`recheck`]).
 
+pub(crate) mod earlier;
 pub(crate) mod portion;
 pub(crate) mod recheck;
 pub(crate) mod remembered;

@@ -16,34 +16,12 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::identity::RecordedFiles;
+use crate::identity::earlier::{self, EarlierLoad, Found};
 use crate::identity::portion::Portion;
-use crate::identity::recheck::{by_row_group, changed, unit_sums};
 use crate::identity::remembered::{AlreadyLoaded, Remembered};
 use crate::load::LoadOptions;
 use crate::source::{Source, UnitKey};
-use crate::target::Standing;
 use crate::verify::Verification;
-
-/// A load of files whose rows are meant alike, into a table of this name.
-pub(super) struct EarlierLoad {
-    pub id: String,
-    pub mode: String,
-    pub table_oid: u32,
-    pub unit_rows: u64,
-    pub files: RecordedFiles,
-    pub complete: bool,
-    /// By what rows and columns its files are known; none in records of earlier versions.
-    mapping: Option<String>,
-}
-
-/// A file of the source that a load has brought.
-struct Found<'l> {
-    /// Its position in the source.
-    file: u32,
-    load: &'l EarlierLoad,
-    /// Its position in that load.
-    place: u32,
-}
 
 impl Postgres {
     /// What the records say of the source's files, where they are appended.
@@ -126,8 +104,7 @@ impl Postgres {
     /// What makes two loads of a file loads of the same rows and columns; empty for loads whose files are not remembered
     /// one by one.
     pub(super) fn mapping_of_files(&self, source: &dyn Source) -> String {
-        let by_position = if self.by_position { " by position" } else { "" };
-        format!("files {}{by_position}", source.mapping())
+        earlier::mapping_of_files(source, self.by_position)
     }
 }
 
@@ -163,7 +140,7 @@ impl Remembering<'_> {
         let (known, unclear): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
             loads.iter().partition(|load| load.mapping.is_some());
         let (here, elsewhere): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
-            known.into_iter().partition(|load| load.table_oid == self.oid);
+            known.into_iter().partition(|load| load.table == Some(self.oid));
         let own = self.postgres.append_id(self.source, self.table);
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
@@ -171,10 +148,10 @@ impl Remembering<'_> {
             let ends_own = here.iter().any(|load| load.id == own && !load.complete);
             return match ends_own || unfinished.is_empty() {
                 true => Ok(None),
-                false => Ok(Some(self.and_the_rest(unfinished, BTreeSet::new()))),
+                false => Ok(Some(Remembered::with_the_rest(self.source, unfinished, BTreeSet::new()))),
             };
         }
-        let found = self.found(&here);
+        let found = earlier::found(self.source, &here);
         let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
         let broken_off: BTreeSet<u32> = unfinished.iter().flatten().copied().collect();
         self.refuse_of_another_table(&elsewhere, &in_found, &broken_off)?;
@@ -184,9 +161,12 @@ impl Remembering<'_> {
         if here.iter().any(|load| load.id == own && as_before(load)) {
             return Ok(None);
         }
-        let mut remembered = self.and_the_rest(unfinished, in_found);
-        self.refuse_unclear(&unclear, &remembered.new)?;
-        remembered.notes.extend(self.of_another_content(&here, &remembered.new));
+        let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
+        let unclear: Vec<&EarlierLoad> =
+            unclear.into_iter().filter(|load| load.table == Some(self.oid)).collect();
+        earlier::refuse_unclear(self.source, &unclear, &remembered.new)
+            .map_err(|error| error.at(self.place()))?;
+        remembered.notes.extend(earlier::of_another_content(self.source, &here, &remembered.new));
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }
@@ -196,108 +176,12 @@ impl Remembering<'_> {
         Ok(Some(remembered))
     }
 
-    fn and_the_rest(&self, unfinished: Vec<Vec<u32>>, already: BTreeSet<u32>) -> Remembered {
-        let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(&already).copied().collect();
-        let all = 0..self.source.files().len() as u32;
-        Remembered {
-            unfinished,
-            new: all.filter(|file| !taken.contains(file)).collect(),
-            ..Remembered::default()
-        }
-    }
-
     /// The files of each load that was broken off and has some of the source's.
     fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
-        let mut unfinished = Vec::new();
-        for load in here.iter().filter(|load| !load.complete) {
-            let position = |name: &String| {
-                let at = self.source.files().iter().position(|file| file.name == *name);
-                at.map(|at| at as u32)
-            };
-            let places: Vec<Option<u32>> = load.files.names.iter().map(position).collect();
-            if places.iter().all(Option::is_none) {
-                continue;
-            }
-            let refused = |what: String| {
-                Err(Error::new(Kind::Exists, what).at(self.place()).advise(
-                    "finish that load with the files, the mode and the options that it began with, or take it back (sawmill \
-                     load forget)",
-                ))
-            };
-            let (first, others) = (load.files.names.first(), load.files.names.len().saturating_sub(1));
-            let named = first.cloned().unwrap_or_default()
-                + &if others > 0 { format!(" and {others} more") } else { String::new() };
-            let lacking = load.files.names.iter().zip(&places).find(|(_, place)| place.is_none());
-            if let Some((lacking, _)) = lacking {
-                return refused(format!(
-                    "a load of {named} was broken off, and {lacking} of it is not among the files of this one"
-                ));
-            }
-            let places: Vec<u32> = places.into_iter().flatten().collect();
-            let portion = Portion::new(self.source, places.clone());
-            if self.postgres.append_id(&portion, self.table) != load.id {
-                return refused(format!(
-                    "a load of {named} was broken off, in mode {} and with other options than these",
-                    load.mode
-                ));
-            }
-            unfinished.push(places);
-        }
-        Ok(unfinished)
-    }
-
-    /// The files that complete loads have brought, of several the last.
-    fn found<'l>(&self, here: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
-        let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
-        for load in here.iter().filter(|load| load.complete) {
-            let files = load.files.names.iter().zip(&load.files.fingerprints);
-            for (place, (name, fingerprint)) in (0..).zip(files) {
-                known.insert((name, fingerprint), (load, place));
-            }
-        }
-        let files = (0..).zip(self.source.files());
-        let found = files.filter_map(|(file, named)| {
-            let (load, place) = known.get(&(named.name.as_str(), named.fingerprint.as_str()))?;
-            Some(Found { file, load, place: *place })
-        });
-        found.collect()
-    }
-
-    /// Of files in a list of an earlier version it may be unknown which of their rows and columns were loaded.
-    fn refuse_unclear(&self, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
-        let here = unclear.iter().filter(|load| load.table_oid == self.oid);
-        let listed: BTreeSet<(&String, &String)> =
-            here.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
-        let files = new.iter().filter_map(|file| self.source.files().get(*file as usize));
-        let Some(file) = files.into_iter().find(|file| listed.contains(&(&file.name, &file.fingerprint)))
-        else {
-            return Ok(());
+        let same = |portion: &Portion<'_>, load: &EarlierLoad| {
+            self.postgres.append_id(portion, self.table) == load.id
         };
-        Err(Error::new(
-            Kind::Exists,
-            format!(
-                "an earlier version of sawmill has recorded a load of {}, but not which rows and columns of it, so whether the \
-                 same are meant now is not known",
-                file.name
-            ),
-        )
-        .at(self.place())
-        .advise(
-            "name the new files alone; or load all files with --again; or give the files and options of that load; or remove \
-             its record (sawmill load forget)",
-        ))
-    }
-
-    /// Files that held something else when they were loaded before.
-    fn of_another_content(&self, here: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
-        let names: BTreeSet<&String> = here.iter().flat_map(|load| &load.files.names).collect();
-        let files = new.iter().filter_map(|file| self.source.files().get(*file as usize));
-        let changed = files.filter(|file| names.contains(&file.name));
-        changed
-            .map(|file| {
-                format!("{} was loaded before with other content; those rows stay in the table", file.name)
-            })
-            .collect()
+        earlier::broken_off(self.source, here, same).map_err(|error| error.at(self.place()))
     }
 
     /// Files that were loaded into a table that is gone may be in the one that has its name now, restored from a dump.
@@ -417,25 +301,12 @@ impl Remembering<'_> {
         if looked_at.is_empty() {
             return Ok(());
         }
-        let mut runs = portion.plan(load.unit_rows);
-        runs.retain(|run| run.first().is_some_and(|unit| looked_at.contains(&unit.key.file)));
         let buffers = Buffers::new(self.options.batch_bytes);
         let encoder = || -> Result<Box<dyn crate::target::BatchEncoder>> {
             Ok(Box::new(CopyEncoder::new(Arc::clone(columns), Arc::clone(&buffers))))
         };
-        let now = unit_sums(portion, runs, &encoder, self.options, self.control)?;
-        let now = by_row_group(now.iter(), columns.len());
-        let recorded = recorded.iter().filter(|(key, _)| looked_at.contains(&key.file));
-        let was = by_row_group(recorded.map(|(key, tally)| (key, *tally)), columns.len());
-        let none = Tally::empty(columns.len());
-        let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
-        for group in groups {
-            let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
-            if was != now {
-                return Err(changed(portion, group, was, now, Standing::Complete));
-            }
-        }
-        Ok(())
+        let (options, control) = (self.options, self.control);
+        earlier::compare(portion, load, recorded, looked_at, columns.len(), &encoder, options, control)
     }
 
     /// Compares the table with what the records say is in it, where that is all that it holds.
@@ -525,7 +396,7 @@ impl Checkpoints {
             Ok(EarlierLoad {
                 id: connection.get(row, 0)?,
                 mode: connection.get(row, 1)?,
-                table_oid: oid as u32,
+                table: Some(oid as u32),
                 unit_rows: unit_rows.max(1) as u64,
                 files: RecordedFiles { names, fingerprints: connection.get(row, 6)?, stamps },
                 complete: connection.get(row, 4)?,
