@@ -37,6 +37,7 @@ mod pg;
 mod prepare;
 mod read_back;
 mod rejects;
+mod remembered;
 mod session;
 mod status;
 mod text_cells;
@@ -45,6 +46,7 @@ mod tls;
 mod unnest;
 mod verify;
 mod waiting;
+mod without_refused;
 mod writer;
 
 use std::sync::Arc;
@@ -56,6 +58,7 @@ pub use status::crate_status;
 
 use crate::control::Control;
 use crate::error::Result;
+use crate::identity::remembered::Remembered;
 use crate::load::LoadOptions;
 use crate::postgres::{Forgotten, Mode, RejectOptions, TableName};
 use crate::source::Source;
@@ -271,6 +274,15 @@ impl CrateDb {
 }
 
 impl Target for CrateDb {
+    fn remembered(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        self.remember(source, options, control)
+    }
+
     fn prepare<'a>(
         &'a self,
         source: &'a dyn Source,

@@ -411,6 +411,10 @@ impl Source for Filtered<'_> {
         Box::new(ParquetReader::new(self.files, Some(self), batch_rows))
     }
 
+    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).numbering())
+    }
+
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
         Box::new(ParquetReader::new(self.files, Some(self), batch_rows).only(columns))
     }

@@ -80,6 +80,10 @@ impl Source for Limited<'_> {
         self.source.reader(batch_rows)
     }
 
+    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.source.numbering_reader(batch_rows)
+    }
+
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
         self.source.reader_of(columns, batch_rows)
     }

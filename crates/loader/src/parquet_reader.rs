@@ -5,6 +5,7 @@
 
 mod arrangement;
 mod file_bytes;
+mod row_numbers;
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -27,6 +28,8 @@ pub(crate) struct ParquetReader<'a> {
     /// Which rows are meant, where not all are.
     filter: Option<&'a Filtered<'a>>,
     batch_rows: usize,
+    /// Rows that were filtered come with their numbers.
+    numbering: bool,
     /// The columns that are read, by their positions in the source's schema, where not all are.
     only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
@@ -68,6 +71,7 @@ impl<'a> ParquetReader<'a> {
             source,
             filter,
             batch_rows,
+            numbering: false,
             only: None,
             open: None,
             opening: None,
@@ -80,6 +84,12 @@ impl<'a> ParquetReader<'a> {
     /// With these columns alone, by their positions in the source's schema.
     pub(crate) fn only(mut self, columns: &[usize]) -> Self {
         self.only = Some(columns.to_vec());
+        self
+    }
+
+    /// With the numbers of rows that were filtered.
+    pub(crate) fn numbering(mut self) -> Self {
+        self.numbering = true;
         self
     }
 
@@ -135,11 +145,22 @@ impl<'a> ParquetReader<'a> {
 
     /// A reader of all rows of a row group, not yet built.
     pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<FileBytes>> {
+        self.builder_with(key, false)
+    }
+
+    fn builder_with(
+        &self,
+        key: UnitKey,
+        numbering: bool,
+    ) -> Result<ParquetRecordBatchReaderBuilder<FileBytes>> {
         let Some(file) = self.source.opened.get(key.file as usize) else {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
-        let reader =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, file.reader.clone());
+        let metadata = match numbering {
+            false => file.reader.clone(),
+            true => row_numbers::added(&file.reader).map_err(|error| self.corrupt(&error.to_string()))?,
+        };
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, metadata);
         let rows = self.rows_of_batch(file, key);
         let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
         match self.chosen(file).fields {
@@ -186,7 +207,7 @@ impl<'a> ParquetReader<'a> {
 
     /// The rows of a window that pass, but for some of the first.
     fn passing(&self, key: UnitKey, window: usize, but_for: u64) -> Result<ParquetRecordBatchReader> {
-        let builder = self.builder(key)?;
+        let builder = self.builder_with(key, self.numbering)?;
         let builder = match self.filter {
             Some(filter) => filter.filter(key, window, builder),
             None => builder,
@@ -322,18 +343,27 @@ impl UnitReader for ParquetReader<'_> {
         let batch = batch.slice(0, rows);
         let Some(file) = self.source.opened.get(self.unit.file as usize) else { return Ok(Some(batch)) };
         let failed = |error: arrow_schema::ArrowError| Error::new(Kind::Source, error.to_string());
+        let windowed = self.open.as_ref().is_some_and(|open| open.window.is_some());
+        let (batch, numbers) = match self.numbering && windowed {
+            false => (batch, None),
+            true => {
+                let metadata = file.reader.metadata();
+                row_numbers::taken_off(batch, metadata, self.unit.row_group).map_err(failed)?
+            }
+        };
         let batch = match &self.arrangement {
             None => batch,
             Some(arrangement) => arrangement.columns(batch).map_err(failed)?,
         };
+        let put_back = |batch| row_numbers::put_back(batch, numbers).map(Some).map_err(failed);
         if !file.untyped {
-            return Ok(Some(batch));
+            return put_back(batch);
         }
         let fields = self.source.schema().fields();
         let wanted = (0..batch.num_columns()).map(|place| match &self.only {
             None => fields.get(place),
             Some(only) => only.get(place).and_then(|column| fields.get(*column)),
         });
-        Ok(Some(typed(&batch, wanted).map_err(failed)?))
+        put_back(typed(&batch, wanted).map_err(failed)?)
     }
 }

@@ -23,6 +23,9 @@ pub struct UnitKey {
     pub first_row: u64,
 }
 
+/// A column of 64-bit integers: the number of each row in its row group, counted from 0.
+pub const ROW_IN_GROUP: &str = "sawmill.row_in_group";
+
 /// A range of rows of one row group: what is committed in one transaction, alone or with other small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
@@ -184,6 +187,12 @@ pub trait Source: Sync {
 
     /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
+
+    /// The same whose batches have one more column at their end, [`ROW_IN_GROUP`], wherever they do not hold the unit's
+    /// rows as they stand in the row group, one after the other.
+    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.reader(batch_rows)
+    }
 
     /// The same with these columns alone, by their positions in the schema.
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {

@@ -127,6 +127,12 @@ pub trait Session: Sync {
     /// Number of columns that are loaded.
     fn columns(&self) -> usize;
 
+    /// Whether encoders are to know the number of each row in its row group, where not all rows are loaded
+    /// ([`Source::numbering_reader`]).
+    fn numbers_rows(&self) -> bool {
+        false
+    }
+
     /// An encoder for one thread.
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>>;
 
@@ -201,7 +207,8 @@ pub struct Block {
 /// The single rows of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// End of each row in the block's bytes, and its number in the unit, or that of the record that it is of.
+    /// End of each row in the block's bytes, and its number from the unit's first row on, or that of the record that it is
+    /// of.
     pub rows: Vec<Mark>,
     /// In their place the numbers alone, where the bytes themselves say where rows end.
     pub numbers: Vec<u32>,

@@ -143,7 +143,10 @@ fn receive(parcels: &mut crate::target::Parcels) -> Option<Parcel> {
 
 /// Decodes and encodes the units in hand, then those of the schedule.
 fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
-    let mut reader = worker.source.reader(worker.options.batch_rows);
+    let mut reader = match worker.session.numbers_rows() {
+        true => worker.source.numbering_reader(worker.options.batch_rows),
+        false => worker.source.reader(worker.options.batch_rows),
+    };
     let mut encoder = worker.session.encoder()?;
     let send = |parcel| {
         let _full = wait(WaitKind::ChannelFull);

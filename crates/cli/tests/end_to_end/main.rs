@@ -5,7 +5,6 @@ mod bench;
 mod bench_inside;
 mod bench_targets;
 mod bench_work;
-mod contributing;
 mod cratedb;
 mod cratedb_memory;
 mod demo;

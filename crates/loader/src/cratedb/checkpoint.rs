@@ -4,6 +4,8 @@
 //! unit's rows. A crash between the two has the unit sent again, which its key makes harmless. (Names of
 //! schemas must not begin with an underscore in older versions.)
 
+mod units;
+
 use std::collections::{HashMap, HashSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +19,8 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::identity::RecordedFiles;
-use crate::source::{Unit, UnitKey};
+use crate::identity::earlier::EarlierLoad;
+pub(crate) use units::UnitRecord;
 
 /// The checkpoint tables.
 #[derive(Clone, Debug)]
@@ -53,9 +56,18 @@ impl State {
     }
 }
 
-/// Columns of the loads' records that earlier versions did not have.
-const ADDED: [&str; 4] =
-    ["\"begun\" TEXT", "\"completed\" TEXT", "\"stamps\" ARRAY(TEXT)", "\"mapping\" TEXT"];
+/// Columns that the tables of earlier versions did not have.
+const ADDED: [(&str, &str, &str); 6] = [
+    ("loads", "begun", "TEXT"),
+    ("loads", "completed", "TEXT"),
+    ("loads", "stamps", "ARRAY(TEXT)"),
+    ("loads", "mapping", "TEXT"),
+    ("units", "refused", TALLY),
+    ("units", "there_before", TALLY),
+];
+
+/// A tally of any number of columns, which no search asks for.
+const TALLY: &str = "TEXT INDEX OFF STORAGE WITH (columnstore = false)";
 
 /// A load's row.
 #[derive(Clone, Debug)]
@@ -91,11 +103,13 @@ pub(crate) struct RecordedLoad {
     pub completed: Option<String>,
 }
 
-/// A committed unit.
-#[derive(Clone, Debug)]
-pub(crate) struct UnitRecord {
-    pub tally: Tally,
-    pub rejected: u64,
+/// A load into the table that is looked at.
+pub(crate) struct LoadIntoTable {
+    pub load: EarlierLoad,
+    /// Rows of the table as it was counted when the load was complete.
+    pub rows: u64,
+    /// When that was; none of loads that are not, and in records of earlier versions.
+    pub completed: Option<String>,
 }
 
 /// A tally as it is stored.
@@ -108,12 +122,29 @@ fn stored_stamps(files: &RecordedFiles) -> Value {
     files.stamps.iter().map(|stamp| stamp.as_deref().unwrap_or_default()).collect()
 }
 
+fn recorded_files(
+    names: Vec<String>,
+    fingerprints: Vec<String>,
+    stamps: Option<Vec<String>>,
+) -> RecordedFiles {
+    let stamps = stamps.unwrap_or_else(|| vec![String::new(); names.len()]).into_iter();
+    let stamps = stamps.map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
+    RecordedFiles { names, fingerprints, stamps }
+}
+
 /// This moment, UTC, RFC 3339.
 fn now() -> String {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
     let mut text = Vec::new();
-    super::json::write_stamp(since_1970 as i64, TimeUnit::Second, true, &mut text);
+    super::json::write_stamp(since_1970 as i64, TimeUnit::Millisecond, true, &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+fn read_stored(text: Option<String>) -> Result<Option<Tally>> {
+    let Some(text) = text else { return Ok(None) };
+    let (rows, sum, non_null): (u64, String, Vec<u64>) = serde_json::from_str(&text)
+        .map_err(|error| Error::new(Kind::Server, format!("the checkpoint cannot be read: {error}")))?;
+    read_tally(rows, &sum, non_null).map(Some)
 }
 
 fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tally> {
@@ -170,12 +201,12 @@ impl Checkpoints {
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
              \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false), \
              \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT), \"mapping\" TEXT) CLUSTERED INTO 1 SHARDS",
-            self.table("loads")
+            self.table("loads"),
         );
         let units = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT, \"file\" INTEGER, \"row_group\" INTEGER, \"first_row\" BIGINT, \
              \"rows\" BIGINT, \"rejected\" BIGINT, \"content_sum\" TEXT, \"non_null\" ARRAY(BIGINT), \
-             PRIMARY KEY (\"load_id\", \"file\", \"row_group\", \"first_row\")) CLUSTERED INTO 1 SHARDS",
+             \"refused\" {TALLY}, \"there_before\" {TALLY}, PRIMARY KEY (\"load_id\", \"file\", \"row_group\", \"first_row\")) CLUSTERED INTO 1 SHARDS",
             self.table("units")
         );
         for statement in [loads, units] {
@@ -184,28 +215,35 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whether the loads' records have all columns: those of earlier versions do not.
-    fn have_all_columns(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let statement = "SELECT count(*) FROM information_schema.columns WHERE table_schema = ? AND table_name = 'loads' \
-                         AND column_name IN ('begun', 'completed', 'stamps', 'mapping')";
+    /// The columns that the tables lack: those of earlier versions lack some.
+    fn lacking(
+        &self,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<Vec<(&'static str, &'static str, &'static str)>> {
+        let statement = "SELECT table_name, column_name FROM information_schema.columns \
+                         WHERE table_schema = ? AND table_name IN ('loads', 'units')";
         let answer = self.run(client, statement, &[json!(self.schema)], control)?;
-        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == ADDED.len()))
+        let there: HashSet<(String, String)> = answer.all::<(String, String)>()?.into_iter().collect();
+        let is_there = |table: &str, column: &str| there.contains(&(table.to_owned(), column.to_owned()));
+        Ok(ADDED.into_iter().filter(|(table, column, _)| !is_there(table, column)).collect())
     }
 
     /// Adds the columns that records of earlier versions lack.
     fn add_columns(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        if self.have_all_columns(client, control)? {
+        let lacking = self.lacking(client, control)?;
+        if lacking.is_empty() {
             return Ok(());
         }
         let mut refused = Ok(());
-        for column in ADDED {
-            let statement = format!("ALTER TABLE {} ADD COLUMN {column}", self.table("loads"));
+        for (table, column, kind) in lacking {
+            let statement = format!("ALTER TABLE {} ADD COLUMN {} {kind}", self.table(table), quote(column));
             // Refused where the column is there: of two loads that add it at once to the second, and after a lost answer.
             if let Err(error) = self.run(client, &statement, &[], control) {
                 refused = Err(error);
             }
         }
-        if self.have_all_columns(client, control)? { Ok(()) } else { refused }
+        if self.lacking(client, control)?.is_empty() { Ok(()) } else { refused }
     }
 
     /// All loads, the latest first.
@@ -217,7 +255,7 @@ impl Checkpoints {
             format!("SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\" FROM {table}");
         let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
         let mut moments: HashMap<String, (Option<String>, Option<String>)> = HashMap::new();
-        if self.have_all_columns(client, control)? {
+        if self.lacking(client, control)?.iter().all(|(table, ..)| *table != "loads") {
             let statement = format!("SELECT \"load_id\", \"begun\", \"completed\" FROM {table}");
             let rows = self.run(client, &statement, &[], control)?.all()?.into_iter();
             moments.extend(rows.map(|(id, begun, completed): (String, _, _)| (id, (begun, completed))));
@@ -231,22 +269,55 @@ impl Checkpoints {
         Ok(loads)
     }
 
-    /// Names and fingerprints of the files of all loads but one into a table with one mapping.
-    pub(crate) fn files_of_others(
+    /// The loads into a table, in the order in which they began.
+    pub(crate) fn of_table(
         &self,
         client: &mut Client,
-        [target, mapping, id]: [&str; 3],
+        target: &str,
         control: &Control<'_>,
-    ) -> Result<HashSet<(String, String)>> {
-        type Row = (String, Vec<String>, Vec<String>);
+    ) -> Result<Vec<LoadIntoTable>> {
+        #[derive(Deserialize)]
+        struct Row(
+            String,
+            String,
+            String,
+            u64,
+            Vec<String>,
+            Option<Vec<String>>,
+            Option<Vec<String>>,
+            Option<String>,
+            Option<u64>,
+            Option<String>,
+            Option<String>,
+        );
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
         let statement = format!(
-            "SELECT \"load_id\", \"files\", \"fingerprints\" FROM {table} WHERE \"target\" = ? AND \"mapping\" = ?"
+            "SELECT \"load_id\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"mapping\", \
+             \"rows\", \"begun\", \"completed\" FROM {table} WHERE \"target\" = ?"
         );
-        let loads = self.run(client, &statement, &[json!(target), json!(mapping)], control)?.all::<Row>()?;
-        let others = loads.into_iter().filter(|(load, ..)| load != id);
-        Ok(others.flat_map(|(_, names, fingerprints)| names.into_iter().zip(fingerprints)).collect())
+        let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<Row>()?;
+        rows.sort_by(|a, b| (&a.9, &a.0).cmp(&(&b.9, &b.0)));
+        let loads = rows.into_iter().map(|row| {
+            let Row(id, mode, state, unit_rows, names, fingerprints, stamps, mapping, rows, _, completed) =
+                row;
+            let complete = State::of(&state) == State::Complete;
+            let files = recorded_files(names, fingerprints.unwrap_or_default(), stamps);
+            LoadIntoTable {
+                rows: rows.unwrap_or(0),
+                completed: completed.filter(|_| complete),
+                load: EarlierLoad {
+                    id,
+                    mode,
+                    table: None,
+                    unit_rows: unit_rows.max(1),
+                    files,
+                    complete,
+                    mapping,
+                },
+            }
+        });
+        Ok(loads.collect())
     }
 
     /// A load's row.
@@ -268,23 +339,12 @@ impl Checkpoints {
         else {
             return Ok(None);
         };
-        let before = match before {
-            None => None,
-            Some(text) => {
-                let (rows, sum, non_null): (u64, String, Vec<u64>) =
-                    serde_json::from_str(&text).map_err(|error| {
-                        Error::new(Kind::Server, format!("the checkpoint cannot be read: {error}"))
-                    })?;
-                Some(read_tally(rows, &sum, non_null)?)
-            }
-        };
-        let stamps = stamps.unwrap_or_else(|| vec![String::new(); names.len()]).into_iter();
-        let stamps = stamps.map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
+        let before = read_stored(before)?;
         Ok(Some(LoadRecord {
             id: id.to_owned(),
             state: State::of(&state),
             unit_rows: unit_rows.max(1),
-            files: RecordedFiles { names, fingerprints, stamps },
+            files: recorded_files(names, fingerprints, stamps),
             rows: rows.unwrap_or(0),
             before,
         }))
@@ -319,19 +379,6 @@ impl Checkpoints {
             json!(mapping),
         ];
         self.run(client, &statement, &arguments, control)?;
-        Ok(())
-    }
-
-    /// Records what the table held before, of rows that are not the load's.
-    pub(crate) fn set_before(
-        &self,
-        client: &mut Client,
-        id: &str,
-        before: &Tally,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let statement = format!("UPDATE {} SET \"before\" = ? WHERE \"load_id\" = ?", self.table("loads"));
-        self.run(client, &statement, &[json!(stored(before).to_string()), json!(id)], control)?;
         Ok(())
     }
 
@@ -412,6 +459,23 @@ impl Checkpoints {
         Ok(forgotten)
     }
 
+    /// Removes the records of all loads into a table but one: their rows are gone with the table that this one has taken
+    /// the place of.
+    pub(crate) fn delete_others(
+        &self,
+        client: &mut Client,
+        target: &str,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        for other in self.of_table(client, target, control)? {
+            if other.load.id != id {
+                self.delete(client, "load_id", &other.load.id, control)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Drops the tables if no load is recorded any more and none is about to be.
     pub(crate) fn drop_if_empty(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
@@ -423,59 +487,6 @@ impl Checkpoints {
             self.run(client, &format!("DROP TABLE IF EXISTS {loads}"), &[], control)?;
             self.drop_leases(client, control)?;
         }
-        Ok(())
-    }
-
-    /// All committed units of a load.
-    pub(crate) fn units(
-        &self,
-        client: &mut Client,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<HashMap<UnitKey, UnitRecord>> {
-        #[derive(Deserialize)]
-        struct Row(u32, u32, u64, u64, u64, String, Vec<u64>);
-        let table = self.table("units");
-        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        let statement = format!(
-            "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\" FROM {table} \
-             WHERE \"load_id\" = ?"
-        );
-        let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let mut units = HashMap::new();
-        for Row(file, row_group, first_row, rows, rejected, sum, non_null) in answer.all::<Row>()? {
-            let tally = read_tally(rows, &sum, non_null)?;
-            units.insert(UnitKey { file, row_group, first_row }, UnitRecord { tally, rejected });
-        }
-        Ok(units)
-    }
-
-    /// Records that all rows of a unit are in.
-    pub(crate) fn commit(
-        &self,
-        client: &mut Client,
-        id: &str,
-        unit: &Unit,
-        record: &UnitRecord,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            self.table("units")
-        );
-        let UnitRecord { tally, rejected } = record;
-        let arguments = [
-            json!(id),
-            json!(unit.key.file),
-            json!(unit.key.row_group),
-            json!(unit.key.first_row),
-            json!(tally.rows),
-            json!(rejected),
-            json!(tally.content_sum.to_string()),
-            json!(tally.non_null),
-        ];
-        self.run(client, &statement, &arguments, control)?;
         Ok(())
     }
 }

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 
 use super::bodies::Bodies;
@@ -20,11 +22,11 @@ use super::unnest::{ArrayColumn, beside_json};
 use crate::content_sum::Tally;
 use crate::error::Result;
 use crate::postgres::copy_binary::fault::Fault;
-use crate::source::{SourceFile, Unit};
+use crate::source::{ROW_IN_GROUP, SourceFile, Unit};
 use crate::target::{BatchEncoder, Block, Mark, Marks, Refusal};
 
 /// What all encoders of a load have in common.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EncodePlan {
     pub plan: Plan,
     /// Rows of a block.
@@ -58,7 +60,7 @@ pub(crate) struct CrateEncoder {
     beside: usize,
     /// Beginning of the row keys of the unit.
     key: Vec<u8>,
-    /// The unit's first row in its row group, and the next row in the unit.
+    /// The unit's first row, as units count, and the next row: its number in the unit.
     first_row: u64,
     next: u32,
     tally: Tally,
@@ -94,8 +96,14 @@ impl CrateEncoder {
         }
     }
 
-    /// Writes a row at the end of the body: its cells, and what is not in them.
-    fn write_row(&mut self, bound: &[Bound<'_>], row: usize, cells: &[Cell]) -> Result<(), (usize, Fault)> {
+    /// Writes a row at the end of the body: its cells, and what is not in them. `place` is its number in the row group.
+    fn write_row(
+        &mut self,
+        bound: &[Bound<'_>],
+        row: usize,
+        place: u64,
+        cells: &[Cell],
+    ) -> Result<(), (usize, Fault)> {
         let body = &mut self.body;
         if !self.marks.rows.is_empty() {
             body.push(b',');
@@ -104,7 +112,7 @@ impl CrateEncoder {
         if keyed {
             body.extend_from_slice(b"[\"");
             body.extend_from_slice(&self.key);
-            write_int(self.first_row + u64::from(self.next), body);
+            write_int(place, body);
             body.push(b'"');
         }
         // Each value has its comma before it; the first one's is the bracket where there is no key.
@@ -145,6 +153,7 @@ impl CrateEncoder {
         bound: &[Bound<'_>],
         rows: &[u32],
         base: u32,
+        places: &Places<'_>,
     ) -> Result<(), (usize, usize, Fault)> {
         let encode = Arc::clone(&self.encode);
         let key = usize::from(matches!(encode.plan.key, Key::Row(_)));
@@ -155,7 +164,7 @@ impl CrateEncoder {
         if let Some(keys) = keys.first_mut() {
             for row in rows {
                 let mut digits = [0; 32];
-                let end = put_number(&mut digits, 0, self.first_row + u64::from(*row));
+                let end = put_number(&mut digits, 0, places.of((row - base) as usize));
                 keys.push_text(&self.key, &digits[..end]);
             }
         }
@@ -189,6 +198,36 @@ impl CrateEncoder {
         }
         let rows = marks.rows.len() as u64;
         emit(Block { bytes: self.bodies.lend(body), rows, marks: Some(Box::new(marks)) })
+    }
+}
+
+/// Where a batch's rows stand in their row group.
+enum Places<'b> {
+    /// One after the other from this one on.
+    From(u64),
+    /// Each by itself.
+    Each(&'b [i64]),
+}
+
+impl<'b> Places<'b> {
+    fn of_batch(batch: &'b RecordBatch, first: u64) -> Self {
+        let numbers = batch.column_by_name(ROW_IN_GROUP);
+        match numbers.and_then(|numbers| numbers.as_primitive_opt::<Int64Type>()) {
+            Some(numbers) => Self::Each(numbers.values()),
+            None => Self::From(first),
+        }
+    }
+
+    fn of(&self, row: usize) -> u64 {
+        match self {
+            Self::From(first) => first + row as u64,
+            Self::Each(places) => places.get(row).map_or(0, |place| *place as u64),
+        }
+    }
+
+    /// The same from the unit's first row on: a row never stands before the place that units count for it.
+    fn in_unit(&self, row: usize, first_row: u64) -> u32 {
+        u32::try_from(self.of(row).saturating_sub(first_row)).unwrap_or(u32::MAX)
     }
 }
 
@@ -228,6 +267,7 @@ impl BatchEncoder for CrateEncoder {
         }
         // Rows of this batch that are in the body and not yet in the columns.
         let base = self.next;
+        let places = Places::of_batch(batch, self.first_row + u64::from(base));
         let mut pending: Vec<u32> = Vec::new();
         // What is left out is taken off again.
         for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
@@ -242,7 +282,7 @@ impl BatchEncoder for CrateEncoder {
                 cells.fill(&bound, row..(row + run).min(batch.num_rows()));
             }
             let start = self.body.len();
-            if let Err((i, fault)) = self.write_row(&bound, row, cells.row(row - run_start)) {
+            if let Err((i, fault)) = self.write_row(&bound, row, places.of(row), cells.row(row - run_start)) {
                 self.body.truncate(start);
                 if !encode.leave_out {
                     return Err(refusal(row, i, &fault));
@@ -251,7 +291,8 @@ impl BatchEncoder for CrateEncoder {
                     *count -= u64::from(!column.is_null(row));
                 }
                 let Refusal::Value { column, what, .. } = refusal(row, i, &fault) else { continue };
-                self.marks.refused.push((self.next, format!("column {column:?}: {what}")));
+                let place = places.in_unit(row, self.first_row);
+                self.marks.refused.push((place, format!("column {column:?}: {what}")));
                 self.next += 1;
                 continue;
             }
@@ -261,23 +302,25 @@ impl BatchEncoder for CrateEncoder {
                 // It does not fit any more: it begins the next body, without the comma.
                 let carried = self.body[start + 1..].to_vec();
                 self.body.truncate(start);
-                self.columns_of(&bound, base, &mut pending)
+                self.columns_of(&bound, base, &places, &mut pending)
                     .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
                 self.flush(emit).map_err(Refusal::Stopped)?;
                 self.body.extend_from_slice(&carried);
             }
-            self.marks.rows.push(Mark { end: self.body.len() as u32, row: self.next });
+            let place = places.in_unit(row, self.first_row);
+            self.marks.rows.push(Mark { end: self.body.len() as u32, row: place });
             pending.push(self.next);
             self.next += 1;
             let held = self.marks.rows.len();
             if held >= encode.rows || self.body.len() + held * self.beside >= encode.bytes {
-                self.columns_of(&bound, base, &mut pending)
+                self.columns_of(&bound, base, &places, &mut pending)
                     .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
                 self.flush(emit).map_err(Refusal::Stopped)?;
             }
         }
         self.cells = cells;
-        self.columns_of(&bound, base, &mut pending).map_err(|(row, i, fault)| refusal(row, i, &fault))
+        self.columns_of(&bound, base, &places, &mut pending)
+            .map_err(|(row, i, fault)| refusal(row, i, &fault))
     }
 
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
@@ -292,10 +335,11 @@ impl CrateEncoder {
         &mut self,
         bound: &[Bound<'_>],
         base: u32,
+        places: &Places<'_>,
         pending: &mut Vec<u32>,
     ) -> Result<(), (usize, usize, Fault)> {
         if self.encode.columns && !pending.is_empty() {
-            self.write_columns(bound, pending, base)?;
+            self.write_columns(bound, pending, base, places)?;
         }
         pending.clear();
         Ok(())

@@ -1,12 +1,16 @@
 //! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
 
+use std::collections::HashSet;
+
 use super::catalogue;
-use super::checkpoint::{Checkpoints, LoadRecord, State};
+use super::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
 use super::client::Client;
 use super::columns::{Key, Plan};
 use super::ddl;
+use super::encoder::file_hash;
 use super::names::CrateTable;
-use super::read_back::{ReadBack, paging_key};
+use super::read_back::{OfFiles, ReadBack, paging_key};
+use super::remembered::sharing_files;
 use super::{CrateDb, Mode};
 use crate::content_sum::Tally;
 use crate::control::Control;
@@ -117,30 +121,53 @@ impl Preparing<'_> {
                 }
             }
         }
-        self.refuse_twice()?;
+        self.refuse_twice(Kind::Exists)?;
         let before = match self.options.verify {
-            // A load's rows are known by their row key.
-            true if matches!(self.plan.key, Key::Row(_)) => None,
+            true => self.sum_up_before()?,
             false => None,
-            true => Some(self.read_back(self.table).run(self.control)?),
         };
         let rows = self.count(self.table)?;
+        if rows == 0 && self.options.again {
+            // What was recorded of the rows that are gone is gone, too.
+            self.checkpoints.delete_others(self.client, &self.table.to_string(), self.id, self.control)?;
+        }
         let record = LoadRecord { rows, ..self.record(before) };
         self.write_record(&record)?;
+        // Of two loads that begin at once with the same file each sees the other by now.
+        if let Err(error) = self.refuse_twice(Kind::Busy) {
+            self.checkpoints.delete(self.client, "load_id", self.id, self.control)?;
+            return Err(error);
+        }
         Ok((record, Standing::New))
+    }
+
+    /// What the table holds of rows that cannot be told from the load's own: by their row keys all rows of other files can.
+    fn sum_up_before(&mut self) -> Result<Option<Tally>> {
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
+        let of_files = match &self.plan.key {
+            Key::Row(_) if !shares => return Ok(None),
+            Key::Row(column) => Some(OfFiles::new(column, self.source.files().iter().map(file_hash))),
+            Key::Own(_) | Key::None => None,
+        };
+        let read = ReadBack { of_files, ..self.read_back(self.table) };
+        read.run(self.control).map(Some)
     }
 
     /// Refuses to append a file without a key that another load into the table has brought: its rows would be there twice.
     /// With a key the server finds the rows that are there.
-    fn refuse_twice(&mut self) -> Result<()> {
+    fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());
         }
-        let target = self.table.to_string();
-        let words = [target.as_str(), self.mapping, self.id];
-        let recorded = self.checkpoints.files_of_others(self.client, words, self.control)?;
-        let is_recorded =
-            |file: &&SourceFile| recorded.contains(&(file.name.clone(), file.fingerprint.clone()));
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let others = loads.iter().filter(|LoadIntoTable { load, .. }| {
+            load.id != self.id && load.mapping.as_deref() == Some(self.mapping)
+        });
+        let files = others
+            .flat_map(|LoadIntoTable { load, .. }| load.files.names.iter().zip(&load.files.fingerprints));
+        let recorded: HashSet<(&String, &String)> = files.collect();
+        let is_recorded = |file: &&SourceFile| recorded.contains(&(&file.name, &file.fingerprint));
         let again: Vec<&str> =
             self.source.files().iter().filter(is_recorded).map(|file| file.name.as_str()).collect();
         let Some(first) = again.first() else { return Ok(()) };
@@ -151,7 +178,7 @@ impl Preparing<'_> {
         let what = format!(
             "another load into this table has {first}{others}, and rows have no key: they would be there twice"
         );
-        Err(Error::new(Kind::Exists, what).at(self.place()).advise(
+        Err(Error::new(kind, what).at(self.place()).advise(
             "leave these files out; or load all of them once more with --again; or give rows a key, by which those that are \
              there are found",
         ))
@@ -175,6 +202,7 @@ impl Preparing<'_> {
     /// summed up what the table held before, or that it has left rows that will be there twice.
     fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
         if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
+            // Whether its rows can be told from others is seen from the other loads.
             return Ok(());
         }
         let Some(before) = &record.before else {

@@ -48,6 +48,16 @@ pub(crate) struct OfFiles {
 }
 
 impl OfFiles {
+    /// Rows of the files with these hashes.
+    pub(crate) fn new(column: &str, files: impl Iterator<Item = u64>) -> Self {
+        let text = |hash: u64| {
+            let mut text = Vec::new();
+            super::json::write_hex(&hash.to_be_bytes(), &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        Self { column: column.to_owned(), files: files.map(text).collect() }
+    }
+
     /// The condition of each file's rows. A file is followed by `-`, before which nothing and after which `.` comes.
     fn conditions(&self) -> impl Iterator<Item = (String, Vec<Value>)> {
         let column = quote(&self.column);

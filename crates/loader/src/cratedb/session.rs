@@ -1,16 +1,18 @@
 //! A load into a CrateDB table: found or made, written, checked, put in its place.
 
-use std::collections::{BTreeSet, HashMap};
+mod counting;
+mod placing;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bodies::Bodies;
 use super::carried::{Carried, Chosen};
 use super::catalogue;
-use super::checkpoint::{Checkpoints, LoadRecord, State};
-use super::client::{Client, Cluster, Failed};
+use super::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
+use super::client::{Client, Cluster};
 use super::columns::{self, Key, LONGEST_TEXT, Plan};
-use super::durable;
 use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use super::lease::{Lease, lease_name};
 use super::names::CrateTable;
@@ -18,16 +20,17 @@ use super::options::{LongText, Transport};
 use super::prepare::{Preparing, choose_key, not_summed_up};
 use super::read_back::{OfFiles, ReadBack, paging_key};
 use super::rejects::Rejects;
+use super::remembered::sharing_files;
 use super::there_before::ThereBefore;
 use super::verify::encode_source;
-use super::waiting::Waiting;
+use super::without_refused::WithoutRefused;
 use super::writer::{CrateWriter, WriterPlan};
 use super::{CrateDb, Mode, pg, unnest};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::recheck::Encoders;
 use crate::load::LoadOptions;
-use crate::postgres::checkpoint::load_id;
 use crate::source::{Source, UnitKey};
 use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
 use crate::verify::Verification;
@@ -49,6 +52,12 @@ pub(crate) struct CrateSession<'a> {
     record: LoadRecord,
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
+    /// Rows of the units in [`done`](Self::done) that were refused; none where that was not recorded of all of them.
+    refused: Option<Arc<BTreeMap<UnitKey, Tally>>>,
+    /// Rows of the units in [`done`](Self::done) that were in the table before.
+    there_before: Tally,
+    /// Another load has brought other rows of the same files, and what it has brought was not summed up.
+    shared: bool,
     chosen: Chosen,
     /// Rows of the table, when they were counted last.
     counted: Mutex<Option<u64>>,
@@ -99,9 +108,8 @@ impl<'a> CrateSession<'a> {
         };
         let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, retries);
         checkpoints.create(&mut client, control)?;
-        let mapping = format!("{}{:?}{:?}", source.mapping(), plan.key, crate_db.options.by_position);
-        let id = load_id(source.files(), &mapping, &table.to_string(), crate_db.mode.name());
-        let mapping = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(mapping.as_bytes()));
+        let id = crate_db.id_of(source, &table, &plan.key);
+        let mapping = crate_db.mapping_of_files(source);
         let name = lease_name(&table.to_string(), crate_db.mode.name(), &id);
         let lease = Lease::take(&checkpoints, &cluster, &name, control)?;
         // Who forgets the last load meanwhile removes them.
@@ -137,11 +145,21 @@ impl<'a> CrateSession<'a> {
             _ => checkpoints.units(&mut client, &id, control)?,
         };
         let rejected: u64 = units.values().map(|unit| unit.rejected).sum();
+        let refused = WithoutRefused::refused(units.iter());
+        let mut there_before = Tally::empty(plan.columns.len());
+        units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
+        let shared = match (&plan.key, standing) {
+            (Key::Row(_), Standing::Resumed | Standing::Complete) => {
+                let loads = checkpoints.of_table(&mut client, &table.to_string(), control)?;
+                is_shared(&loads, source, &mapping, &record)
+            }
+            _ => false,
+        };
         let done = units.into_iter().map(|(key, unit)| (key, unit.tally)).collect();
         let written = if gathers && !placed { table.staging() } else { table.clone() };
         let chosen = match standing {
             Standing::Complete => Chosen::Http("no row was sent".to_owned()),
-            _ => chosen?,
+            _ => which_tells_rows(chosen?, &record, &plan.key),
         };
         let by_column = chosen == Chosen::Pg;
         let (first, repeat) = (head(&written, &plan, ""), head(&written, &plan, REPEAT));
@@ -174,6 +192,7 @@ impl<'a> CrateSession<'a> {
             resumed: standing == Standing::Resumed,
             gathers,
             before: ThereBefore::none(plan.columns.len()),
+            begun: Mutex::default(),
             rejects: rejects.map(|path| Rejects::open(path, standing == Standing::Resumed)).transpose()?,
             max_rejects: crate_db.options.max_rejects.unwrap_or(u64::MAX),
             retries,
@@ -200,6 +219,9 @@ impl<'a> CrateSession<'a> {
             record,
             standing,
             done,
+            refused,
+            there_before,
+            shared,
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
@@ -228,83 +250,7 @@ impl<'a> CrateSession<'a> {
         let (Mode::Append, Key::Row(column)) = (self.crate_db.mode, &self.encode.plan.key) else {
             return None;
         };
-        let file = |hash: &u64| {
-            let mut text = Vec::new();
-            super::json::write_hex(&hash.to_be_bytes(), &mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        };
-        Some(OfFiles { column: column.clone(), files: self.encode.files.iter().map(file).collect() })
-    }
-
-    /// Counts the table where rows are written, and makes sure that it has the rows of the units that were acknowledged.
-    fn count(&self, client: &mut Client, acknowledged: u64, how: &str, control: &Control<'_>) -> Result<u64> {
-        let rows = self.read_back(&self.written).count(client, control)?;
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-        let before = self.record.rows_before();
-        let there_before = &self.writers.before;
-        let least = match self.encode.plan.key {
-            Key::None => before + acknowledged,
-            _ if self.standing == Standing::New && there_before.is_counted() => {
-                (before + acknowledged).saturating_sub(there_before.rows())
-            }
-            // Of rows whose key was there it is not known whether an earlier run has sent them.
-            Key::Row(_) | Key::Own(_) => before.max(acknowledged),
-        };
-        if rows >= least {
-            return Ok(rows);
-        }
-        let mut what = match before {
-            0 => format!("{acknowledged} rows {how}, the table has {rows}"),
-            _ => format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}"),
-        };
-        let (written, retries) = (&self.written, self.options.retries);
-        if durable::may_lose_rows(client, written, retries, control)? {
-            what += "; its translog.durability is ASYNC: a server that crashes loses rows that it had acknowledged";
-        }
-        let advice = match (self.crate_db.mode, &self.encode.plan.key) {
-            (Mode::Append, Key::None) => {
-                "rows have no key, so that this load's rows cannot be told from others: bring the table back to what it held \
-                 before, forget this load (sawmill load forget) and start it again"
-            }
-            (Mode::Append, _) => {
-                "forget this load (sawmill load forget) and start it again: rows whose key is in the table are not added twice"
-            }
-            _ => FORGET,
-        };
-        Err(self.error(Kind::Mismatch, what).advise(advice))
-    }
-
-    /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no other rows.
-    fn count_all(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<u64> {
-        let (written, retries) = (&self.written, self.options.retries);
-        if durable::may_lose_rows(client, written, retries, control)? {
-            durable::make_durable(client, written, retries, control)?;
-        }
-        let rows = self.count(client, total.rows, "were acknowledged", control)?;
-        // Rows of batches that were repeated without a key may be there twice.
-        let more = rows > total.rows && self.encode.plan.key != Key::None;
-        if self.crate_db.mode == Mode::Append || !more {
-            return Ok(rows);
-        }
-        let what = format!("{} rows were acknowledged, the table has {rows}", total.rows);
-        Err(self.error(Kind::Mismatch, what).advise(FORGET))
-    }
-
-    /// What is to be said of a load whose rows may be there twice.
-    fn sent_twice(&self, loaded: u64) -> Option<String> {
-        let rows = self.counted()?;
-        let keyless = self.encode.plan.key == Key::None && self.standing == Standing::Resumed;
-        let more = rows.saturating_sub(self.record.rows_before() + loaded);
-        keyless.then(|| {
-            let other = match self.crate_db.mode {
-                Mode::Append => " (of other loads, too)",
-                _ => "",
-            };
-            format!(
-                "rows have no key: batches of units that an earlier run had begun were sent twice; the table has {rows} \
-                 rows, {more} more than this load's source accounts for{other}"
-            )
-        })
+        Some(OfFiles::new(column, self.encode.files.iter().copied()))
     }
 }
 
@@ -403,6 +349,29 @@ fn choose_transport(
     }
 }
 
+/// Over the PostgreSQL wire it is not known which rows of a batch were there before. Of a table that holds rows which
+/// cannot be told from the load's, verification needs to know.
+fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
+    let needs = *key != Key::None && record.before.as_ref().is_some_and(|before| before.rows > 0);
+    match chosen {
+        Chosen::Pg if needs => {
+            let reason = "to verify an append by the table's key, it has to be known which rows were there, which only HTTP tells";
+            Chosen::Http(reason.to_owned())
+        }
+        chosen => chosen,
+    }
+}
+
+/// Whether other loads have brought other rows of the same files since the load began, or before it, when it did not sum
+/// them up.
+fn is_shared(loads: &[LoadIntoTable], source: &dyn Source, mapping: &str, record: &LoadRecord) -> bool {
+    // In the order in which they began.
+    let own = loads.iter().position(|into| into.load.id == record.id);
+    let (before, since) = loads.split_at(own.unwrap_or(0));
+    let shares = |loads| sharing_files(loads, source, mapping, &record.id).next().is_some();
+    shares(since) || record.before.is_none() && shares(before)
+}
+
 impl Session for CrateSession<'_> {
     fn standing(&self) -> Standing {
         self.standing
@@ -440,6 +409,28 @@ impl Session for CrateSession<'_> {
         self.encode.plan.columns.len()
     }
 
+    fn numbers_rows(&self) -> bool {
+        true
+    }
+
+    fn summing_encoders<'e>(
+        &'e self,
+        _source: &dyn Source,
+        _control: &Control<'_>,
+    ) -> Result<Option<Box<Encoders<'e>>>> {
+        if self.rejected() == 0 {
+            return Ok(Some(Box::new(|| self.encoder())));
+        }
+        let Some(refused) = &self.refused else { return Ok(None) };
+        let encode =
+            Arc::new(EncodePlan { leave_out: true, columns: false, ..EncodePlan::clone(&self.encode) });
+        Ok(Some(Box::new(move || Ok(Box::new(WithoutRefused::new(&encode, &self.bodies, refused))))))
+    }
+
+    fn can_verify(&self) -> bool {
+        !self.shared
+    }
+
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
         Ok(Box::new(CrateEncoder::new(Arc::clone(&self.encode), Arc::clone(&self.bodies))))
     }
@@ -450,7 +441,8 @@ impl Session for CrateSession<'_> {
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
         let mut target = self.read_back(&self.written).run(control)?;
-        let alone = self.crate_db.mode != Mode::Append || matches!(self.encode.plan.key, Key::Row(_));
+        let row_key = matches!(self.encode.plan.key, Key::Row(_));
+        let alone = self.crate_db.mode != Mode::Append || row_key && self.record.before.is_none();
         if !alone {
             target = target.minus(&self.before_without_ours()?);
         }
@@ -464,6 +456,15 @@ impl Session for CrateSession<'_> {
             differing: Vec::new(),
             located: None,
         };
+        if !verification.matches() && !alone && !self.writers.before.is_counted() {
+            return Err(self
+                .error(
+                    Kind::Mismatch,
+                    "cannot be verified: an earlier run was broken off, and of some rows that it may have sent it is not known \
+                     whether they were in the table before",
+                )
+                .advise("compare the whole table with all that should be in it (sawmill verify)"));
+        }
         // Which columns differ can be told of a table that holds nothing else, and when all rows went in.
         if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;
@@ -485,10 +486,8 @@ impl Session for CrateSession<'_> {
             checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
             self.place(&mut client, control)?;
         }
-        if let (Some(before), Some(ours), 1..) =
-            (&self.record.before, self.writers.before.tally(), self.writers.before.rows())
-        {
-            checkpoints.set_before(&mut client, id, &before.minus(&ours), control)?;
+        if self.writers.gathers {
+            checkpoints.delete_others(&mut client, &self.table.to_string(), id, control)?;
         }
         checkpoints.set_state(&mut client, id, State::Complete, rows, total, control)
     }
@@ -526,66 +525,24 @@ impl Session for CrateSession<'_> {
             )),
         }
         notes.extend(self.sent_twice(self.loaded.load(Relaxed)));
+        if self.shared && self.options.verify {
+            notes.push(
+                "not verified: another load has brought other rows or columns of the same files (sawmill verify compares whole \
+                 tables)"
+                    .to_owned(),
+            );
+        }
         notes
     }
 }
 
 impl CrateSession<'_> {
-    /// Gives the table its name. What was done before its answer got lost is seen from what is there.
-    fn place(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        let retries = self.options.retries;
-        let (mut waiting, mut refused) = (Waiting::new(retries), 0);
-        loop {
-            let tables = [&self.written, &self.table];
-            let statement = match catalogue::which_exist(client, tables, retries, control)? {
-                [false, true] => return Ok(()),
-                // A server that has not recovered knows no tables.
-                [false, false] => {
-                    let what = "neither the table nor the one that gathered its rows is there";
-                    let error = self.error(Kind::Server, what).advise(FORGET);
-                    waiting.pause(error, &self.cluster, control)?;
-                    continue;
-                }
-                [true, true] if self.crate_db.mode == Mode::Create => {
-                    let what = "another table of this name was made while the load ran";
-                    return Err(self.error(Kind::Exists, what).advise(
-                        "all rows are in: drop or rename that table and run the same command again, or forget the load \
-                         (sawmill load forget)",
-                    ));
-                }
-                // One step: nobody sees neither of them.
-                [true, true] => format!(
-                    "ALTER CLUSTER SWAP TABLE {} TO {} WITH (drop_source = true)",
-                    self.written.quoted(),
-                    self.table.quoted()
-                ),
-                [true, false] => format!(
-                    "ALTER TABLE {} RENAME TO {}",
-                    self.written.quoted(),
-                    super::names::quote(&self.table.name)
-                ),
-            };
-            let error = match client.once(&statement, &[], control) {
-                Ok(_) => return Ok(()),
-                Err(Failed::Refused(error)) if refused >= retries => return Err(error),
-                Err(Failed::Refused(_)) => {
-                    refused += 1;
-                    control.sleep(crate::load::backoff(refused))?;
-                    continue;
-                }
-                Err(Failed::Passing(error)) => error,
-                Err(Failed::Lost(broken)) => client.lost(broken)?,
-            };
-            waiting.pause(error, &self.cluster, control)?;
-        }
-    }
-
     /// What the table held before this load of rows that are not this load's, too.
     fn before_without_ours(&self) -> Result<Tally> {
         let place = format!("table {}", self.table);
         let Some(before) = &self.record.before else { return Err(not_summed_up(&place)) };
         match self.writers.before.tally() {
-            Some(ours) => Ok(before.minus(&ours)),
+            Some(ours) => Ok(before.minus(&self.there_before).minus(&ours)),
             None => Err(self
                 .error(
                     Kind::Mismatch,

@@ -15,8 +15,8 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_profile::{WaitKind, wait};
 use serde_json::value::RawValue;
@@ -61,6 +61,8 @@ pub(crate) struct WriterPlan {
     pub gathers: bool,
     /// Rows of the source that were in the table before.
     pub before: ThereBefore,
+    /// Units that this run has sent rows of.
+    pub begun: Mutex<HashSet<UnitKey>>,
     pub rejects: Option<Rejects>,
     pub max_rejects: u64,
     pub retries: u32,
@@ -87,9 +89,13 @@ pub(crate) struct CrateWriter {
     first_node: usize,
     /// The number of rows of the block under way is known that were in the table before.
     numbered: bool,
-    /// Of the unit under way.
+    /// Rows of the unit under way may have been sent before, by this load.
+    sent_before: bool,
+    /// Of the unit under way: rows that do not go in, what those of them come to that were sent, and rows that were in the
+    /// table before.
     rejects: Vec<Reject>,
     lost: Tally,
+    there_before: Tally,
 }
 
 impl CrateWriter {
@@ -103,8 +109,10 @@ impl CrateWriter {
             pg_failures: 0,
             first_node,
             numbered: false,
+            sent_before: false,
             rejects: Vec::new(),
             lost: Tally::empty(columns),
+            there_before: Tally::empty(columns),
             plan,
         }
     }
@@ -121,7 +129,7 @@ impl CrateWriter {
         if marks.rows.is_empty() {
             return Ok(());
         }
-        let mut repeat = self.plan.resumed;
+        let mut repeat = self.sent_before;
         let mut there_before = None;
         if !marks.columns.is_empty() && self.pg_failures < 3 {
             match self.send_columns(marks, repeat, control)? {
@@ -408,7 +416,7 @@ impl CrateWriter {
                 self.refuse(unit, bytes, marks, row, Some(4091), reason)?;
             } else if !plan.gathers && !repeat {
                 let values = values_of(&plan.plan, bytes, marks, row);
-                plan.before.add(&canonical::sent_row(values, plan.plan.columns.len()));
+                self.there_before.add(&canonical::sent_row(values, plan.plan.columns.len()));
             } else if !plan.gathers && !self.numbered {
                 plan.before.lose_count();
             }
@@ -585,8 +593,8 @@ pub(super) fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: us
 impl UnitWriter for CrateWriter {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let plan = Arc::clone(&self.plan);
-        let units = plan.checkpoints.units(&mut self.client, &plan.load_id, control)?;
-        Ok(units.get(&key).map(|record| record.tally.clone()))
+        let unit = plan.checkpoints.unit(&mut self.client, &plan.load_id, key, control)?;
+        Ok(unit.map(|record| record.tally))
     }
 
     fn write(
@@ -596,7 +604,10 @@ impl UnitWriter for CrateWriter {
         control: &Control<'_>,
     ) -> Result<Option<Vec<Arrived>>> {
         self.rejects.clear();
+        let first = self.plan.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key);
+        self.sent_before = self.plan.resumed || !first;
         self.lost = Tally::empty(self.plan.plan.columns.len());
+        self.there_before = Tally::empty(self.plan.plan.columns.len());
         let tally = loop {
             let parcel = {
                 let _empty = wait(WaitKind::ChannelEmpty);
@@ -625,8 +636,11 @@ impl UnitWriter for CrateWriter {
         }
         self.flush_rejects()?;
         let plan = Arc::clone(&self.plan);
-        let record = UnitRecord { tally, rejected };
+        let refused = (rejected > 0).then(|| self.lost.clone());
+        let there_before = (self.there_before.rows > 0).then(|| self.there_before.clone());
+        let record = UnitRecord { tally, rejected, refused, there_before };
         plan.checkpoints.commit(&mut self.client, &plan.load_id, unit, &record, control)?;
+        plan.before.add(&self.there_before);
         plan.rejected.fetch_add(rejected, Relaxed);
         plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
         self.rejects.clear();

@@ -94,6 +94,10 @@ impl Source for Portion<'_> {
         Box::new(PortionReader { portion: self, reader: self.source.reader(batch_rows) })
     }
 
+    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(PortionReader { portion: self, reader: self.source.numbering_reader(batch_rows) })
+    }
+
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
         Box::new(PortionReader { portion: self, reader: self.source.reader_of(columns, batch_rows) })
     }

@@ -14,7 +14,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use sawmill_cratedb_standin::StandIn;
 use sawmill_loader::{
-    Control, CrateDb, CrateOptions, CrateServer, Error, LoadOptions, LoadReport, Mode, ParquetFiles,
+    Control, CrateDb, CrateOptions, CrateServer, Error, LoadOptions, LoadReport, Mode, ParquetFiles, Source,
     Transport, Verification, load,
 };
 use sawmill_profile::Profile;
@@ -107,7 +107,7 @@ impl Cluster {
         self.try_sql(statement).unwrap_or_else(|what| panic!("{statement}: {what}"))
     }
 
-    fn try_sql(&self, statement: &str) -> Result<Vec<Vec<Value>>, String> {
+    pub fn try_sql(&self, statement: &str) -> Result<Vec<Vec<Value>>, String> {
         let shown = |error: &dyn std::fmt::Display| error.to_string();
         let body = serde_json::json!({ "stmt": statement }).to_string();
         let mut stream = TcpStream::connect(&self.address).map_err(|error| shown(&error))?;
@@ -174,7 +174,7 @@ pub fn small() -> LoadOptions {
     }
 }
 
-pub fn run(source: &ParquetFiles, target: &CrateDb, options: &LoadOptions) -> Result<LoadReport, Error> {
+pub fn run(source: &dyn Source, target: &CrateDb, options: &LoadOptions) -> Result<LoadReport, Error> {
     let cancel = AtomicBool::new(false);
     let profile = Profile::new();
     let phase = profile.phase("load");
@@ -222,6 +222,17 @@ pub fn people(rows: i64) -> (TempDir, ParquetFiles) {
         ],
         1000,
     )
+}
+
+/// `id bigint, name text` with so many rows from `first` on, in row groups of 1,000.
+pub fn people_from(path: &Path, first: i64, rows: i64) {
+    let ids = first..first + rows;
+    let names = ids.clone().map(|id| (id % 3 != 0).then(|| format!("name {id}")));
+    let columns: [(&str, ArrayRef, bool); 2] = [
+        ("id", Arc::new(Int64Array::from_iter_values(ids)), true),
+        ("name", Arc::new(StringArray::from_iter(names)), true),
+    ];
+    write(path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap(), 1000);
 }
 
 /// Mode append.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, StringArray};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
+use sawmill_loader::{CrateOptions, LoadOptions, Mode, ParquetFiles, Standing, Transport};
 
 use crate::cluster::{Cluster, append, people, run, small, source_of};
 
@@ -113,7 +113,7 @@ fn an_append_uses_the_key_that_the_table_has() {
 }
 
 #[test]
-fn without_a_key_a_file_is_not_appended_again_in_a_longer_list() {
+fn without_a_key_a_file_is_appended_again_only_where_that_is_asked_for() {
     let cluster = Cluster::any();
     let table = cluster.table();
     let options = CrateOptions { at_least_once: true, transport: Transport::Http, ..CrateOptions::default() };
@@ -124,11 +124,10 @@ fn without_a_key_a_file_is_not_appended_again_in_a_longer_list() {
     std::fs::copy(other.path().join("data.parquet"), &second).unwrap();
     let both = ParquetFiles::open(&[directory.path().join("data.parquet"), second.clone()]).unwrap();
     let target = append(cluster.target(&table, options));
-    let error = run(&both, &target, &small()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Exists);
-    assert!(error.what().contains("data.parquet, and rows have no key"), "{error}");
-    assert!(error.advice().contains("--again"), "{error}");
-    run(&ParquetFiles::open(&[second]).unwrap(), &target, &small()).unwrap();
+    let report = run(&both, &target, &small()).unwrap();
+    assert_eq!((report.files_loaded, report.files_already, report.rows_loaded), (1, 1, 200));
+    let one = run(&ParquetFiles::open(&[second]).unwrap(), &target, &small()).unwrap();
+    assert_eq!(one.standing, Standing::Complete);
     assert_eq!(cluster.count(&table), 500);
     run(&both, &target, &LoadOptions { again: true, ..small() }).unwrap();
     assert_eq!(cluster.count(&table), 1_000);
@@ -147,7 +146,8 @@ fn with_a_row_key_a_list_that_grew_adds_its_new_files_alone() {
         std::fs::copy(other.path().join("data.parquet"), &second).unwrap();
         let both = ParquetFiles::open(&[directory.path().join("data.parquet"), second]).unwrap();
         let report = run(&both, &append(target), &LoadOptions { verify: true, ..small() }).unwrap();
-        assert_eq!((report.rows_loaded, report.rows_there_before), (200, 300));
+        assert_eq!((report.files_loaded, report.files_already), (1, 1));
+        assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (500, 200, 0));
         assert_eq!(cluster.count(&table), 500);
         assert!(report.verified.unwrap().matches());
     }

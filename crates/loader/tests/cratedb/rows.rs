@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
-use sawmill_loader::{CrateOptions, Kind, LoadOptions, Timestamps, Transport};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use sawmill_loader::{CrateOptions, Kind, LoadOptions, ParquetFiles, Standing, Timestamps, Transport};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, append, run, small, source_of};
@@ -150,5 +152,50 @@ fn values_that_have_no_place_in_the_table_are_put_aside_too() {
         let rows = rejected(&rejects);
         assert_eq!(rows[0]["row"], 17);
         assert!(rows[1]["reason"].as_str().unwrap().contains("finer than a millisecond"));
+    }
+}
+
+#[test]
+fn what_a_file_holds_is_compared_though_rows_of_it_were_put_aside() {
+    // Length and footer of the file do not depend on the keys.
+    let written = |path: &Path, key: &str| {
+        let mut columns = labels(1_500, |id| id % 7 == 3);
+        columns[0].1 = Arc::new(StringArray::from_iter_values((0..1_500).map(|id| format!("{key} {id}"))));
+        let columns = columns.into_iter().map(|(name, array)| (name, array, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let properties = WriterProperties::builder()
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_dictionary_enabled(false)
+            .set_max_row_group_row_count(Some(1_000))
+            .build();
+        let file = std::fs::File::create(path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        ParquetFiles::open(&[path]).unwrap()
+    };
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let (table, kept) = (table(&cluster), tempfile::tempdir().unwrap());
+        let rejects = Some(kept.path().join("rejects.ndjson"));
+        let options = CrateOptions { transport, rejects, batch_rows: 400, ..CrateOptions::default() };
+        let target = append(cluster.target(&table, options));
+        let path = kept.path().join("data.parquet");
+        let first = run(&written(&path, "key"), &target, &small()).unwrap();
+        let again = run(&written(&path, "key"), &target, &small()).unwrap();
+        assert_eq!((again.standing, again.rows), (Standing::Complete, first.rows));
+        assert!(!again.notes.iter().any(|note| note.contains("not looked at")), "{:?}", again.notes);
+        // Alone as well as beside another file.
+        let other = kept.path().join("other.parquet");
+        let beside = || ParquetFiles::open(&[path.clone(), other.clone()]).unwrap();
+        let error = run(&written(&path, "kex"), &target, &small()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Changed, "{error}");
+        written(&other, "oth");
+        let error = run(&beside(), &target, &small()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Changed, "{error}");
+        written(&path, "key");
+        let report = run(&beside(), &target, &small()).unwrap();
+        assert_eq!((report.files_loaded, report.files_already), (1, 1));
+        assert_eq!((report.rows, report.rows_rejected), (2 * first.rows, 2 * first.rows_rejected));
     }
 }

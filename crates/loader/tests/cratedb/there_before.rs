@@ -9,7 +9,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use sawmill_cratedb_standin::Fault;
 use sawmill_loader::{CrateOptions, Kind, LoadOptions, Mode, ParquetFiles, Standing, Transport};
 
-use crate::cluster::{Cluster, append, keyed, people, run, small, verify};
+use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, verify};
 
 /// A file whose length and footer do not depend on the values: `id` and `value`, which is `value(id)`.
 fn written(path: &Path, rows: i64, value: impl Fn(i64) -> i64) -> ParquetFiles {
@@ -43,7 +43,11 @@ fn a_row_key_that_is_there_with_other_values_is_an_error_that_names_the_row() {
         let target = cluster.target(&table, CrateOptions { batch_rows: 200, ..keyed(transport) });
         run(&written(&path, 1_500, |id| id), &target, &small()).unwrap();
         let changed = written(&path, 1_500, |id| if id == 1_234 { 7 } else { id });
-        let error = run(&changed, &append(target), &small()).unwrap_err();
+        // Compared with what is recorded of the file, and row by row where it is to be loaded once more.
+        let error = run(&changed, &append(target.clone()), &small()).unwrap_err();
+        assert!(error.kind() == Kind::Changed && error.place().contains("row group 1"), "{error}");
+        let again = LoadOptions { again: true, ..small() };
+        let error = run(&changed, &append(target), &again).unwrap_err();
         assert_eq!(error.kind(), Kind::Value, "{error}");
         assert!(error.what().contains("a row with this row key and other values is in the table"), "{error}");
         assert!(error.place().contains("row group 1, row 234"), "{error}");
@@ -59,7 +63,7 @@ fn rows_that_are_there_are_counted_as_such_and_only_the_others_are_loaded() {
         let target = cluster.target(&table, CrateOptions { batch_rows: 200, ..keyed(transport) });
         run(&source, &target, &small()).unwrap();
         let target = append(target);
-        let report = run(&source, &target, &verifying()).unwrap();
+        let report = run(&source, &target, &LoadOptions { again: true, ..verifying() }).unwrap();
         assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1_500, 0, 1_500));
         assert!(
             report.notes.iter().any(|note| note.contains("1500 rows were in the table before")),
@@ -145,4 +149,52 @@ fn a_complete_load_of_a_file_that_holds_something_else_now_is_not_complete() {
     let report = run(&changed, &target, &small()).unwrap();
     assert_eq!((report.standing, report.rows), (Standing::New, 1_500));
     assert!(verify(&changed, &target).matches());
+}
+
+/// A table with its own key that holds the people 0 to 999, and a file of the people 750 to 1749.
+fn overlapping(cluster: &Cluster, table: &str, path: &Path) -> ParquetFiles {
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"id\" BIGINT PRIMARY KEY, \"name\" TEXT) WITH (number_of_replicas = '0')"
+    ));
+    let first = path.with_file_name("first.parquet");
+    people_from(&first, 0, 1_000);
+    let options = CrateOptions { transport: Transport::Http, ..CrateOptions::default() };
+    run(&ParquetFiles::open(&[first]).unwrap(), &append(cluster.target(table, options)), &small()).unwrap();
+    people_from(path, 750, 1_000);
+    ParquetFiles::open(&[path]).unwrap()
+}
+
+#[test]
+fn an_append_that_finds_some_of_its_rows_by_the_tables_key_is_verified_over_every_transport() {
+    for transport in [Transport::Http, Transport::Pg, Transport::Auto] {
+        let cluster = Cluster::any();
+        let (table, directory) = (cluster.table(), tempfile::tempdir().unwrap());
+        let source = overlapping(&cluster, &table, &directory.path().join("data.parquet"));
+        let options = CrateOptions { batch_rows: 200, transport, ..CrateOptions::default() };
+        let target = append(cluster.target(&table, options));
+        let report = run(&source, &target, &verifying()).unwrap();
+        assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1_000, 750, 250));
+        assert!(report.verified.unwrap().matches());
+        assert_eq!(cluster.count(&table), 1_750);
+        let complete = run(&source, &target, &verifying()).unwrap();
+        assert!(complete.standing == Standing::Complete && complete.verified.unwrap().matches());
+    }
+}
+
+#[test]
+fn rows_that_were_there_are_known_after_a_load_was_broken_off() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let source = overlapping(&cluster, "t", &directory.path().join("data.parquet"));
+    let options = CrateOptions { batch_rows: 100, transport: Transport::Http, ..CrateOptions::default() };
+    let target = append(cluster.target("t", options));
+    // The first unit has the rows that were there.
+    standin.faults().plan((0..7).map(|_| None).chain([Some(Fault::Disappear)]));
+    run(&source, &target, &LoadOptions { retries: 0, degree: 1, ..verifying() }).unwrap_err();
+    standin.restart(0);
+    let report = run(&source, &target, &verifying()).unwrap();
+    assert_eq!((report.standing, report.rows), (Standing::Resumed, 1_000));
+    assert!(report.verified.unwrap().matches());
+    assert_eq!(cluster.count("t"), 1_750);
 }
