@@ -5,14 +5,16 @@
     python scripts/fixtures.py fixtures/foreign
 
 Writers that are not installed are left out with a message. Every file holds some hundred rows of made
-up numbers and text; the name says who wrote it and what is odd about it. The directory hive beside the named one
-has folders such as year=2019, whose names hold columns.
+up numbers and text; the name says who wrote it and what is odd about it. Beside the named directory, hive has
+folders such as year=2019, whose names hold columns, and taxi.parquet has 5,000 made-up trips with the columns and
+types of New York's taxi files.
 """
 
 import datetime
 import decimal
 import importlib
 import pathlib
+import random
 import sys
 
 ROWS = 300
@@ -70,6 +72,7 @@ def by_pyarrow(directory):
     )
     write("empty", table.slice(0, 0))
     hive_folders(directory.parent / "hive")
+    taxi(directory.parent / "taxi.parquet")
 
 
 def hive_folders(directory):
@@ -93,6 +96,57 @@ def hive_folders(directory):
         basename_template="part-{i}.parquet",
         existing_data_behavior="delete_matching",
     )
+
+
+def taxi(path, rows=5_000):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    draw = random.Random(20240101)
+    known = [draw.random() > 0.047 for _ in range(rows)]  # five columns are null together
+    start = datetime.datetime(2024, 1, 1)
+    pickup = [start + datetime.timedelta(seconds=i * 267 + draw.randrange(-900, 900)) for i in range(rows)]
+    miles = [round(draw.lognormvariate(0.62, 0.95), 2) for _ in range(rows)]
+    minutes = [distance * 4 * draw.lognormvariate(0.1, 0.35) + 2 for distance in miles]
+    fare = [round(3 + distance * 1.75 + minute * 0.5, 1) for distance, minute in zip(miles, minutes)]
+    fare = [-amount if draw.random() < 0.013 else amount for amount in fare]
+    paid = [draw.choices([1, 2, 3, 4], [82, 16, 1, 1])[0] if is_known else 0 for is_known in known]
+    tip = [round(amount * 0.2, 2) if by == 1 and amount > 0 else 0.0 for amount, by in zip(fare, paid)]
+    extra = draw.choices([0.0, 1.0, 2.5, 5.0, -1.0], [42, 22, 24, 11, 1], k=rows)
+    tolls = draw.choices([0.0, 6.94], [92, 8], k=rows)
+    tax = [-0.5 if amount < 0 else 0.5 for amount in fare]
+    surcharge = [-1.0 if amount < 0 else 1.0 for amount in fare]
+    amounts = [fare, extra, tax, tip, tolls, surcharge]
+
+    def where_known(values, type):
+        return pa.array([value if is_known else None for value, is_known in zip(values, known)], type)
+
+    table = pa.table(
+        {
+            "VendorID": pa.array(draw.choices([1, 2, 6], [246, 753, 1], k=rows), pa.int32()),
+            "tpep_pickup_datetime": pa.array(pickup, pa.timestamp("us")),
+            "tpep_dropoff_datetime": pa.array(
+                [at + datetime.timedelta(seconds=int(60 * minute)) for at, minute in zip(pickup, minutes)], pa.timestamp("us")
+            ),
+            "passenger_count": where_known(draw.choices(range(7), [1, 76, 14, 3, 2, 1, 3], k=rows), pa.int64()),
+            "trip_distance": pa.array(miles),
+            "RatecodeID": where_known(draw.choices([1, 2, 5, 99], [94, 4, 1, 1], k=rows), pa.int64()),
+            "store_and_fwd_flag": where_known(draw.choices("NY", [996, 4], k=rows), pa.large_string()),
+            "PULocationID": pa.array([int(draw.triangular(1, 264, 150)) for _ in range(rows)], pa.int32()),
+            "DOLocationID": pa.array([draw.randrange(1, 264) for _ in range(rows)], pa.int32()),
+            "payment_type": pa.array(paid, pa.int64()),
+            "fare_amount": pa.array(fare),
+            "extra": pa.array(extra),
+            "mta_tax": pa.array(tax),
+            "tip_amount": pa.array(tip),
+            "tolls_amount": pa.array(tolls),
+            "improvement_surcharge": pa.array(surcharge),
+            "total_amount": pa.array([round(sum(parts), 2) for parts in zip(*amounts)]),
+            "congestion_surcharge": where_known(draw.choices([2.5, 0.0], [92, 8], k=rows), pa.float64()),
+            "Airport_fee": where_known(draw.choices([1.75, 0.0], [8, 92], k=rows), pa.float64()),
+        }
+    )
+    pq.write_table(table, path, row_group_size=900, compression="zstd")
 
 
 def by_duckdb(directory):

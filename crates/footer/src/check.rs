@@ -11,13 +11,13 @@ mod structure;
 use std::fmt;
 use std::ops::Range;
 
-use crate::chunk::ColumnChunk;
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::row_group::RowGroup;
 use crate::error::Error;
 use crate::footer::Footer;
-use crate::page_index::{ColumnIndex, OffsetIndex};
-use crate::row_group::RowGroup;
-use crate::source::RangeReader;
-use crate::tail::TAIL_LEN;
+use crate::open::source::RangeReader;
+use crate::open::tail::TAIL_LEN;
+use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
 
 /// The magic that a file starts with.
 const MAGIC: &[u8; 4] = b"PAR1";

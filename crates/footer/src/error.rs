@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::memory;
+use crate::memory::allocate;
 
 /// An error of this crate: what was wrong, where, and what to do.
 #[derive(Clone)]
@@ -175,7 +175,7 @@ impl FaultKind {
     /// What to do about it, for a part of a footer.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Memory { .. } => memory::ADVICE,
+            Self::Memory { .. } => allocate::ADVICE,
             _ => "the footer is cut off or damaged: write the file again, or take a copy of it",
         }
     }
@@ -196,7 +196,7 @@ impl fmt::Display for FaultKind {
             }
             Self::Range { value, expected } => write!(f, "expected {expected}, found {value}"),
             Self::Wire { found, expected } => {
-                write!(f, "expected {expected}, found {}", crate::thrift::wire_name(found))
+                write!(f, "expected {expected}, found {}", crate::thrift::cursor::wire_name(found))
             }
             Self::UnknownWire { found } => {
                 write!(f, "expected a wire type of the compact protocol (0 to 13), found {found}")

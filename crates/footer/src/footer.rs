@@ -5,22 +5,22 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::buffer::FooterBytes;
-use crate::carried::Carried;
-use crate::chunk::ColumnChunk;
-use crate::decode::{self, Decoded};
-use crate::encryption::EncryptionAlgorithm;
-use crate::ending::Found;
-use crate::enums::ColumnOrder;
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::encryption::EncryptionAlgorithm;
+use crate::chunk::row_group::RowGroup;
+use crate::decode::carried::Carried;
+use crate::decode::ending::Found;
+use crate::decode::file_metadata::{self, Decoded};
 use crate::error::{Error, Fault};
-use crate::kernel::Method;
+use crate::matching::kernel::Method;
+use crate::open::buffer::FooterBytes;
+use crate::open::source::RangeReader;
+use crate::open::tail;
 use crate::options::{Options, PageIndexPolicy, Verify};
-use crate::page_index::PageIndexes;
-use crate::row_group::RowGroup;
-use crate::schema::Schema;
-use crate::source::RangeReader;
-use crate::tail;
-use crate::trace;
+use crate::page_index::indexes::PageIndexes;
+use crate::schema::arena::Schema;
+use crate::schema::enums::ColumnOrder;
+use crate::thrift::trace;
 
 /// The metadata of a Parquet file, flat: the footer's bytes, one arena for the schema, 32 bytes a column
 /// chunk. What is not in those 32 bytes is decoded from the footer's bytes when asked for.
@@ -110,7 +110,7 @@ impl Footer {
         file_len: Option<u64>,
         carried: &mut Carried,
     ) -> Result<Self, Error> {
-        let footer = match decode::file_meta_data(bytes.as_slice(), options, carried) {
+        let footer = match file_metadata::file_meta_data(bytes.as_slice(), options, carried) {
             Ok(decoded) => {
                 Self { decoded, name, file_len, method: options.method, page_indexes: None, bytes }
             }
@@ -151,7 +151,7 @@ impl Footer {
 
     /// What follows the row groups, walked to if it has not been.
     fn tail(&self) -> Option<Found<'_>> {
-        let walk = || decode::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
+        let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
         self.decoded.tail.get(walk)
     }
 
@@ -165,11 +165,9 @@ impl Footer {
     pub fn complete(&self) -> Result<(), Error> {
         match self.tail() {
             Some(_) => Ok(()),
-            None => {
-                decode::tail(self.bytes.as_slice(), &self.decoded, self.method).map(drop).map_err(|error| {
-                    self.name_error(error.in_footer_at(footer_start(self.file_len, self.bytes.len())))
-                })
-            }
+            None => file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).map(drop).map_err(
+                |error| self.name_error(error.in_footer_at(footer_start(self.file_len, self.bytes.len()))),
+            ),
         }
     }
 
@@ -226,11 +224,11 @@ impl Footer {
     pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
         let place = |found: Found<'_>| Some(found.place(found.tail.encryption_algorithm? as usize));
         let Some(at) = self.tail().and_then(place) else { return Ok(None) };
-        let mut cursor = crate::thrift::Cursor::new(self.bytes.as_slice(), at);
-        crate::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
+        let mut cursor = crate::thrift::cursor::Cursor::new(self.bytes.as_slice(), at);
+        crate::chunk::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
             self.explain(
                 fault,
-                trace::path_of(self.bytes.as_slice(), 0, &crate::format::FILE_META_DATA, fault.at),
+                trace::path_of(self.bytes.as_slice(), 0, &crate::thrift::format::FILE_META_DATA, fault.at),
             )
         })
     }
@@ -326,7 +324,7 @@ impl Footer {
     /// Bytes that the decoded footer holds on the heap besides the footer's own.
     pub fn heap_bytes(&self) -> usize {
         self.decoded.rows.heap_bytes()
-            + self.decoded.row_groups.capacity() * size_of::<crate::groups::GroupFields>()
+            + self.decoded.row_groups.capacity() * size_of::<crate::decode::groups::GroupFields>()
             + self.schema().heap_bytes()
     }
 

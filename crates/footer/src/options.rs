@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::columns::{self, ColumnSelector};
+use crate::decode::scan::RowGroupFields;
 use crate::error::Error;
-use crate::kernel::Method;
-use crate::scan::RowGroupFields;
-use crate::schema::Schema;
+use crate::matching::kernel::Method;
+use crate::schema::arena::Schema;
+use crate::schema::columns::{self, ColumnSelector};
 
 /// The bytes read from the end of a file at first: enough for the footers of most files, and no more
 /// than what a disk or an object store gives in one go.

@@ -4,7 +4,7 @@
 //! tests need many shapes of chunks. Numbers are drawn by a generator of its own: the same spec gives
 //! the same bytes everywhere.
 
-use crate::thrift_writer::ThriftWriter;
+use crate::thrift::writer::ThriftWriter;
 
 const I32: u8 = 5;
 const I64: u8 = 6;

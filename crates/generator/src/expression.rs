@@ -15,11 +15,11 @@ mod reach;
 
 use std::fmt;
 
-use crate::distribution::duration_ticks;
-use crate::logical_type::LogicalType;
-use crate::misfit::Misfit;
-use crate::rng::Sequence;
-use crate::values::Wrong;
+use crate::draw::distribution::duration_ticks;
+use crate::draw::rng::Sequence;
+use crate::draw::values::Wrong;
+use crate::shred::misfit::Misfit;
+use crate::spec::logical_type::LogicalType;
 pub(crate) use reach::Reach;
 
 /// Most characters of an expression.
@@ -343,7 +343,7 @@ mod tests {
     fn times_keep_their_ticks() {
         let expression = Expression::parse(
             "a + 1h + uniform(0, 0)",
-            &LogicalType::Timestamp { unit: crate::logical_type::Unit::Nanoseconds, zone: None },
+            &LogicalType::Timestamp { unit: crate::spec::logical_type::Unit::Nanoseconds, zone: None },
             &mut |_| {
                 Ok(Operand {
                     leaf: 0,

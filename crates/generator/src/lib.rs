@@ -6,6 +6,19 @@
 //! levels and values for many rows at once, and pages are encoded from those. No record and no
 //! Arrow array is made on the way.
 //!
+//! | room | what it does |
+//! |---|---|
+//! | `spec` | reads and checks a dataset spec, and explains what it will make |
+//! | `draw` | random numbers and the distributions of values |
+//! | `text` | names, words, templates and patterns |
+//! | `expression` | formulas over earlier fields of a record |
+//! | `shred` | blocks of rows as definition levels, repetition levels and values |
+//! | `encode` | encodings, codecs, statistics and Bloom filters of values |
+//! | `write` | pages, column chunks, row groups and footers of a dataset's files |
+//! | `output` | where files go, and how they get there whole or not at all |
+//! | `infer` | a spec from existing data (feature `infer`) |
+//! | `arrow` | the rows as Arrow batches (feature `arrow`) |
+//!
 //! Row *i* depends on the spec and the seed alone, a file on those and the layout: neither on
 //! threads nor on scheduling.
 //!
@@ -32,100 +45,46 @@
 //! ```
 
 #[cfg(feature = "arrow")]
-mod arrow_schema;
-#[cfg(feature = "arrow")]
-mod batches;
-mod bloom_filter;
-mod byte_stream_split;
-mod choice;
-mod civil;
-mod column_chunk;
-mod compression;
+mod arrow;
 mod content_sum;
-mod cut_values;
-mod dataset;
-mod dataset_reader;
-mod delta;
-mod dictionary_page;
-mod distribution;
 mod draw;
-mod encoding;
+mod encode;
 mod error;
-mod existing;
-mod explain;
 mod expression;
-mod file_metadata;
-mod folder_share;
 #[cfg(feature = "infer")]
-mod inferred_spec;
-mod instruction_sets;
-mod json_schema;
-mod kept;
+mod infer;
 mod layout;
-mod lengths;
-mod levels;
-mod literal;
-mod logical_type;
-mod long_bounds;
-mod manifest;
-mod misfit;
 mod options;
 mod output;
-mod page_header;
-mod page_maker;
-mod page_rows;
-mod pages;
-mod partition;
-mod pattern;
-mod person_name;
-mod physical;
-mod rng;
-mod row_group;
-mod row_size;
-#[cfg(feature = "infer")]
-mod sampled_values;
-mod sampler;
-mod schema;
 mod shred;
-mod source_file;
-mod spec_folder;
-mod statistics;
-mod template;
-mod text_values;
-mod thrift;
-mod toml_reader;
-mod value_buffer;
-mod value_length;
-mod values;
-mod walk;
-mod weights;
-mod wide;
+mod spec;
+mod text;
 mod write;
 
 #[cfg(feature = "arrow")]
-pub use batches::Batches;
-pub use bloom_filter::BLOOM_FALSE_POSITIVES;
-pub use compression::Compression;
+pub use arrow::batches::Batches;
 pub use content_sum::ContentSum;
-pub use dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
-pub use encoding::{DICTIONARY_BYTES, Encoding};
+pub use draw::sampler::{CategoricalSampler, ZipfSampler};
+pub use encode::bloom_filter::BLOOM_FALSE_POSITIVES;
+pub use encode::compression::Compression;
+pub use encode::values::{DICTIONARY_BYTES, Encoding};
 pub use error::{Error, ErrorKind};
-pub use existing::Existing;
-pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
-pub use inferred_spec::InferredSpec;
-pub use json_schema::json_schema;
+pub use infer::inferred_spec::InferredSpec;
 pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
-pub use manifest::{Manifest, ManifestFile};
 pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};
-pub use output::Output;
 pub use output::dataset_files::DatasetFiles;
+pub use output::destination::Output;
+pub use output::existing::Existing;
 pub use output::lock::{OutputLock, Patience};
+pub use output::manifest::{Manifest, ManifestFile};
+pub use output::source_file::protect_sources;
 pub use output::whole_file::WholeFile;
-pub use pages::{Page, PageSink, RowGroup, RowGroups};
-pub use partition::MOST_PARTITIONS;
-pub use row_size::{MOST_GROUP_BYTES, ROW_GROUP_BYTES, RowSize};
-pub use sampler::{CategoricalSampler, ZipfSampler};
-pub use shred::BLOCK_ROWS;
-pub use source_file::protect_sources;
-pub use write::{Job, Notices, WrittenFile, write};
+pub use shred::block::BLOCK_ROWS;
+pub use spec::dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
+pub use spec::explain::{ExplainedColumn, Explanation};
+pub use spec::json_schema::json_schema;
+pub use spec::row_size::{MOST_GROUP_BYTES, ROW_GROUP_BYTES, RowSize};
+pub use write::dataset::{Job, Notices, WrittenFile, write};
+pub use write::pages::{Page, PageSink, RowGroup, RowGroups};
+pub use write::partition::MOST_PARTITIONS;

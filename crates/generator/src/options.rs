@@ -4,13 +4,13 @@
 //! [`FileOptions`] is what a user asks for, with columns by name; [`FilePlan`] is the same checked
 //! against a dataset, with one [`ColumnPlan`] for each column.
 
-use crate::bloom_filter::BLOOM_FALSE_POSITIVES;
-use crate::compression::Compression;
-use crate::dataset::{Dataset, Field, Leaf};
-use crate::encoding::{DICTIONARY_BYTES, Encoding};
+use crate::draw::values::Values;
+use crate::encode::bloom_filter::BLOOM_FALSE_POSITIVES;
+use crate::encode::compression::Compression;
+use crate::encode::values::{DICTIONARY_BYTES, Encoding};
 use crate::error::Error;
-use crate::partition::can_be_folder;
-use crate::values::Values;
+use crate::spec::dataset::{Dataset, Field, Leaf};
+use crate::write::partition::can_be_folder;
 
 /// Bytes of a page's body, before compression, beyond which rows go into the next page: 1 MiB.
 pub const PAGE_BYTES: u64 = 1 << 20;

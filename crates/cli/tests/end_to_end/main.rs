@@ -5,6 +5,7 @@ mod bench;
 mod bench_inside;
 mod bench_targets;
 mod bench_work;
+mod contributing;
 mod cratedb;
 mod cratedb_memory;
 mod demo;

@@ -2,9 +2,9 @@
 
 use super::Check;
 use super::order::{BoundsOf, Width};
-use crate::chunk::ColumnChunk;
-use crate::page_index::ColumnIndex;
-use crate::statistics::Statistics;
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::statistics::Statistics;
+use crate::page_index::indexes::ColumnIndex;
 
 impl Check<'_, '_> {
     /// What is known of the bounds of a chunk's column.

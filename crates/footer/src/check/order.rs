@@ -3,9 +3,9 @@
 
 use std::cmp::Ordering;
 
-use crate::element::Element;
-use crate::enums::{ColumnOrder, ConvertedType, PhysicalType};
-use crate::logical::LogicalType;
+use crate::schema::element::Element;
+use crate::schema::enums::{ColumnOrder, ConvertedType, PhysicalType};
+use crate::schema::logical::LogicalType;
 
 /// How many bytes a bound has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The schema's elements, and fields that a struct gives twice.
 
 use super::Check;
-use crate::format::{COLUMN_CHUNK, FILE_META_DATA, ROW_GROUP, StructDef};
-use crate::thrift::{Cursor, STOP};
+use crate::thrift::cursor::{Cursor, STOP};
+use crate::thrift::format::{COLUMN_CHUNK, FILE_META_DATA, ROW_GROUP, StructDef};
 
 impl Check<'_, '_> {
     pub(super) fn schema(&mut self) {

@@ -8,12 +8,12 @@
 
 use std::path::Path;
 
-use crate::buffer::FooterBytes;
 use crate::error::Error;
-use crate::index::{ChunkSums, FooterIndex};
+use crate::open::buffer::FooterBytes;
+use crate::open::source::{self, RangeReader};
+use crate::saved_index::index::{ChunkSums, FooterIndex};
 use crate::saved_index::sum;
-use crate::source::{self, RangeReader};
-use crate::thrift::{Cursor, STRUCT};
+use crate::thrift::cursor::{Cursor, STRUCT};
 
 /// The first bytes of an index of any version, and the version of this one.
 pub(crate) const MAGIC: [u8; 7] = *b"SAWFIDX";

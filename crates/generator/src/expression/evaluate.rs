@@ -1,10 +1,10 @@
 //! The value of an expression in one record.
 
 use super::{Function, Node, Number};
-use crate::distribution::Curve;
+use crate::draw::distribution::Curve;
 use crate::draw::elementary::{fast_exp, ln};
-use crate::misfit::{Misfit, nearest_whole};
-use crate::rng::{Sequence, unit_interval};
+use crate::draw::rng::{Sequence, unit_interval};
+use crate::shred::misfit::{Misfit, nearest_whole};
 
 use Number::{Real, Whole};
 

@@ -94,8 +94,8 @@ mod tests {
 
     use super::super::{Expression, Operand};
     use super::*;
-    use crate::logical_type::LogicalType;
-    use crate::rng::Sequence;
+    use crate::draw::rng::Sequence;
+    use crate::spec::logical_type::LogicalType;
 
     fn parsed(text: &str) -> Expression {
         Expression::parse(text, &LogicalType::Double, &mut |name| {

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::existing::Existing;
 use crate::layout::Part;
+use crate::output::existing::Existing;
 use crate::output::partial::remove_leftovers;
-use crate::source_file::protect_sources;
+use crate::output::source_file::protect_sources;
 
 /// The files of a dataset, or of a part of it: `NAME-00000.EXTENSION` and so on.
 #[derive(Clone, Debug)]

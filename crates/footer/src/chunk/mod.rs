@@ -1,0 +1,12 @@
+//! Row groups and column chunks: the packed rows that decoding keeps, and what is decoded on demand.
+
+pub(crate) mod column_chunk;
+pub(crate) mod details;
+pub(crate) mod encryption;
+#[cfg(feature = "page-checksums")]
+pub(crate) mod page_checksums;
+pub(crate) mod pages;
+pub(crate) mod row;
+pub(crate) mod row_group;
+pub(crate) mod rows;
+pub(crate) mod statistics;

@@ -1,0 +1,89 @@
+//! What a walk keeps of a column chunk: a packed row, or only where it stands.
+
+use std::mem::MaybeUninit;
+
+use crate::chunk::details;
+use crate::chunk::rows::{self, Chunk, Packed, statistics_place};
+use crate::decode::scan;
+use crate::matching::engine::Engine;
+use crate::matching::kernel::{Kernel, Values};
+use crate::matching::shape::Shape;
+use crate::memory::spare;
+use crate::thrift::cursor::{Cursor, STRUCT, Step};
+
+/// Where a chunk stands, in eight bytes: the place of its struct in the footer (32 bits), the struct's
+/// length (16 bits, 0 for a longer one) and the place of its statistics ([`statistics_place`]).
+pub(crate) type Locator = u64;
+
+/// The locator of a chunk between two places of the footer.
+#[inline(always)]
+pub(crate) fn locator(at: usize, end: usize, statistics: u16) -> Locator {
+    let len = u16::try_from(end - at).unwrap_or(0);
+    at as u64 | u64::from(len) << 32 | u64::from(statistics) << 48
+}
+
+/// What is kept of a chunk, by a walk that may be of either kind.
+pub(crate) trait Row: Copy + Send {
+    /// Whether it takes the chunk's values.
+    const VALUES: bool;
+
+    /// Of a chunk that a shape matched; none if only a walk can tell.
+    fn matched<K: Kernel>(kernel: K, values: &Values, at: usize, end: usize, shape: &Shape) -> Option<Self>;
+
+    /// Walks the chunk at the cursor, which goes to row `row`; says what it holds, if it can be decoded.
+    fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<(Self, Option<Chunk>)>;
+
+    /// Gives a row the new places of traits.
+    fn relocate(&mut self, places: &[u16]);
+
+    /// Room for the rows of so many row groups; none where there is no memory.
+    fn table(row_groups: usize, width: usize) -> Option<Vec<MaybeUninit<Self>>> {
+        spare::new_table(row_groups * width)
+    }
+}
+
+impl Row for Packed {
+    const VALUES: bool = true;
+
+    #[inline(always)]
+    fn matched<K: Kernel>(kernel: K, values: &Values, at: usize, _: usize, shape: &Shape) -> Option<Self> {
+        kernel.pack(values, at, shape)
+    }
+
+    fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<(Self, Option<Chunk>)> {
+        let chunk = scan::column_chunk(cursor)?;
+        Ok((engine.pack(&chunk, row), Some(chunk)))
+    }
+
+    fn relocate(&mut self, places: &[u16]) {
+        rows::relocate(self, places);
+    }
+
+    fn table(row_groups: usize, width: usize) -> Option<Vec<MaybeUninit<Self>>> {
+        spare::table(row_groups * width, width)
+    }
+}
+
+/// Of a chunk whose place alone is wanted nothing is asked but to be Thrift.
+impl Row for Locator {
+    const VALUES: bool = false;
+
+    #[inline(always)]
+    fn matched<K: Kernel>(_: K, values: &Values, at: usize, end: usize, _: &Shape) -> Option<Self> {
+        Some(locator(at, end, values.statistics_place(at)))
+    }
+
+    fn walked(_: &mut Engine, cursor: &mut Cursor<'_>, _: usize) -> Step<(Self, Option<Chunk>)> {
+        let start = *cursor;
+        cursor.skip(STRUCT)?;
+        let statistics = match details::statistics_at(&mut start.clone()) {
+            Ok(Some(at)) => statistics_place(at - start.at),
+            Ok(None) => rows::STATISTICS_NONE,
+            Err(_) => rows::STATISTICS_UNKNOWN,
+        };
+        let chunk = scan::column_chunk(&mut start.clone()).ok();
+        Ok((locator(start.at, cursor.at, statistics), chunk))
+    }
+
+    fn relocate(&mut self, _: &[u16]) {}
+}

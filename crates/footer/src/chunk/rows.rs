@@ -1,0 +1,242 @@
+//! What is kept of every column chunk: 32 bytes.
+//!
+//! The walk hands over a [`Chunk`]; [`pack`] makes four words of it: the data page's offset; the two
+//! sizes; the number of values and the distance from dictionary to data page; and a locator, which
+//! says where the chunk's struct stands in the footer, where in it the statistics stand, and which
+//! [`Traits`] (type, codec, encodings) it shares with many others. Sizes, counts and distances have 32 bits each; a chunk in which one of
+//! them needs more goes to a side table whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::memory::spare::Table;
+use crate::schema::enums::EncodingSet;
+
+/// The numbers of a column chunk, as the walk found them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// Where the `ColumnChunk` struct starts in the footer.
+    pub at: u32,
+    pub traits: Traits,
+    pub data_page_offset: i64,
+    /// Meaningful only with [`HAS_DICTIONARY`] among the traits' flags.
+    pub dictionary_page_offset: i64,
+    pub compressed: i64,
+    pub uncompressed: i64,
+    pub num_values: i64,
+    /// Where the chunk's `Statistics` stand, as [`statistics_place`] has it.
+    pub statistics: u16,
+}
+
+/// It is not known where the statistics stand, or whether there are any.
+pub(crate) const STATISTICS_UNKNOWN: u16 = 0;
+/// There are no statistics.
+pub(crate) const STATISTICS_NONE: u16 = 0x7fff;
+
+/// The place of statistics that stand `distance` bytes behind the start of their chunk.
+#[inline(always)]
+pub(crate) fn statistics_place(distance: usize) -> u16 {
+    if distance < usize::from(STATISTICS_NONE) { distance as u16 } else { STATISTICS_UNKNOWN }
+}
+
+/// What many column chunks have in common.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Traits {
+    pub physical_type: i32,
+    pub codec: i32,
+    pub encodings: EncodingSet,
+    pub flags: u16,
+}
+
+/// The chunk says where its dictionary page starts.
+pub(crate) const HAS_DICTIONARY: u16 = 1 << 0;
+/// The chunk has no `meta_data`: it is encrypted with a key of its own.
+pub(crate) const NO_METADATA: u16 = 1 << 1;
+/// The chunk is encrypted.
+pub(crate) const ENCRYPTED: u16 = 1 << 2;
+
+/// A chunk in four words:
+///
+/// 0. data page offset
+/// 1. compressed size (low half), uncompressed size (high half)
+/// 2. number of values (low), data page offset minus dictionary page offset (high)
+/// 3. place in the footer (low), place among the traits (16 bits), a flag (1 bit), place of the
+///    statistics (15 bits)
+///
+/// Arrays of words can be allocated as zeroed pages, which costs nothing until they are written.
+pub(crate) type Packed = [u64; 4];
+
+/// Flag of the last word: the chunk is in the side table.
+const WIDE: u64 = 1 << 48;
+
+/// The locator of a chunk at `at` with traits `traits` and statistics at the place `statistics`.
+#[inline(always)]
+pub(crate) fn locator(at: usize, traits: u16, statistics: u16) -> u64 {
+    at as u64 | u64::from(traits) << 32 | u64::from(statistics) << 49
+}
+
+/// The packed chunk, unless it is too wide.
+#[inline]
+pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
+    let distance = if chunk.traits.flags & HAS_DICTIONARY != 0 {
+        chunk.data_page_offset.wrapping_sub(chunk.dictionary_page_offset)
+    } else {
+        0
+    };
+    let narrow = |value: i64| u32::try_from(value).ok().map(u64::from);
+    Some([
+        chunk.data_page_offset as u64,
+        narrow(chunk.compressed)? | narrow(chunk.uncompressed)? << 32,
+        narrow(chunk.num_values)? | narrow(distance)? << 32,
+        locator(chunk.at as usize, traits?, chunk.statistics),
+    ])
+}
+
+/// What stands in the place of a chunk in the side table.
+pub(crate) fn wide(chunk: &Chunk) -> Packed {
+    [0, 0, 0, locator(chunk.at as usize, 0, STATISTICS_UNKNOWN) | WIDE]
+}
+
+/// Gives a row the new place of its traits.
+pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
+    let place = usize::from((row[3] >> 32) as u16);
+    if let Some(&place) = places.get(place) {
+        row[3] = row[3] & !(0xffff << 32) | u64::from(place) << 32;
+    }
+}
+
+/// The traits that occur, each once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TraitTable {
+    list: Vec<Traits>,
+    /// Of all in the list, once they are too many to be looked through.
+    places: HashMap<Traits, u16>,
+}
+
+/// Traits that are looked through sooner than hashed.
+const LOOKED_THROUGH: usize = 8;
+
+impl TraitTable {
+    /// The place of `traits`; none if the table is full.
+    pub fn place(&mut self, traits: Traits) -> Option<u16> {
+        let known = match self.list.len() {
+            ..=LOOKED_THROUGH => self.list.iter().position(|&known| known == traits).map(|at| at as u16),
+            _ => self.places.get(&traits).copied(),
+        };
+        if known.is_some() {
+            return known;
+        }
+        let place = u16::try_from(self.list.len()).ok()?;
+        self.list.push(traits);
+        match self.list.len() {
+            ..=LOOKED_THROUGH => {}
+            // As many as this were looked through before.
+            len if len == LOOKED_THROUGH + 1 => self.places.extend(self.list.iter().copied().zip(0..)),
+            _ => drop(self.places.insert(traits, place)),
+        }
+        Some(place)
+    }
+
+    pub fn get(&self, place: u16) -> Option<&Traits> {
+        self.list.get(usize::from(place))
+    }
+
+    /// All traits in the order of their places.
+    pub fn list(&self) -> &[Traits] {
+        &self.list
+    }
+}
+
+/// The rows of all decoded column chunks, row group by row group.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    pub packed: Table,
+    /// Shared with other footers that have the same ones.
+    pub traits: Arc<TraitTable>,
+    /// Chunks that do not fit into a packed row, by row, in ascending order.
+    pub wide: Vec<(u32, Chunk)>,
+}
+
+impl Rows {
+    /// The chunk in row `row`; all zeros where there is no such row.
+    #[inline]
+    pub fn get(&self, row: usize) -> Chunk {
+        let Some(&[data, sizes, counts, locator]) = self.packed.get(row) else {
+            return Chunk::default();
+        };
+        if locator & WIDE != 0 {
+            let place = self.wide.binary_search_by_key(&row, |(row, _)| *row as usize);
+            return place
+                .ok()
+                .and_then(|place| self.wide.get(place))
+                .map(|(_, chunk)| *chunk)
+                .unwrap_or_default();
+        }
+        let traits = self.traits.get((locator >> 32) as u16).copied().unwrap_or_default();
+        Chunk {
+            at: locator as u32,
+            traits,
+            data_page_offset: data as i64,
+            dictionary_page_offset: if traits.flags & HAS_DICTIONARY != 0 {
+                (data as i64).wrapping_sub((counts >> 32) as i64)
+            } else {
+                0
+            },
+            compressed: i64::from(sizes as u32),
+            uncompressed: (sizes >> 32) as i64,
+            num_values: i64::from(counts as u32),
+            statistics: (locator >> 49) as u16,
+        }
+    }
+
+    /// Where the chunk in row `row` starts in the footer.
+    #[inline]
+    pub fn place(&self, row: usize) -> usize {
+        self.packed.get(row).map_or(0, |row| row[3] as u32 as usize)
+    }
+
+    /// Where the chunk in row `row` starts in the footer, and where its statistics stand
+    /// ([`statistics_place`]).
+    #[inline]
+    pub fn statistics(&self, row: usize) -> (usize, u16) {
+        // A chunk in the side table has them unknown here, too, which is as good.
+        self.packed
+            .get(row)
+            .map_or((0, STATISTICS_UNKNOWN), |row| (row[3] as u32 as usize, (row[3] >> 49) as u16))
+    }
+
+    /// Whether some chunk may be encrypted.
+    pub fn some_encrypted(&self) -> bool {
+        let mut all = self.traits.list.iter().chain(self.wide.iter().map(|(_, chunk)| &chunk.traits));
+        all.any(|traits| traits.flags & ENCRYPTED != 0)
+    }
+
+    /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.
+    pub fn retain_groups(&mut self, width: usize, keep: &[bool]) {
+        let mut kept = 0;
+        let mut wide = Vec::new();
+        let mut old_wide = std::mem::take(&mut self.wide).into_iter().peekable();
+        for (group, &keep) in keep.iter().enumerate() {
+            let rows = group * width..(group + 1) * width;
+            while let Some((row, chunk)) = old_wide.next_if(|(row, _)| (*row as usize) < rows.end) {
+                if keep {
+                    wide.push((row - (rows.start - kept) as u32, chunk));
+                }
+            }
+            if keep {
+                self.packed.copy_within(rows, kept);
+                kept += width;
+            }
+        }
+        self.packed.truncate(kept);
+        self.wide = wide;
+    }
+
+    /// Bytes held on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.packed.capacity() * size_of::<Packed>()
+            + self.traits.list.capacity() * size_of::<Traits>()
+            + self.traits.places.capacity() * (size_of::<Traits>() + size_of::<u64>())
+            + self.wide.capacity() * size_of::<(u32, Chunk)>()
+    }
+}

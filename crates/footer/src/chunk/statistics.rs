@@ -1,0 +1,310 @@
+//! What a column chunk says of its values: bounds, counts, histograms, boxes. Decoded when asked for;
+//! bounds are slices of the footer.
+
+use crate::error::{Fault, FaultKind};
+use crate::matching::portable::{integer, word};
+use crate::schema::enums::{Encoding, PageType};
+use crate::thrift::cursor::{BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+
+/// Bounds and counts of a column chunk (`Statistics`), in the format's own names.
+///
+/// Bounds are PLAIN-encoded values (byte arrays without a length) that may be shorter or longer than
+/// any value there is, unless `is_*_exact` says otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics<'a> {
+    /// The old upper bound, by signed comparison. Deprecated.
+    pub max: Option<&'a [u8]>,
+    /// The old lower bound, by signed comparison. Deprecated.
+    pub min: Option<&'a [u8]>,
+    /// The number of nulls; where there is none, nothing is known of nulls.
+    pub null_count: Option<i64>,
+    /// The number of distinct values.
+    pub distinct_count: Option<i64>,
+    /// The upper bound in the column's order.
+    pub max_value: Option<&'a [u8]>,
+    /// The lower bound in the column's order.
+    pub min_value: Option<&'a [u8]>,
+    /// Whether `max_value` is a value of the column.
+    pub is_max_value_exact: Option<bool>,
+    /// Whether `min_value` is a value of the column.
+    pub is_min_value_exact: Option<bool>,
+    /// The number of NaNs of a floating-point column; where there is none, nothing is known of them.
+    pub nan_count: Option<i64>,
+}
+
+/// Sizes and level histograms of a column chunk (`SizeStatistics`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SizeStatistics {
+    /// Bytes of all byte arrays, without lengths.
+    pub unencoded_byte_array_data_bytes: Option<i64>,
+    /// How often each repetition level occurs.
+    pub repetition_level_histogram: Option<Vec<i64>>,
+    /// How often each definition level occurs.
+    pub definition_level_histogram: Option<Vec<i64>>,
+}
+
+/// How many pages of a kind have an encoding (`PageEncodingStats`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageEncodingStats {
+    /// The pages' kind.
+    pub page_type: PageType,
+    /// The pages' encoding.
+    pub encoding: Encoding,
+    /// How many there are.
+    pub count: i32,
+}
+
+/// The box that holds all geometries of a column chunk (`BoundingBox`).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct BoundingBox {
+    /// Lowest x.
+    pub xmin: f64,
+    /// Highest x.
+    pub xmax: f64,
+    /// Lowest y.
+    pub ymin: f64,
+    /// Highest y.
+    pub ymax: f64,
+    /// Lowest z.
+    pub zmin: Option<f64>,
+    /// Highest z.
+    pub zmax: Option<f64>,
+    /// Lowest measure.
+    pub mmin: Option<f64>,
+    /// Highest measure.
+    pub mmax: Option<f64>,
+}
+
+/// Statistics of a geometry or geography column chunk (`GeospatialStatistics`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GeospatialStatistics {
+    /// The box around all of them.
+    pub bbox: Option<BoundingBox>,
+    /// The well-known-binary codes of the types that occur; empty if not known.
+    pub geospatial_types: Option<Vec<i32>>,
+}
+
+/// Decodes statistics.
+#[inline]
+pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
+    match usual(cursor.bytes, cursor.at) {
+        Some((found, len)) => {
+            cursor.at += len;
+            Ok(found)
+        }
+        None => any(cursor),
+    }
+}
+
+/// The bytes that statistics mostly fit into.
+const WINDOW: usize = 256;
+
+/// The statistics at `at` and their length, if writers make them so.
+#[inline(always)]
+pub(crate) fn usual(bytes: &[u8], at: usize) -> Option<(Statistics<'_>, usize)> {
+    usual_in(bytes.get(at..)?.first_chunk()?)
+}
+
+/// Headers of fields: a binary, an i64, flags behind the field before them.
+const NEXT_BINARY: u8 = 0x18;
+const NEXT_I64: u8 = 0x16;
+const NEXT_TRUE: u8 = 0x11;
+const NEXT_FALSE: u8 = 0x12;
+/// The number of nulls where no old bounds stand before it.
+const FIRST_NULL_COUNT: u8 = 0x36;
+
+/// Decodes statistics as writers make them: all within a window, fields in the order of their numbers,
+/// bounds in pairs whose lengths have one byte. None for others.
+#[inline(always)]
+fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
+    // Kept in registers until all is known: to write it twice costs as much as to decode it.
+    let (mut max, mut min, mut max_value, mut min_value) = (None, None, None, None);
+    let (mut null_count, mut distinct_count) = (None, None);
+    let (mut is_max_value_exact, mut is_min_value_exact) = (None, None);
+    // The bound whose header stands at a place, and the place behind it.
+    let bound = |at: usize| {
+        let start = at + 2;
+        // A length of two bytes starts with one that reaches beyond the window, or nearly.
+        let end = start + usize::from(*window.get(at + 1).filter(|&&len| len < 0x80)?);
+        Some((window.get(start..end)?, end))
+    };
+    let is = |at: usize, header: u8| window.get(at) == Some(&header);
+    let mut at = 0;
+    let old = is(at, NEXT_BINARY);
+    if old {
+        let ([upper, lower], next) = pair(bound, is, at)?;
+        (max, min, at) = (Some(upper), Some(lower), next);
+    }
+    // From the field before to the upper bound.
+    let mut to_bounds = if old { 3 } else { 5 };
+    if is(at, if old { NEXT_I64 } else { FIRST_NULL_COUNT }) {
+        let (value, next) = count(window, at + 1)?;
+        (null_count, at, to_bounds) = (Some(value), next, 2);
+        if is(at, NEXT_I64) {
+            let (value, next) = count(window, at + 1)?;
+            (distinct_count, at, to_bounds) = (Some(value), next, 1);
+        }
+    }
+    if is(at, to_bounds << 4 | BINARY) {
+        let ([upper, lower], next) = pair(bound, is, at)?;
+        (max_value, min_value, at) = (Some(upper), Some(lower), next);
+        let flag = |at: usize| match *window.get(at)? {
+            NEXT_TRUE => Some(true),
+            NEXT_FALSE => Some(false),
+            _ => None,
+        };
+        if let Some(exact) = flag(at) {
+            is_max_value_exact = Some(exact);
+            is_min_value_exact = Some(flag(at + 1)?);
+            at += 2;
+        }
+    }
+    let found = Statistics {
+        max,
+        min,
+        null_count,
+        distinct_count,
+        max_value,
+        min_value,
+        is_max_value_exact,
+        is_min_value_exact,
+        nan_count: None,
+    };
+    is(at, STOP).then_some((found, at + 1))
+}
+
+/// Two bounds, one right behind the other, and the place behind them.
+#[inline(always)]
+fn pair<'a>(
+    bound: impl Fn(usize) -> Option<(&'a [u8], usize)>,
+    is: impl Fn(usize, u8) -> bool,
+    at: usize,
+) -> Option<([&'a [u8]; 2], usize)> {
+    let (upper, at) = bound(at)?;
+    if !is(at, NEXT_BINARY) {
+        return None;
+    }
+    let (lower, at) = bound(at)?;
+    Some(([upper, lower], at))
+}
+
+/// The i64 at a place and the place behind it.
+#[inline(always)]
+fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
+    // Of more than eight bytes only the general way knows whether there may be so many.
+    let (value, len) = integer(word(window, at)?)?;
+    Some((value, at + len))
+}
+
+/// Decodes any statistics.
+#[inline(never)]
+pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
+    let mut found = Statistics::default();
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => return Ok(found),
+            (1, BINARY) => found.max = Some(cursor.binary()?),
+            (2, BINARY) => found.min = Some(cursor.binary()?),
+            (3, I64) => found.null_count = Some(cursor.integer()?),
+            (4, I64) => found.distinct_count = Some(cursor.integer()?),
+            (5, BINARY) => found.max_value = Some(cursor.binary()?),
+            (6, BINARY) => found.min_value = Some(cursor.binary()?),
+            (7, TRUE | FALSE) => found.is_max_value_exact = Some(field.wire == TRUE),
+            (8, TRUE | FALSE) => found.is_min_value_exact = Some(field.wire == TRUE),
+            (9, I64) => found.nan_count = Some(cursor.integer()?),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+}
+
+pub(crate) fn size_statistics(cursor: &mut Cursor<'_>) -> Step<SizeStatistics> {
+    let mut found = SizeStatistics::default();
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => return Ok(found),
+            (1, I64) => found.unencoded_byte_array_data_bytes = Some(cursor.integer()?),
+            (2, LIST) => found.repetition_level_histogram = Some(integers(cursor)?),
+            (3, LIST) => found.definition_level_histogram = Some(integers(cursor)?),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+}
+
+/// A list of i64.
+pub(crate) fn integers(cursor: &mut Cursor<'_>) -> Step<Vec<i64>> {
+    let count = cursor.list_of(I64, "a list of i64")?;
+    (0..count).map(|_| cursor.integer()).collect()
+}
+
+pub(crate) fn encoding_stats(cursor: &mut Cursor<'_>) -> Step<Vec<PageEncodingStats>> {
+    let count = cursor.list_of(STRUCT, "a list of structs")?;
+    (0..count).map(|_| page_encoding_stats(cursor)).collect()
+}
+
+fn page_encoding_stats(cursor: &mut Cursor<'_>) -> Step<PageEncodingStats> {
+    let start = cursor.at;
+    let (mut page_type, mut encoding, mut count, mut last) = (None, None, None, 0);
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, I32) => page_type = Some(PageType::from_number(cursor.i32()?)),
+            (2, I32) => encoding = Some(Encoding::from_number(cursor.i32()?)),
+            (3, I32) => count = Some(cursor.i32()?),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+    let missing = |field| Fault::new(start, FaultKind::Missing { field });
+    Ok(PageEncodingStats {
+        page_type: page_type.ok_or(missing("page_type"))?,
+        encoding: encoding.ok_or(missing("encoding"))?,
+        count: count.ok_or(missing("count"))?,
+    })
+}
+
+pub(crate) fn geospatial_statistics(cursor: &mut Cursor<'_>) -> Step<GeospatialStatistics> {
+    let mut found = GeospatialStatistics::default();
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => return Ok(found),
+            (1, STRUCT) => found.bbox = Some(bounding_box(cursor)?),
+            (2, LIST) => {
+                let count = cursor.list_of(I32, "a list of i32")?;
+                found.geospatial_types = Some((0..count).map(|_| cursor.i32()).collect::<Step<_>>()?);
+            }
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+}
+
+fn bounding_box(cursor: &mut Cursor<'_>) -> Step<BoundingBox> {
+    let start = cursor.at;
+    let mut found = [None; 8];
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (id @ 1..=8, DOUBLE) => found[id as usize - 1] = Some(cursor.double()?),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+    let [xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax] = found;
+    let missing = |field| Fault::new(start, FaultKind::Missing { field });
+    Ok(BoundingBox {
+        xmin: xmin.ok_or(missing("xmin"))?,
+        xmax: xmax.ok_or(missing("xmax"))?,
+        ymin: ymin.ok_or(missing("ymin"))?,
+        ymax: ymax.ok_or(missing("ymax"))?,
+        zmin,
+        zmax,
+        mmin,
+        mmax,
+    })
+}

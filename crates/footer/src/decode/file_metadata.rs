@@ -1,0 +1,340 @@
+//! The walk over `FileMetaData`: from the footer's bytes to the parts a [`Footer`](crate::Footer) is
+//! made of.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::chunk::details::{self, Want};
+use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
+use crate::decode::carried::Carried;
+use crate::decode::ending::{Behind, Shared, Tail};
+use crate::decode::groups::{self, GroupFields, Groups, Wanted};
+use crate::decode::scan;
+use crate::error::{Error, Fault, FaultKind};
+use crate::matching::engine::Engine;
+use crate::matching::kernel::{self, Kernel, Method};
+use crate::memory::allocate;
+use crate::memory::spare::Table;
+use crate::options::{Options, Verify};
+use crate::schema::arena::Schema;
+use crate::thrift::cursor::{Cursor, I32, I64, LIST, STOP, Step};
+use crate::thrift::format::FILE_META_DATA;
+use crate::thrift::trace;
+
+/// Everything decoded from the bytes of a footer.
+#[derive(Debug, Clone)]
+pub(crate) struct Decoded {
+    pub version: i32,
+    pub num_rows: i64,
+    pub schema: Arc<Schema>,
+    /// The decoded columns in ascending order; none for all.
+    pub columns: Option<Vec<u32>>,
+    pub row_groups: Vec<GroupFields>,
+    pub rows: Rows,
+    /// The columns whose statistics are wanted, in ascending order; none for all.
+    pub with_statistics: Option<Vec<u32>>,
+    pub row_groups_in_file: usize,
+    /// What follows the row groups.
+    pub tail: Behind,
+    /// Where the list of row groups stands.
+    groups_at: usize,
+}
+
+/// Why decoding stopped: a fault in the bytes, or an error that has nothing to do with them.
+pub(crate) enum Stop {
+    Fault(Fault),
+    Error(Error),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Decodes `FileMetaData`, of which `bytes` may hold more than the struct (a signature, say).
+pub(crate) fn file_meta_data(
+    bytes: &[u8],
+    options: &Options,
+    carried: &mut Carried,
+) -> Result<Decoded, Error> {
+    fits_32_bits(bytes)?;
+    walk(bytes, options, carried).map_err(|stop| match stop {
+        Stop::Fault(fault) => explain(bytes, fault),
+        Stop::Error(error) => error,
+    })
+}
+
+/// Refuses bytes that places of 32 bits cannot count.
+pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
+    if u32::try_from(bytes.len()).is_err() {
+        let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
+        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
+    }
+    Ok(())
+}
+
+/// The error for a fault in `FileMetaData`.
+pub(crate) fn explain(bytes: &[u8], fault: Fault) -> Error {
+    let path = trace::path_of(bytes, 0, &FILE_META_DATA, fault.at);
+    Error::new(fault.kind.to_string())
+        .at_path(path)
+        .at_offset(fault.at as u64)
+        .with_advice(fault.kind.advice())
+}
+
+fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decoded, Stop> {
+    let cursor = &mut Cursor::new(bytes, 0);
+    let (mut version, mut num_rows) = (None, None);
+    let mut schema = options.schema.clone();
+    let mut groups_at = None;
+    let mut decoded = None;
+    let mut tail = Tail::default();
+    // Where what follows the row groups starts, as long as nothing before it is of the tail, and nothing in it is not.
+    let (mut ending, mut all_behind) = (None, true);
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        if field.id <= 4 && field.wire != STOP {
+            ending = None;
+        }
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, I32) => version = Some(cursor.i32()?),
+            (2, LIST) if options.schema.is_some() => cursor.skip(LIST)?,
+            (2, LIST) => schema = Some(carried.schema(cursor)?),
+            (3, I64) => num_rows = Some(cursor.size()?),
+            (4, LIST) => {
+                groups_at = Some(cursor.at);
+                match schema.take() {
+                    Some(known_schema) => {
+                        // With all else known, there may be no need to go through to the end.
+                        let known = version.zip(num_rows);
+                        let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
+                        if let (Some((version, num_rows)), false) = (known, found.finished) {
+                            let tail = Behind::Later(Box::default());
+                            return Ok(found.decoded(version, num_rows, known_schema, tail));
+                        }
+                        if let (Some((version, num_rows)), true) = (known, all_behind) {
+                            if let Some(tail) = carried.tail(cursor) {
+                                let tail = Behind::Walked(tail);
+                                return Ok(found.decoded(version, num_rows, known_schema, tail));
+                            }
+                            ending = Some(cursor.at);
+                        }
+                        decoded = Some(found);
+                        schema = Some(known_schema);
+                    }
+                    // The schema stands further on: come back for the row groups.
+                    None => cursor.skip(LIST)?,
+                }
+            }
+            (1, found) => return Err(wire(cursor, found, "an i32").into()),
+            (2, found) => return Err(wire(cursor, found, "a list of schema elements").into()),
+            (3, found) => return Err(wire(cursor, found, "an i64").into()),
+            (4, found) => return Err(wire(cursor, found, "a list of row groups").into()),
+            (id, wire) => {
+                all_behind &= groups_at.is_some();
+                tail.field(cursor, id, wire)?;
+            }
+        }
+    }
+    tail.end = cursor.at;
+    tail.start = ending.unwrap_or_default();
+    let missing = |field| Fault::new(0, FaultKind::Missing { field });
+    let version = version.ok_or(missing("version"))?;
+    let schema = schema.ok_or(missing("schema"))?;
+    let num_rows = num_rows.ok_or(missing("num_rows"))?;
+    let groups_at = groups_at.ok_or(missing("row_groups"))?;
+    let found = match decoded {
+        Some(decoded) => decoded,
+        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
+    };
+    let tail = Shared { start: tail.start, tail: Arc::new(tail) };
+    if ending.is_some() {
+        carried.keep_tail(bytes, &tail);
+    }
+    Ok(found.decoded(version, num_rows, schema, Behind::Walked(tail)))
+}
+
+/// Walks from the list of row groups to the end, for what follows it.
+pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Tail, Error> {
+    let walk = || -> Step<Tail> {
+        let cursor = &mut Cursor::new(bytes, decoded.groups_at);
+        let wanted = Wanted {
+            columns: decoded.schema.num_leaves(),
+            selected: None,
+            groups: 0..0,
+            stop_early: false,
+            matching: method != Method::Scalar,
+            threads: 1,
+            carries: false,
+        };
+        skip_groups(cursor, &wanted, method)?;
+        let mut tail = Tail::default();
+        let mut last = 4;
+        loop {
+            let field = cursor.field(&mut last)?;
+            match (field.id, field.wire) {
+                (_, STOP) => break,
+                // The fields before the row groups cannot come again: they would change what is known.
+                (id @ 1..=4, _) => {
+                    let kind =
+                        FaultKind::Range { value: id.into(), expected: "fields 1 to 4 before, not here" };
+                    return Err(Fault::new(cursor.at, kind));
+                }
+                (id, wire) => tail.field(cursor, id, wire)?,
+            }
+        }
+        tail.end = cursor.at;
+        Ok(tail)
+    };
+    walk().map_err(|fault| explain(bytes, fault))
+}
+
+fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> Step<()> {
+    struct Skip<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
+    impl kernel::Choose for Skip<'_, '_> {
+        type Output = Step<()>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<()> {
+            groups::decode::<K, Packed>(kernel, self.0, self.1, None).map(drop)
+        }
+    }
+    method.choose(Skip(cursor, wanted))
+}
+
+/// Where the schema's list stands in a footer that was decoded.
+pub(crate) fn schema_list(bytes: &[u8]) -> Option<Range<usize>> {
+    let cursor = &mut Cursor::new(bytes, 0);
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last).ok()?;
+        let start = cursor.at;
+        if field.wire == STOP {
+            return None;
+        }
+        cursor.skip(field.wire).ok()?;
+        if (field.id, field.wire) == (2, LIST) {
+            return Some(start..cursor.at);
+        }
+    }
+}
+
+fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
+    Fault::new(cursor.at, FaultKind::Wire { found, expected })
+}
+
+struct Found {
+    columns: Option<Vec<u32>>,
+    with_statistics: Option<Vec<u32>>,
+    row_groups: Vec<GroupFields>,
+    rows: Rows,
+    row_groups_in_file: usize,
+    groups_at: usize,
+    finished: bool,
+}
+
+impl Found {
+    fn decoded(self, version: i32, num_rows: i64, schema: Arc<Schema>, tail: Behind) -> Decoded {
+        let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
+        Decoded {
+            version,
+            num_rows,
+            schema,
+            columns,
+            with_statistics,
+            row_groups,
+            rows,
+            row_groups_in_file,
+            tail,
+            groups_at,
+        }
+    }
+}
+
+fn row_groups(
+    cursor: &mut Cursor<'_>,
+    schema: &Schema,
+    options: &Options,
+    may_stop: bool,
+    carried: &mut Carried,
+) -> Result<Found, Stop> {
+    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Box<Engine>>);
+    impl kernel::Choose for Decode<'_, '_> {
+        type Output = Step<Groups<Packed>>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<Groups<Packed>> {
+            groups::decode(kernel, self.0, self.1, self.2)
+        }
+    }
+    let groups_at = cursor.at;
+    let columns = options.wanted_columns(schema)?;
+    let range = options.range();
+    let wanted = Wanted {
+        columns: schema.num_leaves(),
+        selected: columns.as_deref(),
+        groups: range.clone().unwrap_or(0..usize::MAX),
+        stop_early: may_stop && range.is_some(),
+        matching: options.method != Method::Scalar,
+        threads: options.threads,
+        carries: carried.carries(),
+    };
+    let engine = carried.engine(wanted.columns);
+    let groups = options.method.choose(Decode(cursor, &wanted, engine))?;
+    let Groups { fields, rows: packed, engine, wide, in_file, finished } = groups;
+    let packed = Table::new(packed, columns.as_ref().map_or(wanted.columns, Vec::len));
+    let (mut row_groups, mut rows) = (fields, Rows { packed, traits: carried.keep(engine), wide });
+    if options.looks_inside() {
+        keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;
+    }
+    if options.verify != Verify::Decoded {
+        for row in 0..rows.packed.len() {
+            let mut cursor = Cursor::new(cursor.bytes, rows.get(row).at as usize);
+            details::column_chunk(&mut cursor, Want::All)?;
+        }
+    }
+    let with_statistics = options.columns_with_statistics(schema)?;
+    Ok(Found { columns, with_statistics, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
+}
+
+/// Drops the row groups that the options do not want, now that they are known.
+fn keep_wanted(
+    bytes: &[u8],
+    row_groups: &mut Vec<GroupFields>,
+    rows: &mut Rows,
+    wanted: &Wanted<'_>,
+    options: &Options,
+) -> Step<()> {
+    let mut keep = allocate::with_room_at(0, row_groups.len())?;
+    for group in row_groups.iter() {
+        let first_byte = if wanted.columns == 0 {
+            0
+        } else {
+            first_byte_of(&scan::column_chunk(&mut Cursor::new(bytes, group.first_chunk as usize))?)
+        };
+        keep.push(options.wants(&group.fields, first_byte));
+    }
+    let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
+    rows.retain_groups(width, &keep);
+    let mut keep = keep.into_iter();
+    row_groups.retain(|_| keep.next().unwrap_or(false));
+    Ok(())
+}
+
+/// Where the data of a column chunk starts: at its dictionary page, if it has one.
+///
+/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values. Where
+/// there is a dictionary and no data page, arrow-cpp leaves a data offset of 0.
+pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
+    let dictionary = chunk.dictionary_page_offset;
+    let data = chunk.data_page_offset;
+    let has_dictionary =
+        chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0);
+    // Neither is negative: the scan refuses negative data page offsets.
+    (if has_dictionary { dictionary } else { data }) as u64
+}

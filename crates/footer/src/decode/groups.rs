@@ -1,0 +1,343 @@
+//! The list of row groups: in lockstep where starts can be guessed, one after the other where not.
+
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ops::Range;
+
+use crate::chunk::row::Row;
+use crate::chunk::rows::Chunk;
+use crate::decode::scan::{RowGroupFields, RowGroupWalk};
+use crate::error::{Fault, FaultKind};
+use crate::matching::boundary::Opening;
+use crate::matching::engine::{Engine, Lane, SKIPPED};
+use crate::matching::kernel::{Kernel, PREFETCH};
+use crate::matching::portable::{prefetch_range, prefetch_rows};
+use crate::memory::allocate;
+use crate::thrift::cursor::{Cursor, STRUCT, Step};
+
+/// Row groups walked in lockstep, mostly. Two hide much of the latency, four a little more.
+pub(crate) const LANES: usize = 4;
+
+/// Row groups walked in lockstep at most: five where chunks are alike take a tenth less time each than four, and where
+/// they are not, a twentieth more. So they are for numbers that fours would leave half of the lanes empty of.
+pub(crate) const MOST_LANES: usize = 5;
+
+/// How many of the row groups that are left are walked in lockstep next.
+pub(crate) fn lanes_for(left: usize) -> usize {
+    if left == MOST_LANES || left == 2 * MOST_LANES { MOST_LANES } else { left.min(LANES) }
+}
+
+/// The smallest column chunk: an encrypted one without metadata.
+const SMALLEST_CHUNK: usize = 5;
+
+/// Fewer chunks than this are walked sooner than their shape is learned.
+const WORTH_SHAPES: usize = 16;
+
+/// Bytes before the place where a row group should start in which it is looked for first.
+const NEAR: usize = 128;
+
+/// Bytes of the rows behind those of some row groups that are brought near while these are walked: rows of narrow row
+/// groups are written here and there, and the processor does not see by itself where next. A twelfth of the time of 50
+/// columns x 4,000 row groups.
+const NEAR_ROWS: usize = 8 * 1024;
+
+/// What is wanted of the row groups.
+pub(crate) struct Wanted<'a> {
+    /// The number of columns in the schema.
+    pub columns: usize,
+    /// The wanted columns in ascending order; none for all.
+    pub selected: Option<&'a [u32]>,
+    /// The wanted row groups.
+    pub groups: Range<usize>,
+    /// Whether to stop behind the last wanted row group.
+    pub stop_early: bool,
+    /// Whether to match chunks against shapes.
+    pub matching: bool,
+    /// The threads that the wanted row groups may be shared out among.
+    pub threads: usize,
+    /// Whether shapes of few chunks are worth learning, as more footers like this one follow.
+    pub carries: bool,
+}
+
+/// The decoded row groups.
+pub(crate) struct Groups<T> {
+    /// With the index in the file and the place of the first chunk.
+    pub fields: Vec<GroupFields>,
+    /// Of every decoded chunk, row group by row group.
+    pub rows: Vec<T>,
+    /// What was learned along the way, the chunks' traits among it. Boxed, as it is handed on often.
+    pub engine: Box<Engine>,
+    /// Chunks too wide for a row, by row, in ascending order.
+    pub wide: Vec<(u32, Chunk)>,
+    pub in_file: usize,
+    /// Whether the walk went through to the end of the list.
+    pub finished: bool,
+}
+
+/// A decoded row group.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupFields {
+    pub index: u32,
+    /// Where the first column chunk starts.
+    pub first_chunk: u32,
+    pub fields: RowGroupFields,
+}
+
+/// Decodes the list of row groups at the cursor, with what the engine of a footer before, if there is
+/// one, has learned.
+pub(crate) fn decode<K: Kernel, T: Row>(
+    kernel: K,
+    cursor: &mut Cursor<'_>,
+    wanted: &Wanted<'_>,
+    engine: Option<Box<Engine>>,
+) -> Step<Groups<T>> {
+    let start = cursor.at;
+    let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
+    if in_file.saturating_mul(wanted.columns) > cursor.left() / SMALLEST_CHUNK {
+        let count = in_file as u64;
+        return Err(Fault::new(start, FaultKind::Count { count, left: cursor.left() as u64 }));
+    }
+    let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
+    let groups = wanted.groups.start.min(in_file)..wanted.groups.end.min(in_file);
+    let slots = match wanted.selected {
+        Some(selected) => {
+            let mut slots = allocate::with_room_at(start, wanted.columns)?;
+            slots.resize(wanted.columns, SKIPPED);
+            for (slot, &column) in selected.iter().enumerate() {
+                slots[column as usize] = slot as u32;
+            }
+            Some(slots)
+        }
+        None => None,
+    };
+    // To learn a shape takes as long as walking some chunks.
+    let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
+    let engine = match engine {
+        Some(engine) => engine,
+        None => Box::new(Engine::new(start, wanted.columns, wanted.matching && worth)?),
+    };
+    let mut walk = Walk {
+        kernel,
+        bytes: cursor.bytes,
+        columns: wanted.columns,
+        slots: slots.as_deref(),
+        width,
+        in_file,
+        engine,
+        opening: None,
+        size: 0,
+    };
+    let bytes = (groups.len() as u64).saturating_mul((width * size_of::<T>()) as u64);
+    let table = T::table(groups.len(), width);
+    let mut rows = table.ok_or(Fault::new(start, FaultKind::Memory { bytes }))?;
+    let mut fields = Vec::new();
+    walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
+    walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;
+    let finished = !wanted.stop_early || groups.end == in_file;
+    if finished {
+        walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
+    }
+    let mut rows = ManuallyDrop::new(rows);
+    // SAFETY: each row of `rows` is written: `run` and `shared` end with an error or when all row groups of
+    // `groups` are done, which have `width` rows each; a row group is done when `Engine::chunks` has gone through
+    // its columns, and that writes the row of a decoded column before it goes on to the next.
+    // Nobody else owns the vector, and a row has the same layout written or not.
+    let rows = unsafe { Vec::from_raw_parts(rows.as_mut_ptr().cast(), rows.len(), rows.capacity()) };
+    let mut engine = walk.engine;
+    let mut wide = std::mem::take(&mut engine.wide);
+    wide.sort_unstable_by_key(|(row, _)| *row);
+    Ok(Groups { fields, rows, engine, wide, in_file, finished })
+}
+
+/// The walk over the list.
+#[derive(Clone)]
+pub(crate) struct Walk<'a, K> {
+    kernel: K,
+    pub bytes: &'a [u8],
+    pub columns: usize,
+    slots: Option<&'a [u32]>,
+    /// Decoded columns in a row group.
+    pub width: usize,
+    /// Row groups in the file.
+    pub in_file: usize,
+    pub engine: Box<Engine>,
+    /// How row groups open, once one was walked.
+    pub opening: Option<Opening>,
+    /// The bytes of the row group before.
+    pub size: usize,
+}
+
+impl<K: Kernel> Walk<'_, K> {
+    /// Walks the row groups of these indices, all decoded or all not; the first decoded one has its rows
+    /// at the start of `rows`, which is row `first_row` of all.
+    pub fn run<T: Row>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: Range<usize>,
+        first_row: usize,
+        rows: &mut [MaybeUninit<T>],
+        mut fields: Option<&mut Vec<GroupFields>>,
+    ) -> Step<()> {
+        let mut index = indices.start;
+        let mut row = 0;
+        while index < indices.end {
+            let rows = rows.get_mut(row..).unwrap_or_default();
+            let left = indices.end - index;
+            let before = index;
+            if left > 1 {
+                let mut done: [Option<(u32, RowGroupFields)>; MOST_LANES] = Default::default();
+                let place = (cursor.at, self.in_file - index, first_row + row);
+                let count = match lanes_for(left) {
+                    5.. => self.lockstep::<T, 5>(cursor, place, rows, &mut done),
+                    4 => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
+                    3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
+                    _ => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
+                };
+                for (first_chunk, group) in done.into_iter().take(count).flatten() {
+                    if let Some(fields) = &mut fields {
+                        fields.push(GroupFields { index: index as u32, first_chunk, fields: group });
+                    }
+                    index += 1;
+                }
+            }
+            if index == before {
+                self.single(cursor, index, first_row + row, rows, fields.as_deref_mut())?;
+                index += 1;
+            }
+            row += (index - before) * self.width;
+        }
+        Ok(())
+    }
+
+    /// Walks the row group at the cursor.
+    fn single<T: Row>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        index: usize,
+        first_row: usize,
+        rows: &mut [MaybeUninit<T>],
+        fields: Option<&mut Vec<GroupFields>>,
+    ) -> Step<()> {
+        let start = cursor.at;
+        let mut group = RowGroupWalk::new(cursor);
+        let mut first_chunk = start;
+        if group.until_columns(cursor, self.columns)? {
+            first_chunk = cursor.at;
+            let rows = rows.get_mut(..self.width).unwrap_or_default();
+            let mut lanes = [Lane { at: cursor.at, first_row, rows }];
+            self.engine.chunks(self.kernel, self.bytes, self.columns, self.slots, &mut lanes)?;
+            cursor.at = lanes[0].at;
+        }
+        group.finish(cursor)?;
+        self.size = cursor.at - start;
+        // Of no use where there is nothing to look for.
+        if self.opening.is_none() && self.in_file > 1 {
+            self.opening = Opening::new(self.bytes, start, first_chunk);
+        }
+        if let Some(fields) = fields {
+            let (index, first_chunk) = (index as u32, first_chunk as u32);
+            fields.push(GroupFields { index, first_chunk, fields: group.fields });
+        }
+        Ok(())
+    }
+
+    /// Where the next row groups may start, of which the first starts at `start` and `left` are left in
+    /// the file.
+    fn guess<const N: usize>(&mut self, start: usize, left: usize) -> Option<[usize; N]> {
+        if self.opening.is_none() {
+            self.look(start, left);
+        }
+        let opening = self.opening.as_ref()?;
+        let mut starts = [start; N];
+        for lane in 1..N {
+            let before = starts[lane - 1];
+            starts[lane] =
+                opening.find(self.bytes, before + self.size, (self.size / 8).max(512), before + 1)?;
+        }
+        Some(starts)
+    }
+
+    /// Asks for the bytes where those row groups probably start that come behind `last`, the last of some
+    /// that are walked now and have `size` bytes each; but for the first of them, which the walk asks for. Without this the look for their starts waits for
+    /// each, and so do the first chunks of each: a tenth of the time of row groups of 50 columns that are
+    /// not in the processor's caches.
+    fn bring_near(&self, last: usize, size: usize) {
+        for lane in 2..=LANES {
+            let start = last + lane * size;
+            prefetch_range(self.bytes, start.saturating_sub(NEAR)..start + PREFETCH);
+        }
+    }
+
+    /// Looks how the first row group opens, at `start`, and takes its size to be the mean of those that
+    /// are left: little else follows them in most footers.
+    pub fn look(&mut self, start: usize, left: usize) {
+        let mut cursor = Cursor::new(self.bytes, start);
+        if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
+            self.opening = Opening::new(self.bytes, start, cursor.at);
+            self.size = (self.bytes.len() - start) / left.max(1);
+        }
+    }
+
+    /// Walks the next row groups, of which the first starts at `start`, in lockstep and says how many of them are so, which may be
+    /// none; the cursor is then behind the last of them.
+    fn lockstep<T: Row, const N: usize>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        (start, left, first_row): (usize, usize, usize),
+        rows: &mut [MaybeUninit<T>],
+        done: &mut [Option<(u32, RowGroupFields)>; MOST_LANES],
+    ) -> usize {
+        let Some(starts) = self.guess::<N>(start, left) else { return 0 };
+        if N > 1 {
+            self.bring_near(starts[N - 1], (starts[N - 1] - start) / (N - 1));
+        }
+        let wide = self.engine.wide.len();
+        let mut walks: [RowGroupWalk; N] = std::array::from_fn(|_| RowGroupWalk::default());
+        let mut chunks = [0; N];
+        for lane in 0..N {
+            let mut at = Cursor::new(self.bytes, starts[lane]);
+            walks[lane] = RowGroupWalk::new(&at);
+            if !matches!(walks[lane].until_columns(&mut at, self.columns), Ok(true)) {
+                return 0;
+            }
+            chunks[lane] = at.at;
+        }
+        let width = if rows.is_empty() { 0 } else { self.width };
+        if let Some(next) = rows.get(N * width..(N * width + NEAR_ROWS / size_of::<T>()).min(2 * N * width)) {
+            prefetch_rows(next);
+        }
+        let mut parts = rows.chunks_mut(width.max(1));
+        let mut lanes: [Lane<'_, T>; N] = std::array::from_fn(|lane| Lane {
+            at: chunks[lane],
+            first_row: first_row + lane * self.width,
+            rows: parts.next().unwrap_or_default(),
+        });
+        let walked = self.engine.chunks(self.kernel, self.bytes, self.columns, self.slots, &mut lanes);
+        let ends = lanes.map(|lane| lane.at);
+        let mut count = 0;
+        // A fault may come of a wrong guess: the row group is then walked alone, which tells.
+        if walked.is_ok() {
+            for (lane, mut walk) in walks.into_iter().enumerate() {
+                if starts[lane] != cursor.at {
+                    break;
+                }
+                let mut at = Cursor::new(self.bytes, ends[lane]);
+                if walk.finish(&mut at).is_err() {
+                    break;
+                }
+                done[lane] = Some((chunks[lane] as u32, walk.fields));
+                self.size = at.at - starts[lane];
+                cursor.at = at.at;
+                count += 1;
+            }
+        }
+        if count < N {
+            let valid = first_row + count * self.width;
+            let mut place = 0;
+            self.engine.wide.retain(|(row, _)| {
+                place += 1;
+                place <= wide || (*row as usize) < valid
+            });
+        }
+        count
+    }
+}

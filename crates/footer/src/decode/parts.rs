@@ -1,0 +1,334 @@
+//! Row groups shared out among threads: each takes one part after the other, from a start that is guessed.
+//!
+//! ```text
+//! list ─ part 0, known to start here ─▶│             │             │
+//!            part 1, from a guess ──▶ ...┼────────────▶│             │ taken from where part 0 has come to
+//!                        part 2, from a guess ──▶ ... ──┼────────────▶│ and so on
+//! ```
+//!
+//! Parts are several for each thread, so that a thread whose core is busy with something else takes fewer of
+//! them. Every other thread takes the last one first: two that write to neighbouring parts would both clear the huge
+//! page between them. A guess is near the start of some row group, but which one it is remains to be seen: in the end the
+//! parts are taken over one after the other, each from the row group on that starts where those before it
+//! end. So a part that starts a little early or late is of use all the same, and one that was not at a row
+//! group at all is not used.
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::chunk::row::Row;
+use crate::chunk::rows::Chunk;
+use crate::decode::groups::{GroupFields, LANES, MOST_LANES, Walk, lanes_for};
+use crate::matching::kernel::Kernel;
+use crate::memory::allocate;
+use crate::thrift::cursor::{Cursor, Step};
+
+/// Fewer chunks than this are walked sooner than another thread is started: 20,000 took 0.53 ms on one thread
+/// and 0.62 to 0.74 on two, whose second has a sleeping core to wake.
+const WORTH_THREADS: usize = 30_000;
+
+/// Fewer chunks than this are not worth a part of their own: to find its start and to take it over costs
+/// what some dozens of them cost.
+const WORTH_PART: usize = 10_000;
+
+/// Up to so many row groups the mean size tells one from the next.
+const FEW: usize = 64;
+
+/// How long a thread that has nothing left to walk stays awake for those that have.
+const SOON: Duration = Duration::from_micros(200);
+
+/// A part that waits for a thread.
+struct Waiting<'r, T> {
+    indices: Range<usize>,
+    /// The row of its first row group's first chunk, if it starts where it should.
+    first_row: usize,
+    rows: &'r mut [MaybeUninit<T>],
+}
+
+/// What threads share.
+struct Shared<'r, T> {
+    waiting: std::vec::IntoIter<Waiting<'r, T>>,
+    /// Row groups and where they start, or seem to.
+    starts: BTreeMap<usize, usize>,
+    /// Whether row groups are so few that a start that is found is that of the row group that was looked for.
+    few: bool,
+    /// The bytes of a row group, as far as the starts do not tell.
+    size: usize,
+}
+
+impl<T> Shared<'_, T> {
+    fn found(&mut self, index: usize, start: usize) {
+        if self.few {
+            self.starts.insert(index, start);
+        }
+    }
+
+    /// Where a row group starts that stands between others at hand, or near which place. The look for the start of
+    /// row groups of 12 MB takes up to a millisecond: the better the guess, the less.
+    fn start_of(&self, index: usize) -> Start {
+        let before = self.starts.range(..=index).next_back();
+        match (before, self.starts.range(index..).next()) {
+            (Some((&known, &at)), _) if known == index => Start::At(at),
+            (Some((first, from)), Some((last, to))) if to > from => {
+                Start::Near(from + (index - first) * ((to - from) / (last - first)))
+            }
+            (Some((first, from)), _) => Start::Near(from + (index - first) * self.size),
+            (None, _) => Start::Near(0),
+        }
+    }
+}
+
+/// Where a part starts.
+enum Start {
+    At(usize),
+    Near(usize),
+}
+
+/// A part that was walked.
+struct Part {
+    /// The row groups that it took for its own, of which it may have walked fewer.
+    indices: Range<usize>,
+    fields: Vec<GroupFields>,
+    /// Where the last of them ends.
+    end: usize,
+    /// Chunks too wide for a row.
+    wide: Vec<(u32, Chunk)>,
+    /// For every place among the traits of the thread that walked it the one here; empty if they are the same.
+    places: Vec<u16>,
+}
+
+impl<K: Kernel> Walk<'_, K> {
+    /// As [`Walk::run`] for all decoded row groups, sharing them out among threads if that may pay.
+    pub fn shared<T: Row>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: Range<usize>,
+        rows: &mut [MaybeUninit<T>],
+        fields: &mut Vec<GroupFields>,
+        threads: usize,
+    ) -> Step<()> {
+        let mut done = 0;
+        if threads > 1
+            && indices.len() > threads
+            && indices.len().saturating_mul(self.columns) >= WORTH_THREADS
+        {
+            if self.opening.is_none() {
+                self.look(cursor.at, self.in_file - indices.start);
+            }
+            if self.opening.is_some() {
+                done = self.parts(cursor, &indices, rows, fields, threads)?;
+            }
+        }
+        let row = done * self.width;
+        let rest = rows.get_mut(row..).unwrap_or_default();
+        self.run(cursor, indices.start + done..indices.end, row, rest, Some(fields))
+    }
+
+    /// Walks parts of the row groups on several threads and says how many row groups are so.
+    fn parts<T: Row>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: &Range<usize>,
+        rows: &mut [MaybeUninit<T>],
+        fields: &mut Vec<GroupFields>,
+        threads: usize,
+    ) -> Step<usize> {
+        let width = self.width;
+        let mut rest = &mut *rows;
+        let mut waiting = Vec::new();
+        let mut first = indices.start;
+        for len in part_lens(indices.len(), threads, self.columns) {
+            // Without room for its rows a part would be walked as if none were wanted.
+            let Some((own, others)) = std::mem::take(&mut rest).split_at_mut_checked(len * width) else {
+                break;
+            };
+            rest = others;
+            let first_row = (first - indices.start) * width;
+            waiting.push(Waiting { indices: first..first + len, first_row, rows: own });
+            first += len;
+        }
+        // Of many row groups the mean size is known better than from the first; of few, what follows
+        // them in the footer may be as long as one of them.
+        let few = indices.len() <= FEW;
+        let size = if few { self.size } else { (self.bytes.len() - cursor.at) / indices.len() };
+        let starts = BTreeMap::from([(indices.start, cursor.at)]);
+        let shared = Mutex::new(Shared { waiting: waiting.into_iter(), starts, few, size });
+        let walked_elsewhere = Mutex::new(Vec::new());
+        let mut walked = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .filter_map(|thread| {
+                    let mut walk = self.clone();
+                    walk.engine.wide.clear();
+                    let (shared, elsewhere) = (&shared, &walked_elsewhere);
+                    let run = move || {
+                        let parts = walk.take_turns(shared, thread % 2 == 1);
+                        elsewhere.lock().unwrap_or_else(PoisonError::into_inner).push((parts, walk.engine));
+                    };
+                    // A thread that cannot be started walks nothing.
+                    std::thread::Builder::new().spawn_scoped(scope, run).ok()
+                })
+                .collect();
+            let own = self.take_turns(&shared, false);
+            // Threads end at about the same time: to sleep until then, and until the other one is gone, costs 50
+            // to 80 us, 3 % of the time of 10,000 columns.
+            let ready =
+                |others: &[ScopedJoinHandle<'_, ()>]| others.iter().all(ScopedJoinHandle::is_finished);
+            let asked = Instant::now();
+            while !ready(&others) && asked.elapsed() < SOON {
+                std::hint::spin_loop();
+            }
+            own
+        });
+        let others = walked_elsewhere.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (parts, engine) in others {
+            // Without room for its traits a thread's parts are of no use.
+            if let Some(places) = self.engine.adopt(&engine) {
+                walked.extend(parts.into_iter().map(|part| Part { places: places.clone(), ..part }));
+            }
+        }
+        walked.sort_unstable_by_key(|part| part.indices.start);
+        let mut done = 0;
+        for part in walked {
+            if !self.take(cursor, indices, part, rows, fields, &mut done)? {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Walks one waiting part after the other, in turns with other threads, the first one or the last one first.
+    fn take_turns<T: Row>(&mut self, shared: &Mutex<Shared<'_, T>>, last: bool) -> Vec<Part> {
+        let before = std::mem::take(&mut self.engine.wide);
+        let mut parts = Vec::new();
+        let shared = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut at_hand = shared();
+            let next = if last { at_hand.waiting.next_back() } else { at_hand.waiting.next() };
+            let Some(next) = next else { break };
+            let (start, reach) = (at_hand.start_of(next.indices.start), at_hand.size / 2);
+            drop(at_hand);
+            let found = match start {
+                Start::At(start) => Some(start),
+                Start::Near(place) => {
+                    self.opening.as_ref().and_then(|opening| opening.find(self.bytes, place, reach, 0))
+                }
+            };
+            let Some(start) = found else { continue };
+            shared().found(next.indices.start, start);
+            let part = self.part(next, start);
+            if part.fields.len() == part.indices.len() {
+                shared().found(part.indices.end, part.end);
+            }
+            parts.push(part);
+        }
+        self.engine.wide = before;
+        parts
+    }
+
+    /// Walks a part from its start, as far as there are row groups.
+    fn part<T: Row>(&mut self, waiting: Waiting<'_, T>, start: usize) -> Part {
+        let Waiting { indices, first_row, rows } = waiting;
+        let mut cursor = Cursor::new(self.bytes, start);
+        let (room, mut end) = (allocate::with_room(indices.len()), start);
+        // Without memory for its row groups the part walks none: they are walked one after the other then.
+        let mut next = if room.is_some() { indices.start } else { indices.end };
+        let mut fields = room.unwrap_or_default();
+        while next < indices.end {
+            let few = next..next + lanes_for(indices.end - next);
+            let row = (next - indices.start) * self.width;
+            let rows = rows.get_mut(row..).unwrap_or_default();
+            let known = fields.len();
+            let wide = self.engine.wide.len();
+            if self.run(&mut cursor, few.clone(), first_row + row, rows, Some(&mut fields)).is_err() {
+                // The end of the list, perhaps; whoever comes there will see.
+                fields.truncate(known);
+                self.engine.wide.truncate(wide);
+                break;
+            }
+            (next, end) = (few.end, cursor.at);
+        }
+        Part { indices, fields, end, wide: std::mem::take(&mut self.engine.wide), places: Vec::new() }
+    }
+
+    /// Takes over the row groups of a part from the one on that starts where those before it end; false if
+    /// the part is not of use.
+    fn take<T: Row>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        indices: &Range<usize>,
+        part: Part,
+        rows: &mut [MaybeUninit<T>],
+        fields: &mut Vec<GroupFields>,
+        done: &mut usize,
+    ) -> Step<bool> {
+        let Part { indices: guessed, fields: mut found, end, mut wide, places } = part;
+        let width = self.width;
+        let starts_at =
+            |cursor: &Cursor<'_>| found.binary_search_by_key(&cursor.at, |group| group.fields.at as usize);
+        // Row groups before the part's first are walked here: the part's own rows are where theirs go.
+        let mut between: Vec<MaybeUninit<T>> = Vec::new();
+        let most = guessed.len() / 4 + 1;
+        let before = *done;
+        while starts_at(cursor).is_err() {
+            let ahead = found.first().is_some_and(|first| cursor.at < first.fields.at as usize);
+            if !ahead || *done - before >= most || *done >= indices.len() {
+                break;
+            }
+            between.resize(between.len() + width, MaybeUninit::uninit());
+            let row = between.len() - width;
+            let index = indices.start + *done;
+            self.run(cursor, index..index + 1, *done * width, &mut between[row..], Some(fields))?;
+            *done += 1;
+        }
+        let mut useful = false;
+        if let Ok(first) = starts_at(cursor) {
+            // No further than its own rows go: behind them are those of the next part.
+            let count = (found.len() - first).min((guessed.end - indices.start).saturating_sub(*done));
+            let from = (guessed.start - indices.start + first) * width;
+            let to = *done * width;
+            let own = from..from + count * width;
+            wide.retain(|(row, _)| own.contains(&(*row as usize)));
+            wide.iter_mut().for_each(|(row, _)| *row = (*row as usize - from + to) as u32);
+            self.engine.wide.append(&mut wide);
+            // Behind the last row group that is taken the part may have walked others.
+            let next = found.get(first + count).map(|next| next.fields.at as usize);
+            if !places.is_empty() {
+                for row in rows.get_mut(own.clone()).into_iter().flatten() {
+                    // SAFETY: rows of row groups that the part has walked to their end, and so written.
+                    unsafe { row.assume_init_mut() }.relocate(&places);
+                }
+            }
+            if from != to && own.end <= rows.len() && to + own.len() <= rows.len() {
+                rows.copy_within(own, to);
+            }
+            for (place, mut group) in found.drain(first..first + count).enumerate() {
+                group.index = (indices.start + *done + place) as u32;
+                fields.push(group);
+            }
+            cursor.at = next.unwrap_or(end);
+            *done += count;
+            useful = true;
+        }
+        let to = before * width;
+        if let Some(place) = rows.get_mut(to..to + between.len()) {
+            place.copy_from_slice(&between);
+        }
+        Ok(useful)
+    }
+}
+
+/// The numbers of row groups of the parts of `row_groups` ones of `columns` columns: parts that are worth it, as many
+/// for each thread, and all about the same, so that the threads end at the same time. Two parts of three row groups
+/// are better than one of four and one of two, which leaves half of the lanes empty.
+fn part_lens(row_groups: usize, threads: usize, columns: usize) -> Vec<usize> {
+    let all_full = |lanes| row_groups.is_multiple_of(threads * lanes);
+    let lanes = if all_full(MOST_LANES) && !all_full(LANES) { MOST_LANES } else { LANES };
+    let worth = WORTH_PART.div_ceil(columns.max(1)).next_multiple_of(lanes);
+    let parts = row_groups.div_ceil(worth).next_multiple_of(threads);
+    let len = |part| row_groups * (part + 1) / parts - row_groups * part / parts;
+    (0..parts).map(len).filter(|&len| len > 0).collect()
+}

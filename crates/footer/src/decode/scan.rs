@@ -1,0 +1,293 @@
+//! The scalar walk over a row group and its column chunks: always right, for any input.
+//!
+//! It takes from a `ColumnChunk` what a [`Chunk`] keeps and skips the rest. Skipped values must be
+//! well-formed Thrift; whether they mean anything is decided when somebody asks for them.
+
+use crate::chunk::rows::{
+    Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, Traits, statistics_place,
+};
+use crate::error::{Fault, FaultKind};
+use crate::memory::allocate;
+use crate::schema::enums::EncodingSet;
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, I16, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+
+const TYPE: u16 = 1 << 0;
+const ENCODINGS: u16 = 1 << 1;
+const CODEC: u16 = 1 << 2;
+const NUM_VALUES: u16 = 1 << 3;
+const UNCOMPRESSED: u16 = 1 << 4;
+const COMPRESSED: u16 = 1 << 5;
+const DATA_PAGE_OFFSET: u16 = 1 << 6;
+
+/// The required fields of `ColumnMetaData` by their bits. `path_in_schema` is required, too, but says
+/// nothing that the schema does not; files without it can be read.
+const REQUIRED: [(u16, &str); 7] = [
+    (TYPE, "type"),
+    (ENCODINGS, "encodings"),
+    (CODEC, "codec"),
+    (NUM_VALUES, "num_values"),
+    (UNCOMPRESSED, "total_uncompressed_size"),
+    (COMPRESSED, "total_compressed_size"),
+    (DATA_PAGE_OFFSET, "data_page_offset"),
+];
+const ALL_REQUIRED: u16 = (1 << REQUIRED.len()) - 1;
+
+/// Walks one `ColumnChunk`.
+pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
+    let start = cursor.at;
+    // A footer's length has 32 bits, which `Footer::decode` has checked.
+    let mut chunk = Chunk { at: start as u32, ..Chunk::default() };
+    let mut meta_data = false;
+    let mut statistics = None;
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (3, STRUCT) => {
+                column_meta_data(cursor, &mut chunk, &mut statistics)?;
+                meta_data = true;
+            }
+            (8, STRUCT) => {
+                cursor.skip(STRUCT)?;
+                chunk.traits.flags |= ENCRYPTED;
+            }
+            (9, BINARY) => {
+                cursor.binary()?;
+                chunk.traits.flags |= ENCRYPTED;
+            }
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+    if !meta_data {
+        if chunk.traits.flags & ENCRYPTED == 0 {
+            return Err(Fault::new(start, FaultKind::Missing { field: "meta_data" }));
+        }
+        chunk.traits.flags |= NO_METADATA;
+    }
+    chunk.statistics = statistics.map_or(STATISTICS_NONE, |at| statistics_place(at - start));
+    Ok(chunk)
+}
+
+/// `statistics` becomes the place of the first ones.
+fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk, statistics: &mut Option<usize>) -> Step<()> {
+    let start = cursor.at;
+    // A second `meta_data` replaces the first.
+    let flags = chunk.traits.flags & ENCRYPTED;
+    *chunk = Chunk { at: chunk.at, traits: Traits { flags, ..Traits::default() }, ..Chunk::default() };
+    let mut seen = 0;
+    let mut last = 0;
+    loop {
+        let field = cursor.field(&mut last)?;
+        seen |= match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, I32) => {
+                chunk.traits.physical_type = cursor.i32()?;
+                TYPE
+            }
+            (2, LIST) => {
+                chunk.traits.encodings = encodings(cursor)?;
+                ENCODINGS
+            }
+            (4, I32) => {
+                chunk.traits.codec = cursor.i32()?;
+                CODEC
+            }
+            (5, I64) => {
+                chunk.num_values = cursor.size()?;
+                NUM_VALUES
+            }
+            (6, I64) => {
+                chunk.uncompressed = cursor.size()?;
+                UNCOMPRESSED
+            }
+            (7, I64) => {
+                chunk.compressed = cursor.size()?;
+                COMPRESSED
+            }
+            (9, I64) => {
+                chunk.data_page_offset = cursor.size()?;
+                DATA_PAGE_OFFSET
+            }
+            (11, I64) => {
+                chunk.dictionary_page_offset = cursor.integer()?;
+                chunk.traits.flags |= HAS_DICTIONARY;
+                0
+            }
+            (12, STRUCT) => {
+                statistics.get_or_insert(cursor.at);
+                cursor.skip(STRUCT)?;
+                0
+            }
+            (1 | 4, found) => return Err(wire(cursor, found, "an i32")),
+            (2, found) => return Err(wire(cursor, found, "a list of encodings")),
+            (5..=7 | 9, found) => return Err(wire(cursor, found, "an i64")),
+            (_, wire) => {
+                cursor.skip(wire)?;
+                0
+            }
+        };
+    }
+    if seen != ALL_REQUIRED {
+        for (bit, field) in REQUIRED {
+            if seen & bit == 0 {
+                return Err(Fault::new(start, FaultKind::Missing { field }));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn encodings(cursor: &mut Cursor<'_>) -> Step<EncodingSet> {
+    let count = cursor.list_of(I32, "a list of encodings (i32)")?;
+    let mut set = EncodingSet::default();
+    for _ in 0..count {
+        set = set.with(cursor.i32()?);
+    }
+    Ok(set)
+}
+
+#[cold]
+fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
+    Fault::new(cursor.at, FaultKind::Wire { found, expected })
+}
+
+/// What stands in a `RowGroup` besides its column chunks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RowGroupFields {
+    pub num_rows: i64,
+    pub total_byte_size: i64,
+    pub total_compressed_size: Option<i64>,
+    pub file_offset: Option<i64>,
+    pub ordinal: Option<i16>,
+    pub sorting_columns: Option<Vec<SortingColumn>>,
+    /// Where the `RowGroup` struct starts.
+    pub at: u32,
+}
+
+/// One of the columns that a row group is sorted by, the most significant first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SortingColumn {
+    /// The column's index in the row group.
+    pub column_idx: i32,
+    /// Whether values fall.
+    pub descending: bool,
+    /// Whether nulls come before values.
+    pub nulls_first: bool,
+}
+
+/// The walk over one `RowGroup`, which stops at its list of column chunks for somebody else to walk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowGroupWalk {
+    pub fields: RowGroupFields,
+    has_columns: bool,
+    has_size: bool,
+    has_rows: bool,
+    last: i16,
+}
+
+impl RowGroupWalk {
+    /// A walk over the row group at the cursor.
+    pub fn new(cursor: &Cursor<'_>) -> Self {
+        let fields = RowGroupFields { at: cursor.at as u32, ..RowGroupFields::default() };
+        Self { fields, ..Self::default() }
+    }
+
+    /// Walks up to the first of `columns` column chunks; false if the struct ends without a list of
+    /// them.
+    pub fn until_columns(&mut self, cursor: &mut Cursor<'_>, columns: usize) -> Step<bool> {
+        loop {
+            let field = cursor.field(&mut self.last)?;
+            let group = &mut self.fields;
+            match (field.id, field.wire) {
+                (_, STOP) => return Ok(false),
+                (1, LIST) => {
+                    let at = cursor.at;
+                    let count = cursor.list_of(STRUCT, "a list of column chunks")?;
+                    if self.has_columns {
+                        let kind =
+                            FaultKind::Mismatch { what: "list of column chunks", expected: 1, found: 2 };
+                        return Err(Fault::new(at, kind));
+                    }
+                    if count != columns {
+                        let what = "column chunks, as the schema has leaves";
+                        let kind =
+                            FaultKind::Mismatch { what, expected: columns as u64, found: count as u64 };
+                        return Err(Fault::new(at, kind));
+                    }
+                    self.has_columns = true;
+                    return Ok(true);
+                }
+                (2, I64) => {
+                    group.total_byte_size = cursor.size()?;
+                    self.has_size = true;
+                }
+                (3, I64) => {
+                    group.num_rows = cursor.size()?;
+                    self.has_rows = true;
+                }
+                (4, LIST) => group.sorting_columns = sorting_columns(cursor)?,
+                (5, I64) => group.file_offset = Some(cursor.integer()?),
+                (6, I64) => group.total_compressed_size = Some(cursor.size()?),
+                (7, I16) => group.ordinal = Some(cursor.i16()?),
+                (1, found) => return Err(wire(cursor, found, "a list of column chunks")),
+                (2 | 3, found) => return Err(wire(cursor, found, "an i64")),
+                (_, wire) => cursor.skip(wire)?,
+            }
+        }
+    }
+
+    /// Walks on from behind the last column chunk to the end of the struct.
+    pub fn finish(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
+        if self.has_columns {
+            // Ends at the struct's end: a second list is a fault.
+            self.until_columns(cursor, 0)?;
+        }
+        let required =
+            [(self.has_columns, "columns"), (self.has_size, "total_byte_size"), (self.has_rows, "num_rows")];
+        for (there, field) in required {
+            if !there {
+                return Err(Fault::new(self.fields.at as usize, FaultKind::Missing { field }));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The list is optional: elements that are no structs are skipped as a field of another type would be.
+fn sorting_columns(cursor: &mut Cursor<'_>) -> Step<Option<Vec<SortingColumn>>> {
+    let start = *cursor;
+    let (wire, count) = cursor.list()?;
+    if wire != STRUCT && count > 0 {
+        *cursor = start;
+        cursor.skip(LIST)?;
+        return Ok(None);
+    }
+    // The smallest element: a header and a value for the index, a header each for the two flags, a stop.
+    let mut columns = allocate::with_room_at(start.at, count.min(cursor.left() / 5))?;
+    for _ in 0..count {
+        columns.push(sorting_column(cursor)?);
+    }
+    Ok(Some(columns))
+}
+
+fn sorting_column(cursor: &mut Cursor<'_>) -> Step<SortingColumn> {
+    let start = cursor.at;
+    let (mut column_idx, mut descending, mut nulls_first, mut last) = (None, None, None, 0);
+    loop {
+        let field = cursor.field(&mut last)?;
+        match (field.id, field.wire) {
+            (_, STOP) => break,
+            (1, I32) => column_idx = Some(cursor.i32()?),
+            (2, TRUE | FALSE) => descending = Some(field.wire == TRUE),
+            (3, TRUE | FALSE) => nulls_first = Some(field.wire == TRUE),
+            (_, wire) => cursor.skip(wire)?,
+        }
+    }
+    let missing = |field| Fault::new(start, FaultKind::Missing { field });
+    Ok(SortingColumn {
+        column_idx: column_idx.ok_or(missing("column_idx"))?,
+        descending: descending.ok_or(missing("descending"))?,
+        nulls_first: nulls_first.ok_or(missing("nulls_first"))?,
+    })
+}

@@ -1,0 +1,105 @@
+//! The Arrow schema that writers leave in a file's key-value metadata, pruned (feature `parquet`).
+//!
+//! It tells readers what Parquet's schema does not: time zones, large and view types, dictionaries.
+//! Readers refuse one that does not have the schema's fields, no more and no less.
+
+use arrow_ipc::{Field as IpcField, Int, Type};
+use arrow_schema::{Field, Schema as ArrowSchema};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use parquet::arrow::{encode_arrow_schema, parquet_to_arrow_schema};
+use parquet::schema::types::SchemaDescriptor;
+
+use crate::schema::arena::Schema;
+
+/// The encoded Arrow schema with the fields that the wanted leaves stand in; none if it does not fit
+/// the file's schema. `pruned` is the file's schema with these leaves.
+///
+/// Fields of which all leaves are wanted are kept as they are. Of the others, the types are derived
+/// from Parquet's: nothing says which of an Arrow field's children are which of the leaves.
+pub(crate) fn pruned(
+    encoded: &str,
+    schema: &Schema,
+    leaves: &[usize],
+    pruned: &SchemaDescriptor,
+) -> Option<String> {
+    let bytes = BASE64_STANDARD.decode(encoded).ok()?;
+    // The message has a prefix of a marker and its length, which the oldest writers left out.
+    let message = bytes.strip_prefix(&[0xff; 4]).and_then(|rest| rest.get(4..)).unwrap_or(&bytes);
+    let message = arrow_ipc::root_as_message(message).ok()?.header_as_schema()?;
+    let fields = message.fields()?;
+    if fields.len() != schema.root().children().count() {
+        return None;
+    }
+    let mut kept: Vec<Option<Field>> = Vec::new();
+    for (index, top) in schema.root().children().enumerate() {
+        let columns = top.columns();
+        let start = leaves.partition_point(|&leaf| leaf < columns.start);
+        let end = leaves.partition_point(|&leaf| leaf < columns.end);
+        if start == end {
+            continue;
+        }
+        let field = fields.get(index);
+        if field.name() != Some(top.name()) {
+            return None;
+        }
+        if !is_well_formed(field) {
+            return None;
+        }
+        kept.push((end - start == columns.len()).then(|| Field::from(field)));
+    }
+    if kept.iter().any(Option::is_none) {
+        let derived = parquet_to_arrow_schema(pruned, None).ok()?;
+        for (field, derived) in kept.iter_mut().zip(derived.fields()) {
+            field.get_or_insert_with(|| derived.as_ref().clone());
+        }
+    }
+    let mut metadata = std::collections::HashMap::new();
+    for pair in message.custom_metadata().into_iter().flatten() {
+        if let (Some(key), Some(value)) = (pair.key(), pair.value()) {
+            metadata.insert(key.to_string(), value.to_string());
+        }
+    }
+    let fields: Vec<Field> = kept.into_iter().flatten().collect();
+    Some(encode_arrow_schema(&ArrowSchema::new_with_metadata(fields, metadata)))
+}
+
+/// Whether `Field::from` knows the field's type and what it is made of: of others it panics.
+fn is_well_formed(field: IpcField<'_>) -> bool {
+    let child = |wanted: usize| {
+        field.children().is_some_and(|found| found.len() == wanted && found.iter().all(is_well_formed))
+    };
+    let index = field.dictionary().is_none_or(|found| found.indexType().is_some_and(is_integer));
+    index
+        && match field.type_type() {
+            Type::Null | Type::Bool | Type::Binary | Type::BinaryView | Type::LargeBinary => true,
+            Type::Utf8 | Type::Utf8View | Type::LargeUtf8 => true,
+            Type::FixedSizeBinary => field.type_as_fixed_size_binary().is_some(),
+            Type::Int => field.type_as_int().is_some_and(is_integer),
+            Type::FloatingPoint => {
+                field.type_as_floating_point().is_some_and(|of| (0..=2).contains(&of.precision().0))
+            }
+            Type::Date => field.type_as_date().is_some_and(|of| (0..=1).contains(&of.unit().0)),
+            Type::Time => field
+                .type_as_time()
+                .is_some_and(|of| matches!((of.bitWidth(), of.unit().0), (32, 0 | 1) | (64, 2 | 3))),
+            Type::Timestamp => field.type_as_timestamp().is_some_and(|of| (0..=3).contains(&of.unit().0)),
+            Type::Duration => field.type_as_duration().is_some_and(|of| (0..=3).contains(&of.unit().0)),
+            Type::Interval => field.type_as_interval().is_some_and(|of| (0..=2).contains(&of.unit().0)),
+            Type::List | Type::LargeList | Type::ListView | Type::LargeListView => child(1),
+            Type::FixedSizeList => field.type_as_fixed_size_list().is_some() && child(1),
+            Type::Map => field.type_as_map().is_some() && child(1),
+            Type::Struct_ => field.children().is_none_or(|found| found.iter().all(is_well_formed)),
+            Type::Decimal => field.type_as_decimal().is_some_and(|of| {
+                matches!(of.bitWidth(), 32 | 64 | 128 | 256)
+                    && u8::try_from(of.precision()).is_ok()
+                    && i8::try_from(of.scale()).is_ok()
+            }),
+            // Of unions and of run-end encoded values, no writer makes Parquet.
+            _ => false,
+        }
+}
+
+fn is_integer(of: Int<'_>) -> bool {
+    matches!(of.bitWidth(), 8 | 16 | 32 | 64)
+}

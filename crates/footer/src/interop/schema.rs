@@ -1,0 +1,224 @@
+//! Schemas as the `parquet` crate has them, pruned to some leaves (feature `parquet`).
+
+use std::sync::Arc;
+
+use parquet::basic::{
+    ConvertedType as TheirConverted, EdgeInterpolationAlgorithm as TheirEdges, LogicalType as Theirs,
+    Repetition as TheirRepetition, TimeUnit as TheirUnit, Type as TheirType,
+};
+use parquet::schema::types::{Type, TypePtr};
+
+use crate::error::Error;
+use crate::schema::arena::Schema;
+use crate::schema::element::Element;
+use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
+use crate::schema::logical::{LogicalType, TimeUnit};
+
+/// Schemas deeper than this are refused: the crate's own code walks them recursively.
+const DEPTH_LIMIT: usize = 256;
+
+/// The schema with these leaves, which are in ascending order, and the groups they stand in.
+pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
+    // Groups without any leaf come with those around them.
+    let empty = schema.elements().filter(|element| !element.is_leaf() && element.columns().is_empty());
+    let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
+    if let Some(found) = wanted.chain(empty).find(is_too_deep) {
+        let what =
+            format!("expected elements at most {DEPTH_LIMIT} groups deep, found `{:.60}`", found.path());
+        return Err(Error::new(what).with_advice("leave the column out"));
+    }
+    let root = schema.root();
+    let fields = children(root, leaves)?;
+    let made = Type::group_type_builder(root.name()).with_fields(fields);
+    made.with_converted_type(converted(root)?)
+        .with_logical_type(logical(root)?)
+        .with_id(root.field_id())
+        .build()
+        .map(Arc::new)
+        .map_err(|error| theirs(root, &error))
+}
+
+/// Whether the crate has a type for a column and for the groups that it stands in.
+pub(crate) fn is_known(leaf: Element<'_>) -> bool {
+    let groups = std::iter::successors(leaf.parent(), |group| group.parent());
+    let known = |element: Element<'_>| converted(element).is_ok() && logical(element).is_ok();
+    // A column that is alone to blame is tried alone.
+    !is_too_deep(&leaf) && field(leaf, &[]).is_ok() && groups.into_iter().all(known)
+}
+
+fn is_too_deep(leaf: &Element<'_>) -> bool {
+    std::iter::successors(leaf.parent(), |group| group.parent()).nth(DEPTH_LIMIT).is_some()
+}
+
+/// Those of the wanted leaves, in ascending order, that stand below an element.
+fn below<'a>(element: Element<'_>, leaves: &'a [usize]) -> &'a [usize] {
+    let columns = element.columns();
+    let start = leaves.partition_point(|&leaf| leaf < columns.start);
+    let end = leaves.partition_point(|&leaf| leaf < columns.end);
+    &leaves[start..end]
+}
+
+/// The children that hold wanted leaves; with all of an element's leaves wanted, all of them, those
+/// without any leaf, too.
+fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error> {
+    let all = leaves.len() == group.columns().len();
+    let mut fields = Vec::new();
+    for child in group.children() {
+        let leaves = below(child, leaves);
+        if all || !leaves.is_empty() {
+            fields.push(field(child, leaves)?);
+        }
+    }
+    Ok(fields)
+}
+
+/// An element with what is wanted below it. No deeper than [`DEPTH_LIMIT`]: all leaves were checked.
+fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
+    let repetition = match element.repetition() {
+        Some(Repetition::Optional) => TheirRepetition::OPTIONAL,
+        Some(Repetition::Repeated) => TheirRepetition::REPEATED,
+        _ => TheirRepetition::REQUIRED,
+    };
+    let made = match element.physical_type().filter(|_| element.is_leaf()) {
+        Some(physical_type) => {
+            Type::primitive_type_builder(element.name(), physical(element, physical_type)?)
+                .with_repetition(repetition)
+                .with_converted_type(converted(element)?)
+                .with_logical_type(logical(element)?)
+                .with_length(element.type_length().unwrap_or(-1))
+                .with_precision(element.precision().unwrap_or(-1))
+                .with_scale(element.scale().unwrap_or(-1))
+                .with_id(element.field_id())
+                .build()
+        }
+        None => {
+            if is_map(element) && leaves.len() != element.columns().len() {
+                let what = format!("expected all columns of the map `{}`, found some", element.path());
+                let advice =
+                    "a map without its keys or some of its values is none: name the map, or no column of it";
+                return Err(Error::new(what).with_advice(advice));
+            }
+            Type::group_type_builder(element.name())
+                .with_fields(children(element, leaves)?)
+                .with_repetition(repetition)
+                .with_converted_type(converted(element)?)
+                .with_logical_type(logical(element)?)
+                .with_id(element.field_id())
+                .build()
+        }
+    };
+    made.map(Arc::new).map_err(|error| theirs(element, &error))
+}
+
+pub(crate) fn is_map(element: Element<'_>) -> bool {
+    matches!(element.logical_type(), Some(LogicalType::Map))
+        || matches!(element.converted_type(), Some(ConvertedType::Map | ConvertedType::MapKeyValue))
+}
+
+fn theirs(element: Element<'_>, error: &parquet::errors::ParquetError) -> Error {
+    Error::new(format!("the schema's element `{:.60}` is not valid: {error}", element.path()))
+}
+
+fn physical(element: Element<'_>, physical_type: PhysicalType) -> Result<TheirType, Error> {
+    Ok(match physical_type {
+        PhysicalType::Boolean => TheirType::BOOLEAN,
+        PhysicalType::Int32 => TheirType::INT32,
+        PhysicalType::Int64 => TheirType::INT64,
+        PhysicalType::Int96 => TheirType::INT96,
+        PhysicalType::Float => TheirType::FLOAT,
+        PhysicalType::Double => TheirType::DOUBLE,
+        PhysicalType::ByteArray => TheirType::BYTE_ARRAY,
+        PhysicalType::FixedLenByteArray => TheirType::FIXED_LEN_BYTE_ARRAY,
+        PhysicalType::Unknown(number) => {
+            let what = format!("expected a known type of the column `{}`, found {number}", element.path());
+            return Err(Error::new(what).with_advice("leave the column out"));
+        }
+    })
+}
+
+fn converted(element: Element<'_>) -> Result<TheirConverted, Error> {
+    Ok(match element.converted_type() {
+        None => TheirConverted::NONE,
+        Some(ConvertedType::Utf8) => TheirConverted::UTF8,
+        Some(ConvertedType::Map) => TheirConverted::MAP,
+        Some(ConvertedType::MapKeyValue) => TheirConverted::MAP_KEY_VALUE,
+        Some(ConvertedType::List) => TheirConverted::LIST,
+        Some(ConvertedType::Enum) => TheirConverted::ENUM,
+        Some(ConvertedType::Decimal) => TheirConverted::DECIMAL,
+        Some(ConvertedType::Date) => TheirConverted::DATE,
+        Some(ConvertedType::TimeMillis) => TheirConverted::TIME_MILLIS,
+        Some(ConvertedType::TimeMicros) => TheirConverted::TIME_MICROS,
+        Some(ConvertedType::TimestampMillis) => TheirConverted::TIMESTAMP_MILLIS,
+        Some(ConvertedType::TimestampMicros) => TheirConverted::TIMESTAMP_MICROS,
+        Some(ConvertedType::UInt8) => TheirConverted::UINT_8,
+        Some(ConvertedType::UInt16) => TheirConverted::UINT_16,
+        Some(ConvertedType::UInt32) => TheirConverted::UINT_32,
+        Some(ConvertedType::UInt64) => TheirConverted::UINT_64,
+        Some(ConvertedType::Int8) => TheirConverted::INT_8,
+        Some(ConvertedType::Int16) => TheirConverted::INT_16,
+        Some(ConvertedType::Int32) => TheirConverted::INT_32,
+        Some(ConvertedType::Int64) => TheirConverted::INT_64,
+        Some(ConvertedType::Json) => TheirConverted::JSON,
+        Some(ConvertedType::Bson) => TheirConverted::BSON,
+        Some(ConvertedType::Interval) => TheirConverted::INTERVAL,
+        Some(ConvertedType::Unknown(number)) => {
+            let what = format!("expected a known converted type of `{}`, found {number}", element.path());
+            return Err(Error::new(what).with_advice("leave the column out"));
+        }
+    })
+}
+
+fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
+    let Some(logical) = element.logical_type() else { return Ok(None) };
+    let unknown = |what: &str| {
+        let what = format!("expected a known {what} of `{}`", element.path());
+        Error::new(what).with_advice("leave the column out")
+    };
+    let unit = |unit: TimeUnit| match unit {
+        TimeUnit::Millis => Ok(TheirUnit::MILLIS),
+        TimeUnit::Micros => Ok(TheirUnit::MICROS),
+        TimeUnit::Nanos => Ok(TheirUnit::NANOS),
+        TimeUnit::Unknown(_) => Err(unknown("unit of time")),
+    };
+    let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_string);
+    Ok(Some(match logical {
+        LogicalType::String => Theirs::String,
+        LogicalType::Map => Theirs::Map,
+        LogicalType::List => Theirs::List,
+        LogicalType::Enum => Theirs::Enum,
+        LogicalType::Decimal { scale, precision } => Theirs::decimal(*scale, *precision),
+        LogicalType::Date => Theirs::Date,
+        LogicalType::Time { is_adjusted_to_utc, unit: of } => Theirs::time(*is_adjusted_to_utc, unit(*of)?),
+        LogicalType::Timestamp { is_adjusted_to_utc, unit: of } => {
+            Theirs::timestamp(*is_adjusted_to_utc, unit(*of)?)
+        }
+        // Of other widths the crate makes no converted type but a panic.
+        LogicalType::Integer { bit_width, .. } if !matches!(bit_width, 8 | 16 | 32 | 64) => {
+            let what = format!("expected 8, 16, 32 or 64 bits of `{}`, found {bit_width}", element.path());
+            return Err(Error::new(what).with_advice("leave the column out"));
+        }
+        LogicalType::Integer { bit_width, is_signed } => Theirs::integer(*bit_width, *is_signed),
+        LogicalType::Null => Theirs::Unknown,
+        LogicalType::Json => Theirs::Json,
+        LogicalType::Bson => Theirs::Bson,
+        LogicalType::Uuid => Theirs::Uuid,
+        LogicalType::Float16 => Theirs::Float16,
+        LogicalType::Variant { specification_version } => Theirs::variant(*specification_version),
+        LogicalType::Geometry { crs } => Theirs::geometry(text(crs)),
+        LogicalType::Geography { crs, algorithm } => {
+            let edges = match algorithm {
+                None => None,
+                Some(EdgeInterpolationAlgorithm::Spherical) => Some(TheirEdges::SPHERICAL),
+                Some(EdgeInterpolationAlgorithm::Vincenty) => Some(TheirEdges::VINCENTY),
+                Some(EdgeInterpolationAlgorithm::Thomas) => Some(TheirEdges::THOMAS),
+                Some(EdgeInterpolationAlgorithm::Andoyer) => Some(TheirEdges::ANDOYER),
+                Some(EdgeInterpolationAlgorithm::Karney) => Some(TheirEdges::KARNEY),
+                Some(EdgeInterpolationAlgorithm::Unknown(_)) => return Err(unknown("kind of edges")),
+            };
+            Theirs::geography(text(crs), edges)
+        }
+        // Readers take values of a type they do not know by their physical type.
+        LogicalType::File => Theirs::_Unknown { field_id: 19 },
+        LogicalType::Unknown { id } => Theirs::_Unknown { field_id: *id },
+    }))
+}

@@ -1,0 +1,439 @@
+//! The kernel for processors with AVX2 and a quick BMI2 (Haswell, Zen 3 and later) and no AVX-512.
+//!
+//! A segment is two loads of 32 bytes. The bytes without a continuation bit, as a bitmap, end the tokens, as in
+//! [`crate::matching::avx512`]; a bit deposit finds where any one of them starts, so that constants are compared and
+//! varints decoded without one waiting for the other. A bit extraction closes the gaps between the groups of
+//! a varint.
+
+use std::arch::x86_64::*;
+use std::sync::OnceLock;
+
+use crate::chunk::rows::Packed;
+use crate::matching::kernel::{Kernel, Stopped, Task, Values, windows};
+use crate::matching::portable::{self, TOP_BITS, prefetch, word};
+use crate::matching::shape::{Constants, Decoded, Mark, Segment, Shape, WINDOW};
+
+/// The bytes that must be there from a segment's start: its window and a word behind it.
+const REACH: usize = WINDOW + 16;
+
+/// The place of a lane that does not match: beyond any bytes.
+const NOWHERE: usize = usize::MAX;
+
+/// Exists only where the processor has the features: see [`Avx2::detect`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The kernel, if the processor has all it needs.
+    pub fn detect() -> Option<Self> {
+        let found = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+            && deposits_bits_quickly();
+        found.then_some(Self(()))
+    }
+}
+
+/// Whether depositing and extracting bits takes a few cycles. Before Zen 3 (family 19h), AMD's processors take up to
+/// some hundred (Agner Fog, Instruction tables): the portable kernel is faster there.
+fn deposits_bits_quickly() -> bool {
+    static QUICKLY: OnceLock<bool> = OnceLock::new();
+    // Asked once: on a virtual machine each question is an exit to its host.
+    *QUICKLY.get_or_init(|| {
+        let leaf = __cpuid(0);
+        let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat();
+        let version = __cpuid(1).eax;
+        // The extended family counts where the family says 15 (CPUID, Fn0000_0001 EAX).
+        let (family, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
+        let family = if family == 15 { family + extended } else { family };
+        family >= 0x19 || vendor != b"AuthenticAMD" && vendor != b"HygonGenuine"
+    })
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn enter<T: Task>(kernel: Avx2, task: T) -> T::Output {
+    task.run(kernel)
+}
+
+/// The bits in which 32 bytes differ under a mask.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn other(found: __m256i, fixed: &[u8; WINDOW], mask: &[u8; WINDOW], half: usize) -> __m256i {
+    let load = |bytes: &[u8; WINDOW]| {
+        let (halves, _) = bytes.as_chunks::<32>();
+        // SAFETY: the reference is to 32 readable bytes; the load asks for no alignment.
+        unsafe { _mm256_loadu_si256(halves[half & 1].as_ptr().cast()) }
+    };
+    _mm256_and_si256(_mm256_xor_si256(found, load(fixed)), load(mask))
+}
+
+/// A segment with what is looked at among its tokens.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    segment: &'a Segment,
+    constants: &'a [Constants],
+    decoded: &'a [Decoded],
+}
+
+/// The segments of a shape from the first one on.
+fn parts(shape: &Shape) -> impl Iterator<Item = Part<'_>> {
+    let (mut constants, mut decoded) = (shape.constants.as_slice(), shape.decoded.as_slice());
+    shape.segments.iter().map(move |segment| {
+        let (here, rest) = constants.split_at_checked(segment.constants as usize).unwrap_or_default();
+        constants = rest;
+        let (varints, rest) = decoded.split_at_checked(segment.decoded as usize).unwrap_or_default();
+        decoded = rest;
+        Part { segment, constants: here, decoded: varints }
+    })
+}
+
+/// Where the segment at `at` ends, or [`NOWHERE`].
+///
+/// # Safety
+///
+/// The processor has what [`Avx2::detect`] asks for; so for the other functions here that are unsafe.
+#[inline(always)]
+unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, values: &mut Values) -> usize {
+    let Part { segment, constants, decoded } = part;
+    let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<REACH>()) else {
+        return NOWHERE;
+    };
+    // SAFETY: the caller has seen to the features; the loads are of bytes of the window.
+    unsafe {
+        let low = _mm256_loadu_si256(window.as_ptr().cast());
+        let high = _mm256_loadu_si256(window.as_ptr().add(32).cast());
+        let differ = _mm256_or_si256(
+            other(low, &segment.fixed, &segment.mask, 0),
+            other(high, &segment.fixed, &segment.mask, 1),
+        );
+        if _mm256_testz_si256(differ, differ) == 0 {
+            return NOWHERE;
+        }
+        if let Mark::Fixed(place) = segment.statistics {
+            values.statistics = at + place as usize;
+        }
+        if segment.tokens == 0 {
+            let len = segment.fixed_len as usize;
+            let skipped = if segment.skips { window[(len - 1) % WINDOW] } else { 0 };
+            return at + len + usize::from(skipped);
+        }
+        // Bits of bytes with the continuation bit, and of those without from the first token on.
+        let continued =
+            u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32;
+        let tokens = segment.first.wrapping_neg();
+        let ended = !continued & tokens;
+        let last = _pdep_u64(segment.last_token, ended);
+        // Where the tokens start. One that starts behind the window's last byte has no bit: 64, which is its place.
+        let starts = ended << 1 | segment.first;
+        let mut differ = 0;
+        for constant in constants {
+            let found = word(window, place(constant.token, starts)).unwrap_or(!constant.bytes);
+            differ |= (found ^ constant.bytes) & constant.mask;
+        }
+        // Eight continuation bits in a row make a varint of more than eight bytes, of which only the scalar
+        // walk knows whether it may be.
+        let within = continued & last.wrapping_sub(1) & tokens;
+        let two = within & within >> 1;
+        let four = two & two >> 2;
+        if differ | four & four >> 4 != 0 || last == 0 {
+            return NOWHERE;
+        }
+        if let Mark::Token(token) = segment.statistics {
+            // The bit is that of the gathered bytes, which are the masked ones and the tokens' first ones.
+            values.statistics = at + place(token >> (segment.fixed_len & 63), starts);
+        }
+        if VALUES {
+            for varint in decoded {
+                let found = word(window, place(varint.token, starts)).unwrap_or(0);
+                values.lanes[usize::from(varint.lane & 7)] = integer(found);
+            }
+        }
+        let len = last.trailing_zeros() as usize + 1;
+        if !segment.skips {
+            return at + len;
+        }
+        // The number of bytes to skip is the last token, of one byte or two.
+        let low = usize::from(window[(len - 1) % WINDOW]);
+        if last & starts != 0 {
+            return at + len + low;
+        }
+        if last >> 1 & starts != 0 {
+            return at + len + (low << 7 | usize::from(window[(len - 2) % WINDOW]) & 0x7f);
+        }
+        NOWHERE
+    }
+}
+
+/// As [`Kernel::step`]. All lanes take a segment before any takes the next, so that none waits for another and what
+/// is looked for is loaded once.
+#[inline(always)]
+unsafe fn step<const VALUES: bool, const LANES: usize>(
+    bytes: &[u8],
+    starts: [usize; LANES],
+    shape: &Shape,
+    values: &mut [Values; LANES],
+) -> [usize; LANES] {
+    let mut lanes = Lanes { at: starts, stopped: 0 };
+    for (index, part) in parts(shape).enumerate() {
+        let ends = match windows(bytes, lanes.at) {
+            None => None,
+            // SAFETY: the caller has seen to the features.
+            Some(windows) => unsafe { together::<VALUES, LANES>(windows, lanes.at, part, values) },
+        };
+        match ends {
+            Some(ends) => lanes.at = ends,
+            None => {
+                // SAFETY: the caller has seen to the features.
+                lanes = unsafe { apart::<VALUES, LANES>(bytes, lanes, part, index, values) };
+                if lanes.stopped == (1 << LANES) - 1 {
+                    break;
+                }
+            }
+        }
+    }
+    let mut ends = lanes.at;
+    for lane in 0..LANES {
+        if lanes.stopped >> lane & 1 != 0 {
+            // What came after it stopped was found by another lane.
+            values[lane].statistics = values[lane].stopped.map_or(0, |stopped| stopped.statistics);
+            ends[lane] = 0;
+        } else if ends[lane] > bytes.len() {
+            // Bytes to skip may end behind the last one.
+            ends[lane] = 0;
+        }
+    }
+    ends
+}
+
+/// How far the lanes are.
+#[derive(Clone, Copy)]
+struct Lanes<const LANES: usize> {
+    /// Where the next segment starts.
+    at: [usize; LANES],
+    /// Those that have stopped, as bits.
+    stopped: u32,
+}
+
+/// Matches a segment lane by lane, as one of them does not match, or needs a closer look.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn apart<const VALUES: bool, const LANES: usize>(
+    bytes: &[u8],
+    mut lanes: Lanes<LANES>,
+    part: Part<'_>,
+    index: usize,
+    values: &mut [Values; LANES],
+) -> Lanes<LANES> {
+    let mut moving = None;
+    for (lane, values) in values.iter_mut().enumerate() {
+        if lanes.stopped >> lane & 1 != 0 {
+            continue;
+        }
+        let (at, statistics) = (lanes.at[lane], values.statistics);
+        // SAFETY: the function has the features.
+        match unsafe { matched::<VALUES>(bytes, at, part, values) } {
+            NOWHERE => {
+                lanes.stopped |= 1 << lane;
+                values.stopped = Some(Stopped { segment: index, at, statistics });
+            }
+            end => {
+                lanes.at[lane] = end;
+                moving = Some(end);
+            }
+        }
+    }
+    // A lane that has stopped goes on as a copy of one that has not: so the others stay together.
+    if let Some(end) = moving {
+        for lane in (0..LANES).filter(|lane| lanes.stopped >> lane & 1 != 0) {
+            lanes.at[lane] = end;
+        }
+    }
+    lanes
+}
+
+/// Where a segment ends in each lane; none if a lane has another one, or one that takes a closer look.
+#[inline(always)]
+unsafe fn together<const VALUES: bool, const LANES: usize>(
+    windows: [&[u8; REACH]; LANES],
+    at: [usize; LANES],
+    part: Part<'_>,
+    values: &mut [Values; LANES],
+) -> Option<[usize; LANES]> {
+    let Part { segment, constants, decoded } = part;
+    // SAFETY: the caller has seen to the features; the loads are of bytes of the windows.
+    unsafe {
+        let mut ends = at;
+        let mut continued = [0; LANES];
+        let mut differ = _mm256_setzero_si256();
+        for lane in 0..LANES {
+            let low = _mm256_loadu_si256(windows[lane].as_ptr().cast());
+            let high = _mm256_loadu_si256(windows[lane].as_ptr().add(32).cast());
+            differ = _mm256_or_si256(differ, other(low, &segment.fixed, &segment.mask, 0));
+            differ = _mm256_or_si256(differ, other(high, &segment.fixed, &segment.mask, 1));
+            continued[lane] = u64::from(_mm256_movemask_epi8(low) as u32)
+                | u64::from(_mm256_movemask_epi8(high) as u32) << 32;
+        }
+        if segment.tokens == 0 {
+            let len = segment.fixed_len as usize;
+            for lane in 0..LANES {
+                let skipped = if segment.skips { window_byte(windows[lane], len - 1) } else { 0 };
+                ends[lane] += len + skipped;
+            }
+            if _mm256_testz_si256(differ, differ) == 0 {
+                return None;
+            }
+            if let Mark::Fixed(place) = segment.statistics {
+                for lane in 0..LANES {
+                    values[lane].statistics = at[lane] + place as usize;
+                }
+            }
+            return Some(ends);
+        }
+        let tokens = segment.first.wrapping_neg();
+        let (mut starts, mut last, mut within) = ([0; LANES], [0; LANES], [0; LANES]);
+        let mut farthest = 0;
+        for lane in 0..LANES {
+            let ended = !continued[lane] & tokens;
+            last[lane] = _pdep_u64(segment.last_token, ended);
+            starts[lane] = ended << 1 | segment.first;
+            within[lane] = (ended ^ tokens) & last[lane].wrapping_sub(1);
+            let len = last[lane].trailing_zeros() as usize;
+            farthest |= len;
+            ends[lane] += len + 1;
+        }
+        // The last token is missing where its bit is the 64th.
+        let mut strange = (farthest & WINDOW) as u64;
+        if segment.skips {
+            for lane in 0..LANES {
+                // Of two bytes where the last token does not start with its last byte.
+                strange |= u64::from(last[lane] & starts[lane] == 0);
+                ends[lane] += window_byte(windows[lane], last[lane].trailing_zeros() as usize);
+            }
+        }
+        differ = _mm256_or_si256(differ, runs_of_eight(within));
+        for constant in constants {
+            for lane in 0..LANES {
+                let found = word(windows[lane], place(constant.token, starts[lane]))?;
+                strange |= (found ^ constant.bytes) & constant.mask;
+            }
+        }
+        if strange != 0 || _mm256_testz_si256(differ, differ) == 0 {
+            return None;
+        }
+        match segment.statistics {
+            Mark::Absent => {}
+            Mark::Fixed(place) => {
+                for lane in 0..LANES {
+                    values[lane].statistics = at[lane] + place as usize;
+                }
+            }
+            Mark::Token(token) => {
+                for lane in 0..LANES {
+                    values[lane].statistics =
+                        at[lane] + place(token >> (segment.fixed_len & 63), starts[lane]);
+                }
+            }
+        }
+        if VALUES {
+            for varint in decoded {
+                for lane in 0..LANES {
+                    let found = word(windows[lane], place(varint.token, starts[lane]))?;
+                    values[lane].lanes[usize::from(varint.lane & 7)] = integer(found);
+                }
+            }
+        }
+        Some(ends)
+    }
+}
+
+/// What is left of runs of eight bits: not 0 where there is one.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn runs_of_eight<const LANES: usize>(bits: [u64; LANES]) -> __m256i {
+    let lane = |lane: usize| bits.get(lane).map_or(0, |bits| *bits as i64);
+    let bits = _mm256_set_epi64x(lane(3), lane(2), lane(1), lane(0));
+    let two = _mm256_and_si256(bits, _mm256_srli_epi64::<1>(bits));
+    let four = _mm256_and_si256(two, _mm256_srli_epi64::<2>(two));
+    _mm256_and_si256(four, _mm256_srli_epi64::<4>(four))
+}
+
+/// Where the token starts that is this bit among those at `starts`; 64 for one behind the window's last byte.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+fn place(token: u64, starts: u64) -> usize {
+    _pdep_u64(token, starts).trailing_zeros() as usize
+}
+
+/// The integer whose varint the word starts with, of eight bytes at most.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+fn integer(word: u64) -> i64 {
+    let stops = !word & TOP_BITS;
+    let value = _pext_u64(word & (stops ^ stops.wrapping_sub(1)), !TOP_BITS);
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[inline(always)]
+fn window_byte(window: &[u8; REACH], at: usize) -> usize {
+    usize::from(window[at % WINDOW])
+}
+
+/// As [`Kernel::resume`].
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
+    let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
+    // Behind the segment where it stopped the lane went along with another one, whose values it has since.
+    let own = parts(shape).take(segment).flat_map(|part| part.decoded);
+    let own = own.fold(0_u8, |own, varint| own | 1 << (varint.lane & 7));
+    for (lane, value) in values.lanes.iter_mut().enumerate() {
+        if own >> lane & 1 == 0 {
+            *value = 0;
+        }
+    }
+    for part in parts(shape).skip(segment) {
+        // SAFETY: the function has the features.
+        at = unsafe { matched::<VALUES>(bytes, at, part, values) };
+        if at == NOWHERE {
+            return 0;
+        }
+    }
+    if at > bytes.len() { 0 } else { at }
+}
+
+impl Kernel for Avx2 {
+    #[inline(always)]
+    fn enter<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: a value of `Avx2` exists only where the features were found.
+        unsafe { enter(self, task) }
+    }
+
+    #[inline(always)]
+    fn step<const VALUES: bool, const LANES: usize>(
+        self,
+        bytes: &[u8],
+        starts: [usize; LANES],
+        shape: &Shape,
+        values: &mut [Values; LANES],
+    ) -> [usize; LANES] {
+        for start in starts {
+            prefetch(bytes, start);
+        }
+        // SAFETY: a value of `Avx2` exists only where the features were found.
+        unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
+    }
+
+    #[inline(always)]
+    fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
+        // SAFETY: a value of `Avx2` exists only where the features were found.
+        unsafe { resume::<VALUES>(bytes, shape, values) }
+    }
+
+    #[inline(always)]
+    fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
+        portable::pack(values, at, shape)
+    }
+}

@@ -1,0 +1,162 @@
+//! Chunks that the shape which was expected of them does not match: another shape is looked for, among
+//! those that begin as the chunk does; where there is none, the chunk is walked and its shape learned.
+//!
+//! Shapes of one writer share most of their segments: a chunk whose dictionary was left half-way, say,
+//! differs from its neighbours only behind the statistics. The match goes on there with the other shape.
+
+use crate::chunk::row::Row;
+use crate::decode::scan;
+use crate::matching::engine::{Engine, Lane, Seen, UNKNOWN};
+use crate::matching::kernel::{Kernel, Task, Values};
+use crate::thrift::cursor::{Cursor, STRUCT, Step};
+
+/// Chunks of one column in several row groups, some of which are not of the expected shape.
+pub(crate) struct Missed<'a, 'b, T, const LANES: usize> {
+    pub engine: &'a mut Engine,
+    pub bytes: &'a [u8],
+    pub at: [usize; LANES],
+    pub column: usize,
+    pub expected: u16,
+    /// The column's place in a row group's rows, if it is wanted.
+    pub slot: Option<usize>,
+    pub lanes: &'a mut [Lane<'b, T>; LANES],
+    /// What the expected shape has found.
+    pub values: &'a [Values; LANES],
+    /// Where the chunks end, 0 for those that are not of the expected shape.
+    pub ends: &'a mut [usize; LANES],
+}
+
+/// Finds out what they are, and says which shape to expect of the next chunk.
+#[cold]
+#[inline(never)]
+pub(crate) fn resolve<K: Kernel, T: Row, const LANES: usize>(
+    kernel: K,
+    missed: Missed<'_, '_, T, LANES>,
+) -> Step<u16> {
+    kernel.enter(missed)
+}
+
+impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
+    type Output = Step<u16>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(mut self, kernel: K) -> Step<u16> {
+        let missed = self.ends.iter().filter(|&&end| end == 0).count();
+        let mut found = UNKNOWN;
+        for lane in 0..LANES {
+            if self.ends[lane] != 0 {
+                continue;
+            }
+            found = self.one(kernel, lane, found)?;
+            // The others are mostly like it.
+            if LANES > 2 && self.ends.iter().filter(|&&end| end == 0).count() > 1 {
+                self.together(kernel, found);
+            }
+        }
+        let seen = &mut self.engine.seen[self.column];
+        // One odd chunk among others is no reason to expect more of its kind.
+        if missed * 2 > LANES {
+            *seen = Seen { last: found, other: self.expected };
+            return Ok(found);
+        }
+        seen.other = found;
+        Ok(self.expected)
+    }
+}
+
+impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
+    /// Matches all chunks that are left against a shape.
+    #[inline(always)]
+    fn together<K: Kernel>(&mut self, kernel: K, place: u16) {
+        let Some(shape) = self.engine.shapes.get(usize::from(place)) else { return };
+        let Some(left) = self.ends.iter().position(|&end| end == 0) else { return };
+        // Lanes that are done go along with one that is not.
+        let starts = std::array::from_fn(|lane| self.at[if self.ends[lane] == 0 { lane } else { left }]);
+        let mut values = [Values::default(); LANES];
+        let ends = match self.slot.is_some() && T::VALUES {
+            true => kernel.step::<true, LANES>(self.bytes, starts, shape, &mut values),
+            false => kernel.step::<false, LANES>(self.bytes, starts, shape, &mut values),
+        };
+        for lane in 0..LANES {
+            if self.ends[lane] != 0 || ends[lane] == 0 {
+                continue;
+            }
+            match self.slot {
+                None => self.ends[lane] = ends[lane],
+                Some(slot) => {
+                    if let Some(row) = T::matched(kernel, &values[lane], starts[lane], ends[lane], shape) {
+                        self.lanes[lane].rows[slot].write(row);
+                        self.ends[lane] = ends[lane];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds out what one chunk is, and says the place of its shape; `likely` is looked at first.
+    #[inline(always)]
+    fn one<K: Kernel>(&mut self, kernel: K, lane: usize, likely: u16) -> Step<u16> {
+        let Self { engine, bytes, expected, slot, .. } = self;
+        let (at, bytes, so_far) = (self.at[lane], *bytes, &self.values[lane]);
+        let tried = engine.shapes.get(usize::from(*expected));
+        let instead = engine.instead.get(usize::from(*expected)).copied().unwrap_or(UNKNOWN);
+        let opening = bytes.get(at..).and_then(|rest| rest.first_chunk());
+        let all = 0..engine.shapes.len() as u16;
+        for place in [likely, engine.seen[self.column].other, instead].into_iter().chain(all) {
+            let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != *expected) else {
+                continue;
+            };
+            if opening.is_some_and(|&opening| !shape.may_open(opening)) {
+                continue;
+            }
+            let begins_alike = tried
+                .zip(so_far.stopped)
+                .is_some_and(|(tried, stopped)| shape.begins_as(tried, stopped.segment));
+            let mut values = [if begins_alike { *so_far } else { Values::default() }];
+            let [end] = match (begins_alike, slot.is_some() && T::VALUES) {
+                (true, true) => [kernel.resume::<true>(bytes, shape, &mut values[0])],
+                (true, false) => [kernel.resume::<false>(bytes, shape, &mut values[0])],
+                (false, true) => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
+                (false, false) => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
+            };
+            if end == 0 {
+                continue;
+            }
+            if let Some(slot) = *slot {
+                match T::matched(kernel, &values[0], at, end, shape) {
+                    Some(row) => _ = self.lanes[lane].rows[slot].write(row),
+                    None => continue,
+                }
+            }
+            if let Some(instead) = engine.instead.get_mut(usize::from(*expected)) {
+                *instead = place;
+            }
+            self.ends[lane] = end;
+            return Ok(place);
+        }
+        self.walked(kernel, lane)
+    }
+
+    /// Walks a chunk that no shape matches, and learns its shape.
+    fn walked<K: Kernel>(&mut self, kernel: K, lane: usize) -> Step<u16> {
+        let Self { engine, bytes, slot, .. } = self;
+        let at = self.at[lane];
+        let mut cursor = Cursor::new(bytes, at);
+        engine.tally.walked += 1;
+        let chunk = match *slot {
+            Some(slot) => {
+                let lane = &mut self.lanes[lane];
+                let (row, chunk) = T::walked(engine, &mut cursor, lane.first_row + slot)?;
+                lane.rows[slot].write(row);
+                chunk
+            }
+            None => {
+                // Of a chunk that nobody wants nothing is asked but to be Thrift.
+                cursor.skip(STRUCT)?;
+                scan::column_chunk(&mut Cursor::new(bytes, at)).ok()
+            }
+        };
+        self.ends[lane] = cursor.at;
+        Ok(chunk.and_then(|chunk| engine.learn(kernel, bytes, &chunk, cursor.at)).unwrap_or(UNKNOWN))
+    }
+}

@@ -1,0 +1,540 @@
+//! Shapes: what the bytes of a column chunk have in common with those of its neighbours.
+//!
+//! A writer makes few kinds of chunk structs. Between two of a kind, headers of fields and lists and
+//! numbers like the codec are the same bytes; integers, bounds and names differ, and with them all
+//! positions. A [`Shape`] is learned from one chunk by a scalar walk. It is a row of segments: bytes
+//! with a mask, then tokens (constant bytes and varints of any length), then perhaps bytes to skip
+//! whose number is the last varint. Another chunk that matches it has the same structure: every byte
+//! that tells the walk how to go on is compared, so that a match and the scalar walk cannot differ.
+//! What cannot be told so (varints over eight bytes, maps, fields out of order) has no shape.
+
+use crate::chunk::rows::{Chunk, HAS_DICTIONARY};
+use crate::thrift::cursor::{
+    BINARY, BYTE, Cursor, DOUBLE, FALSE, I16, I32, I64, LIST, SET, STOP, STRUCT, Step, TRUE, UUID,
+};
+
+/// The bytes that a kernel looks at in one go: a segment without its skipped bytes fits in.
+pub(crate) const WINDOW: usize = 64;
+
+/// Segments beyond this make a shape that is not worth matching.
+const MAX_SEGMENTS: usize = 12;
+
+/// Bounds and other bytes of a constant length up to this are part of a segment's masked bytes.
+const MAX_PAYLOAD: usize = 32;
+
+/// The values that a match decodes, by lane.
+pub(crate) const DATA_PAGE_OFFSET: u8 = 0;
+pub(crate) const DICTIONARY_PAGE_OFFSET: u8 = 1;
+pub(crate) const COMPRESSED: u8 = 2;
+pub(crate) const UNCOMPRESSED: u8 = 3;
+pub(crate) const NUM_VALUES: u8 = 4;
+/// The values that a match decodes of [`Lanes::Locations`], by lane.
+pub(crate) const OFFSET_INDEX_OFFSET: u8 = 0;
+pub(crate) const OFFSET_INDEX_LENGTH: u8 = 1;
+pub(crate) const COLUMN_INDEX_OFFSET: u8 = 2;
+pub(crate) const COLUMN_INDEX_LENGTH: u8 = 3;
+/// A varint that nobody wants.
+pub(crate) const NO_LANE: u8 = u8::MAX;
+
+/// Which values a match decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// Those that a row keeps.
+    Row,
+    /// Where the page indexes stand.
+    Locations,
+}
+
+/// One step of a segment, as kernels without vectors take it: a varint, perhaps, then constant bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Op {
+    pub varint: bool,
+    /// Whether the statistics start here.
+    pub statistics: bool,
+    pub lane: u8,
+    pub constant_len: u8,
+    pub constant: u64,
+    pub constant_mask: u64,
+}
+
+/// Constant bytes among the tokens, as kernels that find all tokens at once take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Constants {
+    /// The first one's bit among the segment's tokens.
+    pub token: u64,
+    pub bytes: u64,
+    pub mask: u64,
+}
+
+/// A varint that a lane decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    /// Its bit among the segment's tokens.
+    pub token: u64,
+    pub lane: u8,
+}
+
+/// Masked bytes, tokens, bytes to skip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct Segment {
+    /// The masked bytes; those of a mask of 0 are 0.
+    pub fixed: [u8; WINDOW],
+    pub mask: [u8; WINDOW],
+    /// The masked bytes and behind them the first byte of every token; those of a mask of 0 are 0.
+    pub gathered: [u8; WINDOW],
+    /// The mask of [`Segment::gathered`]: 0 for varints.
+    pub gathered_mask: [u8; WINDOW],
+    /// For every byte of the eight lanes, which of the gathered bytes starts what is decoded there.
+    pub lane_tokens: [u8; WINDOW],
+    /// The bytes of the lanes that this segment decodes, as bits.
+    pub lanes: u64,
+    /// The bit of the first byte behind the masked ones, 0 without tokens.
+    pub first: u64,
+    /// The last token's bit, 0 without tokens.
+    pub last_token: u64,
+    pub fixed_len: u32,
+    pub tokens: u32,
+    /// Whether the last varint is a number of bytes to skip; without tokens, it is the last masked
+    /// byte, whose mask keeps it to one byte.
+    pub skips: bool,
+    /// Where the segment's ops end among the shape's.
+    pub ops_end: u32,
+    /// How many of the shape's constants and of its decoded varints are the segment's.
+    pub constants: u32,
+    pub decoded: u32,
+    /// Where the statistics start, if they do in this segment.
+    pub statistics: Mark,
+}
+
+/// A place within a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Not in this segment.
+    Absent,
+    /// This many bytes behind the segment's start, before its tokens.
+    Fixed(u32),
+    /// Where the token starts that is gathered at this bit.
+    Token(u64),
+}
+
+/// See the module's description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub segments: Vec<Segment>,
+    pub ops: Vec<Op>,
+    /// What the ops are made of, for kernels that find all tokens at once, segment by segment.
+    pub constants: Vec<Constants>,
+    pub decoded: Vec<Decoded>,
+    /// The place of the chunks' traits.
+    pub traits: u16,
+    pub has_dictionary: bool,
+    /// The lanes that a match decodes, as bits.
+    pub lanes: u8,
+    /// The first masked bytes and their mask, which tell most other shapes' chunks.
+    opening: (u128, u128),
+    /// For every segment, a number that stands for it and all before it: two shapes that begin with the
+    /// same segments have the same numbers there.
+    pub prefixes: Vec<u16>,
+}
+
+impl Shape {
+    /// The shape of the chunk at `chunk.at`, which the scalar walk has found to be `chunk`, ending
+    /// before `end`; none if its like cannot be matched.
+    pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16, lanes: Lanes) -> Option<Self> {
+        let mut builder = Builder::new(chunk.traits.physical_type, lanes);
+        let mut cursor = Cursor::new(bytes, chunk.at as usize);
+        let walked = builder.fields(&mut cursor, Within::Chunk, 8).ok()?;
+        builder.flush(false);
+        let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
+        let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
+        let Builder { segments, ops, constants, decoded, .. } = builder;
+        let lanes = segments.iter().fold(0, |all, segment| all | segment.lanes);
+        // Every lane has the eight bits of its bytes.
+        let lanes = (0..8).filter(|lane| lanes >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
+        let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
+        let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
+        let prefixes = Vec::new();
+        fits.then_some(Self {
+            segments,
+            ops,
+            constants,
+            decoded,
+            traits,
+            has_dictionary,
+            lanes,
+            opening,
+            prefixes,
+        })
+    }
+
+    /// Whether a chunk that starts with these bytes may be of the shape.
+    #[inline]
+    pub fn may_open(&self, bytes: [u8; 16]) -> bool {
+        (u128::from_le_bytes(bytes) ^ self.opening.0) & self.opening.1 == 0
+    }
+
+    /// Numbers the segments' prefixes as those of the shapes before have theirs.
+    pub fn number_prefixes(&mut self, before: &[Self]) {
+        let mut next = before.iter().flat_map(|shape| &shape.prefixes).max().map_or(0, |last| last + 1);
+        self.prefixes.clear();
+        for (at, segment) in self.segments.iter().enumerate() {
+            let same = |shape: &&Self| {
+                shape.segments.get(at) == Some(segment) && shape.prefixes.get(..at) == Some(&self.prefixes)
+            };
+            let known = before.iter().find(same).and_then(|shape| shape.prefixes.get(at).copied());
+            self.prefixes.push(known.unwrap_or(next));
+            next += u16::from(known.is_none());
+        }
+    }
+
+    /// Whether the first `segments` segments are those of another shape, of which there is at least one.
+    pub fn begins_as(&self, other: &Self, segments: usize) -> bool {
+        segments > 0
+            && self
+                .prefixes
+                .get(segments - 1)
+                .is_some_and(|last| other.prefixes.get(segments - 1) == Some(last))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Constant(u8),
+    Varint(u8),
+}
+
+/// The struct that a field stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Chunk,
+    MetaData,
+    Statistics,
+    EncodingStats,
+    Other,
+}
+
+struct Builder {
+    segments: Vec<Segment>,
+    ops: Vec<Op>,
+    constants: Vec<Constants>,
+    decoded: Vec<Decoded>,
+    /// The masked bytes of the open segment.
+    fixed: Vec<(u8, u8)>,
+    tokens: Vec<Token>,
+    /// The bytes that the open segment's tokens may take, with a margin for longer varints.
+    token_bytes: usize,
+    physical_type: i32,
+    lanes: Lanes,
+    /// The page encoding statistics at hand are those of a dictionary page.
+    dictionary_page: bool,
+    /// Where the statistics start: how many masked bytes and tokens of the open segment stand before.
+    statistics: Option<(usize, usize)>,
+}
+
+/// Done, or none if what was met cannot be part of a shape.
+type Learned = Step<Option<()>>;
+
+impl Builder {
+    fn new(physical_type: i32, lanes: Lanes) -> Self {
+        Self {
+            segments: Vec::new(),
+            ops: Vec::new(),
+            constants: Vec::new(),
+            decoded: Vec::new(),
+            fixed: Vec::new(),
+            tokens: Vec::new(),
+            token_bytes: 0,
+            physical_type,
+            lanes,
+            dictionary_page: false,
+            statistics: None,
+        }
+    }
+
+    /// Closes the open segment.
+    fn flush(&mut self, skips: bool) {
+        let fixed = std::mem::take(&mut self.fixed);
+        let tokens = std::mem::take(&mut self.tokens);
+        self.token_bytes = 0;
+        if fixed.is_empty() && tokens.is_empty() {
+            return;
+        }
+        let mut segment = Segment {
+            fixed: [0; WINDOW],
+            mask: [0; WINDOW],
+            gathered: [0; WINDOW],
+            gathered_mask: [0; WINDOW],
+            lane_tokens: [0; WINDOW],
+            lanes: 0,
+            first: if tokens.is_empty() { 0 } else { 1 << fixed.len() },
+            last_token: tokens.len().checked_sub(1).map_or(0, |last| 1 << last),
+            fixed_len: fixed.len() as u32,
+            tokens: tokens.len() as u32,
+            skips,
+            ops_end: 0,
+            constants: 0,
+            decoded: 0,
+            statistics: Mark::Absent,
+        };
+        let marked = self.statistics.take();
+        match marked {
+            // Behind the segment's last byte is before the next one's first.
+            Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
+            Some((_, token)) if token > 0 => {
+                segment.statistics = Mark::Token(1 << (fixed.len() + token));
+            }
+            Some((at, _)) => segment.statistics = Mark::Fixed(at as u32),
+            None => {}
+        }
+        let marked = marked.map(|(_, token)| token).filter(|&token| token > 0);
+        let before = fixed.len();
+        for (at, (byte, mask)) in fixed.into_iter().enumerate() {
+            (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
+        }
+        (segment.gathered, segment.gathered_mask) = (segment.fixed, segment.mask);
+        let (constants, decoded) = (self.constants.len(), self.decoded.len());
+        let mut constant_before = false;
+        for (index, &token) in tokens.iter().enumerate() {
+            match token {
+                Token::Constant(byte) => {
+                    (segment.gathered[before + index], segment.gathered_mask[before + index]) = (byte, 0xff);
+                    self.constant(byte, 1 << index, constant_before);
+                }
+                Token::Varint(NO_LANE) => {}
+                Token::Varint(lane) => {
+                    let bytes = usize::from(lane) * 8..usize::from(lane) * 8 + 8;
+                    segment.lane_tokens[bytes].fill((before + index) as u8);
+                    segment.lanes |= 0xff << (lane * 8);
+                    self.decoded.push(Decoded { token: 1 << index, lane });
+                }
+            }
+            constant_before = matches!(token, Token::Constant(_));
+            self.op(token, index == 0, marked == Some(index));
+        }
+        segment.constants = (self.constants.len() - constants) as u32;
+        segment.decoded = (self.decoded.len() - decoded) as u32;
+        segment.ops_end = self.ops.len() as u32;
+        self.segments.push(segment);
+    }
+
+    fn op(&mut self, token: Token, first: bool, statistics: bool) {
+        let empty =
+            Op { varint: false, statistics, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
+        match token {
+            Token::Varint(lane) => self.ops.push(Op { varint: true, lane, ..empty }),
+            Token::Constant(byte) => {
+                if first || statistics || self.ops.last().is_none_or(|op| op.constant_len == 8) {
+                    self.ops.push(empty);
+                }
+                if let Some(op) = self.ops.last_mut() {
+                    op.constant |= u64::from(byte) << (8 * op.constant_len);
+                    op.constant_mask |= 0xff << (8 * op.constant_len);
+                    op.constant_len += 1;
+                }
+            }
+        }
+    }
+
+    /// A constant byte, behind another one perhaps.
+    fn constant(&mut self, byte: u8, token: u64, behind: bool) {
+        match self.constants.last_mut().filter(|last| behind && last.mask != u64::MAX) {
+            Some(last) => {
+                let at = last.mask.count_ones();
+                last.bytes |= u64::from(byte) << at;
+                last.mask |= 0xff << at;
+            }
+            None => self.constants.push(Constants { token, bytes: byte.into(), mask: 0xff }),
+        }
+    }
+
+    /// Room for `more` bytes of masked bytes or tokens in the open segment, which is closed if it has
+    /// none.
+    fn room(&mut self, more: usize) {
+        if self.fixed.len() + self.token_bytes + more > WINDOW {
+            self.flush(false);
+        }
+    }
+
+    fn constants(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.room(1);
+            if byte >= 0x80 && !self.tokens.is_empty() {
+                self.flush(false);
+            }
+            if self.tokens.is_empty() {
+                self.fixed.push((byte, 0xff));
+            } else {
+                self.tokens.push(Token::Constant(byte));
+                self.token_bytes += 1;
+            }
+        }
+    }
+
+    fn varint(&mut self, bytes: &[u8], lane: u8) -> Option<()> {
+        if bytes.len() > 8 {
+            return None;
+        }
+        self.room(bytes.len() + 1);
+        self.tokens.push(Token::Varint(lane));
+        self.token_bytes += bytes.len() + 1;
+        Some(())
+    }
+
+    /// Bytes of a constant number and any value.
+    fn payload(&mut self, len: usize) {
+        if !self.tokens.is_empty() {
+            self.flush(false);
+        }
+        for _ in 0..len {
+            self.room(1);
+            self.fixed.push((0, 0));
+        }
+    }
+
+    /// Bytes whose number is the varint before them, of one byte or two.
+    fn skipped(&mut self, length: &[u8]) -> Option<()> {
+        self.room(1);
+        if self.tokens.is_empty() && length.len() == 1 {
+            self.fixed.push((0, 0x80));
+            self.flush(true);
+            return Some(());
+        }
+        if length.len() > 2 {
+            return None;
+        }
+        self.varint(length, NO_LANE)?;
+        self.flush(true);
+        Some(())
+    }
+
+    fn fields(&mut self, cursor: &mut Cursor<'_>, within: Within, depth: u32) -> Learned {
+        let mut last = 0;
+        loop {
+            let (start, before) = (cursor.at, last);
+            let field = cursor.field(&mut last)?;
+            self.constants(&cursor.bytes[start..cursor.at]);
+            if field.wire == STOP {
+                return Ok(Some(()));
+            }
+            // A field that comes twice, or late, is not worth a shape.
+            if field.id <= before || depth == 0 {
+                return Ok(None);
+            }
+            if self.value(cursor, within, field.id, field.wire, depth)?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn value(&mut self, cursor: &mut Cursor<'_>, within: Within, id: i16, wire: u8, depth: u32) -> Learned {
+        let start = cursor.at;
+        match wire {
+            TRUE | FALSE => Ok(Some(())),
+            BYTE | DOUBLE | UUID => {
+                cursor.skip(wire)?;
+                self.payload(cursor.at - start);
+                Ok(Some(()))
+            }
+            I16 | I32 | I64 => {
+                let value = cursor.integer()?;
+                Ok(self.integer(&cursor.bytes[start..cursor.at], value, within, id, wire))
+            }
+            BINARY => {
+                let value = cursor.binary()?;
+                let length = &cursor.bytes[start..cursor.at - value.len()];
+                // Bounds of types of a fixed width have one length; byte arrays (6) and names have any.
+                let steady = within == Within::Statistics && self.physical_type != 6;
+                if steady && value.len() <= MAX_PAYLOAD {
+                    self.constants(length);
+                    self.payload(value.len());
+                    return Ok(Some(()));
+                }
+                Ok(self.skipped(length))
+            }
+            STRUCT => {
+                let inner = match (within, id) {
+                    (Within::Chunk, 3) => Within::MetaData,
+                    (Within::MetaData, 12) => Within::Statistics,
+                    _ => Within::Other,
+                };
+                if inner == Within::Statistics {
+                    self.statistics = Some((self.fixed.len(), self.tokens.len()));
+                }
+                self.fields(cursor, inner, depth - 1)
+            }
+            LIST | SET => self.list(cursor, within, id, wire, depth),
+            _ => Ok(None),
+        }
+    }
+
+    fn integer(&mut self, bytes: &[u8], value: i64, within: Within, id: i16, wire: u8) -> Option<()> {
+        let lane = match (within, id, wire) {
+            // What the traits are made of, and what seldom changes.
+            (Within::MetaData, 1 | 2 | 4, _) | (Within::EncodingStats, 1 | 2, _) => {
+                if within == Within::EncodingStats && id == 1 {
+                    self.dictionary_page = value == 2;
+                }
+                self.constants(bytes);
+                return Some(());
+            }
+            // What is mostly one number: no offset, no nulls, one page for the dictionary.
+            (Within::Chunk, 2, _) | (Within::Statistics, 3, _) if value == 0 => {
+                self.constants(bytes);
+                return Some(());
+            }
+            (Within::EncodingStats, 3, _) if value == 1 && self.dictionary_page => {
+                self.constants(bytes);
+                return Some(());
+            }
+            _ if self.lanes == Lanes::Locations => match (within, id, wire) {
+                (Within::Chunk, 4, I64) => OFFSET_INDEX_OFFSET,
+                (Within::Chunk, 5, I32) => OFFSET_INDEX_LENGTH,
+                (Within::Chunk, 6, I64) => COLUMN_INDEX_OFFSET,
+                (Within::Chunk, 7, I32) => COLUMN_INDEX_LENGTH,
+                _ => NO_LANE,
+            },
+            (Within::MetaData, 9, I64) => DATA_PAGE_OFFSET,
+            (Within::MetaData, 11, I64) => DICTIONARY_PAGE_OFFSET,
+            (Within::MetaData, 7, I64) => COMPRESSED,
+            (Within::MetaData, 6, I64) => UNCOMPRESSED,
+            (Within::MetaData, 5, I64) => NUM_VALUES,
+            _ => NO_LANE,
+        };
+        self.varint(bytes, lane)
+    }
+
+    fn list(&mut self, cursor: &mut Cursor<'_>, within: Within, id: i16, wire: u8, depth: u32) -> Learned {
+        let start = cursor.at;
+        let (element, count) = cursor.list()?;
+        self.constants(&cursor.bytes[start..cursor.at]);
+        if depth == 0 {
+            return Ok(None);
+        }
+        // The elements of a list in `ColumnMetaData` keep its place, for the encodings; no element may
+        // be taken for one of the numbers that have a lane.
+        let inner = match (within, id) {
+            (Within::MetaData, 13) => Within::EncodingStats,
+            (Within::MetaData, 2) if wire == LIST => Within::MetaData,
+            _ => Within::Other,
+        };
+        for _ in 0..count {
+            let learned = match element {
+                TRUE | FALSE => {
+                    cursor.byte()?;
+                    self.payload(1);
+                    Some(())
+                }
+                STRUCT => self.fields(cursor, inner, depth - 1)?,
+                element => self.value(cursor, inner, id, element, depth - 1)?,
+            };
+            if learned.is_none() {
+                return Ok(None);
+            }
+            if self.segments.len() > MAX_SEGMENTS {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    }
+}

@@ -1,0 +1,197 @@
+//! The ends of many files, some dozens at a time: opened and read by a ring of requests.
+//!
+//! ```text
+//! paths ──▶ open all ──▶ read where the ends should be ──▶ file's length and last bytes
+//!            └── where those before were open, which closes them
+//!                        └── as the file before, or as the system says
+//! ```
+//!
+//! To ask for a length takes about a tenth of the time of all the rest. Where one file is about as long as
+//! the one before, the end is read where that one had it: a read that gets less than it asked for has found
+//! the end, and with it the length. What does not come out so is left to whoever opens files one by one.
+
+use std::io;
+use std::path::Path;
+
+use crate::open::directory::Directory;
+use crate::open::ring::{Request, Ring, SLOTS, WORKING_DIRECTORY};
+use crate::open::tail::TAIL_LEN;
+
+/// Fewer files than this are opened one by one: to make a ring takes as long as to open some dozens.
+const WORTH: usize = 128;
+
+/// Longer ends are read one by one: that bounds the memory, and reading takes most of their time.
+const LONGEST: usize = 64 * 1024;
+
+/// Bytes that are asked for behind where a file should end.
+const BEYOND: usize = 1024;
+
+/// Bytes by which a file may be shorter than the one before for its footer to be read whole, which is read
+/// with a margin of as many.
+const SHORTER: u64 = 64;
+
+/// The result of a slot that the system does not let do what was asked.
+const NOT_PERMITTED: i32 = -1;
+
+/// See the module's description.
+pub(crate) struct Ends {
+    ring: Option<Ring>,
+    directory: Directory,
+    /// Of the files read last, their lengths and how many bytes were read.
+    found: [Option<(u64, usize)>; SLOTS],
+    /// The length of the file before.
+    before: u64,
+    /// Files differ in length: each is asked for its own.
+    asks: bool,
+    /// The system has let files be read unnoted.
+    unnoted: bool,
+}
+
+impl Ends {
+    /// For so many files.
+    pub fn new(files: usize) -> Self {
+        let ring = if files >= WORTH { Ring::new().ok() } else { None };
+        Self {
+            ring,
+            directory: Directory::default(),
+            found: [None; SLOTS],
+            before: 0,
+            asks: true,
+            unnoted: true,
+        }
+    }
+
+    /// How many files are read at a time, of whose ends `tail` bytes are wanted.
+    pub fn at_a_time(&self, tail: usize) -> usize {
+        if self.ring.is_some() && tail <= LONGEST { SLOTS } else { 1 }
+    }
+
+    /// Reads the last `tail` bytes, or a little more, of files that are read at a time.
+    pub fn read<P: AsRef<Path>>(&mut self, paths: &[P], tail: usize) {
+        self.found = [None; SLOTS];
+        if paths.len() < 2 {
+            return;
+        }
+        let Some(mut ring) = self.ring.take() else { return };
+        // A ring that fails is given up, and so is one that most files cannot be read by.
+        if self.read_by(&mut ring, paths, tail).is_ok_and(|of_use| of_use) {
+            self.ring = Some(ring);
+        }
+    }
+
+    /// Hands over the last bytes of the file at a place among those read last, if they were found, in
+    /// exchange for a buffer; says the file's length, and how many of the buffer's bytes are its.
+    pub fn take(&mut self, place: usize, buffer: &mut Vec<u8>) -> Option<(u64, usize)> {
+        let found = self.found.get_mut(place)?.take()?;
+        let slot = self.ring.as_mut()?.slots().get_mut(place)?;
+        std::mem::swap(&mut slot.bytes, buffer);
+        Some(found)
+    }
+
+    /// False if the ring is of no use.
+    fn read_by<P: AsRef<Path>>(&mut self, ring: &mut Ring, paths: &[P], tail: usize) -> io::Result<bool> {
+        let mut lengths = [None; SLOTS];
+        let mut requests = [None; SLOTS];
+        let directory = paths.first().and_then(|path| self.directory.open_for(path.as_ref()).ok());
+        for (place, (slot, path)) in ring.slots().iter_mut().zip(paths).enumerate() {
+            let path = path.as_ref();
+            lengths[place] = match self.asks {
+                true => std::fs::metadata(path).ok().filter(|found| found.is_file()).map(|found| found.len()),
+                false => Some(self.before),
+            };
+            let within = directory.filter(|_| self.directory.put_name(path, &mut slot.name));
+            // Who keeps a footer keeps its buffer, which shall not be much larger.
+            if slot.bytes.capacity() > 2 * (tail + BEYOND) {
+                slot.bytes = Vec::new();
+            }
+            slot.bytes.resize(tail + BEYOND, 0);
+            requests[place] = match (lengths[place], within) {
+                (None, _) => None,
+                (Some(_), Some(directory)) => Some(Request::Open { directory, unnoted: self.unnoted }),
+                (Some(_), None) => Directory::put_path(path, &mut slot.name)
+                    .then_some(Request::Open { directory: WORKING_DIRECTORY, unnoted: self.unnoted }),
+            };
+        }
+        ring.run(&requests)?;
+        if self.unnoted && ring.slots().iter().any(|slot| slot.result == NOT_PERMITTED) {
+            // Files of other owners.
+            self.unnoted = false;
+            for request in requests.iter_mut().flatten() {
+                if let Request::Open { unnoted, .. } = request {
+                    *unnoted = false;
+                }
+            }
+            ring.run(&requests)?;
+        }
+        for (place, slot) in ring.slots().iter().enumerate() {
+            let offset = lengths[place].map(|len: u64| len.saturating_sub(tail as u64));
+            requests[place] = offset.filter(|_| slot.result >= 0).map(Request::Read);
+        }
+        ring.run(&requests)?;
+        let (mut opened, mut found, mut alike) = (0, 0, 0);
+        for (place, slot) in ring.slots().iter().enumerate() {
+            let Some(Request::Read(offset)) = requests[place] else { continue };
+            opened += 1;
+            let read = usize::try_from(slot.result).unwrap_or(0);
+            let len = offset + read as u64;
+            // What fills the room may go on behind it.
+            if read < TAIL_LEN as usize
+                || read == slot.bytes.len()
+                || self.asks && lengths[place] != Some(len)
+            {
+                continue;
+            }
+            self.found[place] = Some((len, read));
+            found += 1;
+            alike += usize::from(len + SHORTER >= self.before && len < self.before + BEYOND as u64);
+            self.before = len;
+        }
+        let of_use = !self.asks || found * 2 >= opened && opened > 0;
+        self.asks = if self.asks { alike * 4 < opened * 3 } else { found * 4 < opened * 3 };
+        Ok(of_use)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ends, LONGEST, WORTH};
+    use crate::open::ring::{Ring, SLOTS};
+
+    #[test]
+    fn ends_are_read_dozens_at_a_time_where_the_system_has_rings() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |at: usize, len: usize| {
+            let path = directory.path().join(format!("{at}"));
+            let bytes: Vec<u8> = (0..len).map(|byte| (byte % 251) as u8).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            (path, bytes)
+        };
+        let mut ends = Ends::new(WORTH);
+        let at_a_time = if Ring::new().is_ok() { SLOTS } else { 1 };
+        assert_eq!(ends.at_a_time(100), at_a_time);
+        assert_eq!(ends.at_a_time(LONGEST + 1), 1);
+        // The length is asked for at first, then taken to be that of the file before, then asked for again.
+        for lengths in [|_: usize| 3000, |at| 3000 + at % 7, |at| at * 100, |at| 40 + at * 100] {
+            let (paths, contents): (Vec<_>, Vec<_>) = (0..at_a_time).map(|at| write(at, lengths(at))).unzip();
+            ends.read(&paths, 200);
+            let mut found = 0;
+            for (at, bytes) in contents.iter().enumerate() {
+                let mut end = Vec::new();
+                if let Some((len, read)) = ends.take(at, &mut end) {
+                    assert_eq!(len, bytes.len() as u64);
+                    assert!(read >= 8 && bytes.ends_with(&end[..read]));
+                    assert!(ends.take(at, &mut end).is_none());
+                    found += 1;
+                }
+            }
+            assert!(at_a_time == 1 || found > 0, "{found} of {at_a_time}");
+        }
+        assert!(ends.take(SLOTS, &mut Vec::new()).is_none());
+        assert_eq!(ends.at_a_time(100), at_a_time);
+    }
+
+    #[test]
+    fn few_files_are_opened_one_by_one() {
+        assert_eq!(Ends::new(WORTH - 1).at_a_time(100), 1);
+    }
+}

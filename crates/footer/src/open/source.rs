@@ -1,0 +1,222 @@
+//! Where footers are read from: files, and anything else that gives ranges of bytes.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::memory::allocate;
+use crate::memory::pages;
+#[cfg(all(unix, target_pointer_width = "64"))]
+use crate::open::buffer::FooterBytes;
+#[cfg(all(unix, target_pointer_width = "64"))]
+use crate::open::mapped::Mapped;
+use crate::open::tail;
+use crate::options::Options;
+
+/// Something of a known length whose bytes can be read in any order: a file, an object in a store.
+pub trait RangeReader {
+    /// The number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// The length cannot be told.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Fills `buffer` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// The bytes cannot be read, or there are fewer.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Whether there are no bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`RangeReader::len`].
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+impl RangeReader for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = self;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
+    }
+}
+
+impl RangeReader for [u8] {
+    fn len(&self) -> io::Result<u64> {
+        Ok(<[u8]>::len(self) as u64)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).ok();
+        match start.and_then(|start| self.get(start..)).and_then(|rest| rest.get(..buffer.len())) {
+            Some(found) => {
+                buffer.copy_from_slice(found);
+                Ok(())
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Footer {
+    /// Reads the footer of a file: its last [`DEFAULT_TAIL_HINT`](crate::DEFAULT_TAIL_HINT) bytes, and
+    /// the rest in a second read if it is longer.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is no regular file or does not end as a Parquet file does; or its
+    /// footer is malformed. Every error names the file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, &Options::new())
+    }
+
+    /// As [`Footer::open`], decoding what `options` ask for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::open`]; and an option names a column that the schema does not have.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let (file, file_len) = open_regular(path)?;
+        let name = path.display().to_string();
+        let bytes = read_metadata(&file, file_len, options).map_err(|error| error.in_file(&name))?;
+        Self::decode_in_file(bytes.into(), options, Some(&name), Some(file_len))?
+            .with_page_indexes(&file, options)
+    }
+
+    /// As [`Footer::open_with`], with the footer mapped from the file instead of read: for footers of
+    /// hundreds of megabytes in the page cache, of which copying takes longer than decoding.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::open_with`]; and the file cannot be mapped.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change or shorten the file as long as the footer or any slice of it lives: mapped
+    /// bytes change with the file, and those cut off end the process when touched.
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let (file, file_len) = open_regular(path)?;
+        let reading = |error: io::Error| Error::io("reading the footer", &error).in_path(path);
+        let mut end = [0; tail::TAIL_LEN as usize];
+        let tail_len = file_len.min(tail::TAIL_LEN);
+        let end = &mut end[..tail_len as usize];
+        file.read_exact_at(file_len - tail_len, end).map_err(reading)?;
+        let len = tail::metadata_len(end, file_len).and_then(|len| allowed(len, options));
+        let len = len.map_err(|error| error.in_file(&name))?;
+        let start = file_len - tail::TAIL_LEN - len;
+        // SAFETY: the caller vouches for the file.
+        let mapped = unsafe { Mapped::new(&file, start, len as usize) };
+        let mapped = mapped.map_err(|error| Error::io("mapping the footer", &error).in_path(path))?;
+        let bytes = FooterBytes::from_owner(mapped);
+        Self::decode_in_file(bytes, options, Some(&name), Some(file_len))?.with_page_indexes(&file, options)
+    }
+
+    /// Reads the footer from `reader`, which errors call `name`: one read of the last bytes, as many as
+    /// the options' tail hint says, and a second one only if the footer is longer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::open_with`].
+    pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
+        let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
+        let len = reader.len().map_err(reading)?;
+        let bytes = read_metadata(reader, len, options).map_err(|error| error.in_file(name))?;
+        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))?.with_page_indexes(reader, options)
+    }
+}
+
+/// Opens a regular file and says its length. A FIFO is opened without waiting for its writer, found to
+/// be one, and refused.
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
+    let file = open_to_read(path).map_err(|error| Error::io("opening", &error).in_path(path))?;
+    let found = file.metadata().map_err(|error| Error::io("reading", &error).in_path(path))?;
+    if found.is_dir() {
+        return Err(Error::new("expected a Parquet file, found a directory")
+            .in_path(path)
+            .with_advice("name the files in it"));
+    }
+    if !found.is_file() {
+        return Err(Error::new("expected a Parquet file, found a pipe, socket or device")
+            .in_path(path)
+            .with_advice("a footer stands at the end of a file: copy the data to one"));
+    }
+    Ok((file, found.len()))
+}
+
+/// Opens whatever there is, without waiting for the writer of a FIFO.
+pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+    let mut how = File::options();
+    how.read(true);
+    #[cfg(unix)]
+    {
+        // Linux on all processors that it shares this number on; elsewhere, as most systems have it.
+        const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, O_NONBLOCK);
+    }
+    how.open(path)
+}
+
+/// The length of a footer, if the options allow it.
+fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
+    if len <= options.max_footer {
+        return Ok(len);
+    }
+    let most = options.max_footer;
+    Err(Error::new(format!("expected a footer of at most {most} bytes, found a length of {len}")).with_advice(
+        "the file is damaged; or, if its footer is as long as that, allow it: --max-footer, or Options::max_footer",
+    ))
+}
+
+fn read_metadata<R: RangeReader + ?Sized>(
+    reader: &R,
+    file_len: u64,
+    options: &Options,
+) -> Result<Vec<u8>, Error> {
+    let reading = |error: io::Error| Error::io("reading the footer", &error);
+    let tail_len = tail::TAIL_LEN as usize;
+    // The tail is no longer than the file, which bounds what is allocated.
+    let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(options.tail_hint.max(tail_len));
+    let mut suffix = allocate::zeroed_for("the file's last part", hint)?;
+    reader.read_exact_at(file_len - hint as u64, &mut suffix).map_err(reading)?;
+    let len = allowed(tail::metadata_len(&suffix, file_len)?, options)?;
+    let too_long = |_| Error::new("expected a footer that fits into memory");
+    let len = usize::try_from(len).map_err(too_long)?;
+    suffix.truncate(hint - tail_len);
+    if len <= suffix.len() {
+        // Of its own: a footer that is kept shall not keep all that was read.
+        let own = allocate::with_room(len).ok_or_else(|| allocate::too_little("the footer", len));
+        let mut own: Vec<u8> = own?;
+        own.extend_from_slice(&suffix[suffix.len() - len..]);
+        return Ok(own);
+    }
+    let mut bytes = allocate::zeroed_for("the footer", len)?;
+    pages::advise(&mut bytes);
+    let (missing, there) = bytes.split_at_mut(len - suffix.len());
+    there.copy_from_slice(&suffix);
+    let start = file_len - tail::TAIL_LEN - len as u64;
+    reader.read_exact_at(start, missing).map_err(reading)?;
+    Ok(bytes)
+}

@@ -1,0 +1,201 @@
+//! Page indexes: where the pages of a column chunk stand and what their values lie between.
+//!
+//! What is decoded of any number of indexes stands in a few tables that all of them share
+//! ([`crate::page_index::tables`]); an index is a view of its part of them.
+//!
+//! Source: [page index](https://github.com/apache/parquet-format/blob/master/PageIndex.md).
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Fault};
+use crate::open::buffer::FooterBytes;
+use crate::page_index::entries::{ColumnEntry, OffsetEntry, Words};
+use crate::page_index::tables::Tables;
+use crate::schema::enums::BoundaryOrder;
+use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
+use crate::thrift::trace;
+
+/// Where a data page stands (`PageLocation`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLocation {
+    /// Where the page's header starts in the file.
+    pub offset: i64,
+    /// Bytes of the page, its header among them.
+    pub compressed_page_size: i32,
+    /// The row group's row that the page starts with.
+    pub first_row_index: i64,
+}
+
+/// Where the data pages of a column chunk stand (`OffsetIndex`).
+#[derive(Clone)]
+pub struct OffsetIndex {
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) entry: OffsetEntry,
+}
+
+/// What the values of a column chunk's data pages lie between (`ColumnIndex`). Bounds are slices of
+/// the bytes it was decoded from, which it keeps.
+#[derive(Clone)]
+pub struct ColumnIndex {
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) entry: ColumnEntry,
+}
+
+/// The page indexes of the decoded column chunks of a footer.
+#[derive(Debug, Clone, Default)]
+pub struct PageIndexes {
+    pub(crate) columns: usize,
+    pub(crate) offset: Vec<Words<4>>,
+    pub(crate) column: Vec<Words<8>>,
+    pub(crate) tables: Arc<Tables>,
+}
+
+impl PageIndexes {
+    /// The offset index of a chunk, by the positions of its row group and column among the decoded ones.
+    pub fn offset_index(&self, row_group: usize, column: usize) -> Option<OffsetIndex> {
+        let words = (column < self.columns).then(|| self.offset.get(row_group * self.columns + column))??;
+        OffsetEntry::unpack(*words).map(|entry| OffsetIndex { tables: Arc::clone(&self.tables), entry })
+    }
+
+    /// The column index of a chunk, by the positions of its row group and column among the decoded ones.
+    pub fn column_index(&self, row_group: usize, column: usize) -> Option<ColumnIndex> {
+        let words = (column < self.columns).then(|| self.column.get(row_group * self.columns + column))??;
+        ColumnEntry::unpack(*words).map(|entry| ColumnIndex { tables: Arc::clone(&self.tables), entry })
+    }
+
+    /// Bytes held on the heap, those of the bounds among them.
+    pub fn heap_bytes(&self) -> usize {
+        self.offset.capacity() * size_of::<Words<4>>()
+            + self.column.capacity() * size_of::<Words<8>>()
+            + self.tables.heap_bytes()
+    }
+}
+
+impl OffsetIndex {
+    /// Decodes an offset index.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no `OffsetIndex`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut tables = Tables::default();
+        let entry = tables.offset_index(bytes, 0).map_err(|fault| explain(bytes, &OFFSET_INDEX, fault))?;
+        Ok(Self { tables: Arc::new(tables), entry })
+    }
+
+    /// The pages, in the order of their rows.
+    pub fn page_locations(&self) -> &[PageLocation] {
+        self.tables.pages(&self.entry)
+    }
+
+    /// For byte arrays, the bytes of each page's values without lengths.
+    pub fn unencoded_byte_array_data_bytes(&self) -> Option<&[i64]> {
+        self.tables.numbers(self.entry.sizes)
+    }
+}
+
+impl PartialEq for OffsetIndex {
+    fn eq(&self, other: &Self) -> bool {
+        self.page_locations() == other.page_locations()
+            && self.unencoded_byte_array_data_bytes() == other.unencoded_byte_array_data_bytes()
+    }
+}
+
+impl fmt::Debug for OffsetIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OffsetIndex")
+            .field("page_locations", &self.page_locations())
+            .field("unencoded_byte_array_data_bytes", &self.unencoded_byte_array_data_bytes())
+            .finish()
+    }
+}
+
+impl ColumnIndex {
+    /// Decodes a column index.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no `ColumnIndex`, or its lists are of different lengths.
+    pub fn decode(bytes: impl Into<FooterBytes>) -> Result<Self, Error> {
+        let bytes = bytes.into();
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(Error::new("expected a column index of less than 4 GiB"));
+        }
+        let mut tables = Tables::default();
+        let entry = tables
+            .column_index(bytes.as_slice(), 0)
+            .map_err(|fault| explain(bytes.as_slice(), &COLUMN_INDEX, fault))?;
+        tables.keep(bytes);
+        Ok(Self { tables: Arc::new(tables), entry })
+    }
+
+    /// The number of data pages.
+    pub fn num_pages(&self) -> usize {
+        self.entry.null_pages.len as usize
+    }
+
+    /// Whether a page holds nothing but nulls; its bounds then mean nothing.
+    pub fn is_null_page(&self, page: usize) -> Option<bool> {
+        // A byte of 1 is true, whichever of the two element types a writer gives the list.
+        self.tables.null_pages(&self.entry).get(page).map(|&byte| byte == 1)
+    }
+
+    /// A page's lower bound as the file has it (empty for pages of nulls).
+    pub fn min_value(&self, page: usize) -> Option<&[u8]> {
+        self.tables.bound(&self.entry, self.entry.min_values(), page)
+    }
+
+    /// A page's upper bound as the file has it (empty for pages of nulls).
+    pub fn max_value(&self, page: usize) -> Option<&[u8]> {
+        self.tables.bound(&self.entry, self.entry.max_values(), page)
+    }
+
+    /// How the bounds of pages follow one another.
+    pub fn boundary_order(&self) -> BoundaryOrder {
+        BoundaryOrder::from_number(self.entry.boundary_order)
+    }
+
+    /// The number of nulls in each page.
+    pub fn null_counts(&self) -> Option<&[i64]> {
+        self.tables.numbers(self.entry.null_counts())
+    }
+
+    /// The number of NaNs in each page.
+    pub fn nan_counts(&self) -> Option<&[i64]> {
+        self.tables.numbers(self.entry.nan_counts())
+    }
+
+    /// How often each repetition level occurs, page after page.
+    pub fn repetition_level_histograms(&self) -> Option<&[i64]> {
+        self.tables.numbers(self.entry.repetition_level_histograms())
+    }
+
+    /// How often each definition level occurs, page after page.
+    pub fn definition_level_histograms(&self) -> Option<&[i64]> {
+        self.tables.numbers(self.entry.definition_level_histograms())
+    }
+}
+
+impl fmt::Debug for ColumnIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pages: Vec<_> = (0..self.num_pages())
+            .map(|page| (self.is_null_page(page), self.min_value(page), self.max_value(page)))
+            .collect();
+        f.debug_struct("ColumnIndex")
+            .field("pages", &pages)
+            .field("boundary_order", &self.boundary_order())
+            .field("null_counts", &self.null_counts())
+            .field("nan_counts", &self.nan_counts())
+            .field("repetition_level_histograms", &self.repetition_level_histograms())
+            .field("definition_level_histograms", &self.definition_level_histograms())
+            .finish()
+    }
+}
+
+/// The error for a fault in a page index.
+pub(crate) fn explain(bytes: &[u8], def: &'static StructDef, fault: Fault) -> Error {
+    Error::new(fault.kind.to_string())
+        .at_path(trace::path_of(bytes, 0, def, fault.at))
+        .with_advice("the page index is damaged: read the file without it, or write it again")
+}

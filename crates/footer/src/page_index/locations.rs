@@ -1,0 +1,195 @@
+//! Where the page indexes of all decoded chunks stand, from the footer: a second walk over chunks whose
+//! places are known, so that four are matched together and none waits for another.
+
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::rows::Chunk;
+use crate::decode::scan;
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::matching::kernel::{Choose, Kernel, Method, Task, Values};
+use crate::matching::shape::{
+    COLUMN_INDEX_LENGTH, COLUMN_INDEX_OFFSET, Lanes, OFFSET_INDEX_LENGTH, OFFSET_INDEX_OFFSET, Shape,
+};
+use crate::thrift::cursor::Cursor;
+
+/// Chunks matched together.
+const LANES: usize = 4;
+
+/// Shapes beyond this are not learned.
+const MAX_SHAPES: usize = 96;
+
+/// Where a chunk's page indexes stand in the file: offset and length.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub offset_index: Option<(u64, u32)>,
+    pub column_index: Option<(u64, u32)>,
+}
+
+/// Tells `found` the locations of all wanted chunks by their rows: row group by row group, the columns of
+/// each in their order.
+///
+/// # Errors
+///
+/// A value is malformed, or negative; or the first one of `found`.
+pub(crate) fn each(
+    footer: &Footer,
+    wanted: impl Fn(usize, usize) -> bool,
+    found: impl FnMut(usize, Location) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let walk = Walk { footer, wanted, found, shapes: Vec::new(), method: footer.method() };
+    footer.method().choose(walk)
+}
+
+struct Walk<'a, W, F> {
+    footer: &'a Footer,
+    wanted: W,
+    found: F,
+    shapes: Vec<Shape>,
+    method: Method,
+}
+
+impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Choose for Walk<'_, W, F> {
+    type Output = Result<(), Error>;
+
+    fn with<K: Kernel>(self, kernel: K) -> Self::Output {
+        kernel.enter(self)
+    }
+}
+
+impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Task for Walk<'_, W, F> {
+    type Output = Result<(), Error>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(mut self, kernel: K) -> Self::Output {
+        let footer = self.footer;
+        let bytes = footer.bytes.as_slice();
+        let columns = footer.num_columns();
+        let mut batch = [(0, 0); LANES];
+        let mut expected = 0;
+        for group in 0..footer.num_row_groups() {
+            let mut column = 0;
+            while column < columns {
+                let mut count = 0;
+                while count < LANES && column < columns {
+                    if (self.wanted)(group, column) {
+                        let row = group * columns + column;
+                        batch[count] = (row, footer.decoded.rows.place(row));
+                        count += 1;
+                    }
+                    column += 1;
+                }
+                let mut values = [Values::default(); LANES];
+                let mut ends = [0; LANES];
+                // What the chunks are matched against: a chunk of another shape changes what is expected of the next
+                // ones, and must not change how the others of its batch are read. Of this shape that is its lanes.
+                let mut lanes_of_match = 0;
+                if let Some(shape) = self.shapes.get(expected) {
+                    lanes_of_match = shape.lanes;
+                    // Nothing starts at the end of the bytes: lanes without a chunk match nothing.
+                    let starts =
+                        std::array::from_fn(|lane| if lane < count { batch[lane].1 } else { bytes.len() });
+                    ends = kernel.step::<true, LANES>(bytes, starts, shape, &mut values);
+                }
+                for lane in 0..count {
+                    let (row, at) = batch[lane];
+                    let matched =
+                        if ends[lane] != 0 { location(&values[lane], lanes_of_match) } else { None };
+                    let location = match matched {
+                        Some(location) => location,
+                        None => self.other(kernel, row, at, &mut expected)?,
+                    };
+                    (self.found)(row, location)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W, F> Walk<'_, W, F> {
+    /// The location of a chunk that the expected shape does not match; expects its shape from now on.
+    #[inline(never)]
+    fn other<K: Kernel>(
+        &mut self,
+        kernel: K,
+        row: usize,
+        at: usize,
+        expected: &mut usize,
+    ) -> Result<Location, Error> {
+        let bytes = self.footer.bytes.as_slice();
+        for (place, shape) in self.shapes.iter().enumerate() {
+            let mut values = [Values::default()];
+            let [end] = kernel.step::<true, 1>(bytes, [at], shape, &mut values);
+            if end != 0
+                && let Some(location) = location(&values[0], shape.lanes)
+            {
+                *expected = place;
+                return Ok(location);
+            }
+        }
+        let columns = self.footer.num_columns().max(1);
+        // Rows are those of decoded chunks.
+        let Some(chunk) = self.footer.column_chunk(row / columns, row % columns) else {
+            return Ok(Location::default());
+        };
+        let location = walked(&chunk)?;
+        if self.method != Method::Scalar && self.shapes.len() < MAX_SHAPES {
+            self.learn(kernel, &chunk.chunk(), location);
+            *expected = self.shapes.len().saturating_sub(1);
+        }
+        Ok(location)
+    }
+
+    /// Learns the shape of a chunk, if it has one.
+    fn learn<K: Kernel>(&mut self, kernel: K, chunk: &Chunk, known: Location) {
+        let bytes = self.footer.bytes.as_slice();
+        let mut cursor = Cursor::new(bytes, chunk.at as usize);
+        if scan::column_chunk(&mut cursor).is_err() {
+            return;
+        }
+        let Some(shape) = Shape::learn(bytes, chunk, cursor.at, 0, Lanes::Locations) else { return };
+        let mut values = [Values::default()];
+        let [end] = kernel.step::<true, 1>(bytes, [chunk.at as usize], &shape, &mut values);
+        // A shape that does not give back its own chunk is of no use, or wrong.
+        if end == cursor.at && location(&values[0], shape.lanes) == Some(known) {
+            self.shapes.push(shape);
+        }
+    }
+}
+
+/// The location that a match with a shape of these lanes has found; none if a value is one that only a walk may judge.
+#[inline(always)]
+fn location(values: &Values, lanes: u8) -> Option<Location> {
+    let index = |offset: u8, length: u8| -> Option<Option<(u64, u32)>> {
+        let both = 1 << offset | 1 << length;
+        if lanes & both != both {
+            return Some(None);
+        }
+        let offset = u64::try_from(values.lanes[usize::from(offset)]).ok()?;
+        let length = i32::try_from(values.lanes[usize::from(length)]).ok()?;
+        Some(Some((offset, u32::try_from(length).ok()?)))
+    };
+    Some(Location {
+        offset_index: index(OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH)?,
+        column_index: index(COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH)?,
+    })
+}
+
+fn walked(chunk: &ColumnChunk<'_>) -> Result<Location, Error> {
+    let found = chunk.locations()?;
+    let place = |range: Option<std::ops::Range<u64>>| {
+        range.map(|range| (range.start, (range.end - range.start) as u32))
+    };
+    Ok(Location {
+        offset_index: place(chunk.index_range(
+            "offset_index",
+            found.offset_index_offset,
+            found.offset_index_length,
+        )?),
+        column_index: place(chunk.index_range(
+            "column_index",
+            found.column_index_offset,
+            found.column_index_length,
+        )?),
+    })
+}

@@ -1,0 +1,8 @@
+//! Page indexes: found through the footer, decoded into shared tables.
+
+pub(crate) mod entries;
+pub(crate) mod indexes;
+pub(crate) mod locations;
+pub(crate) mod read;
+pub(crate) mod tables;
+pub(crate) mod usual;

@@ -1,0 +1,302 @@
+//! Reading page indexes: from the footer's places of them to decoded tables.
+//!
+//! ```text
+//! chunks ─locations (by shapes)─▶ byte ranges ─neighbours together─▶ reads ─▶ tables
+//! ```
+//!
+//! They stand in the file before the footer, one of either kind for a column chunk. Only those of the
+//! wanted chunks are read: neighbours in one read, nothing in between. Those of encrypted chunks are
+//! encrypted, too: as if there were none.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::rows::ENCRYPTED;
+use crate::error::{Error, Fault};
+use crate::footer::Footer;
+use crate::memory::allocate;
+use crate::memory::pages;
+use crate::open::source::RangeReader;
+use crate::options::PageIndexPolicy;
+use crate::page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, explain};
+use crate::page_index::locations::{self, Location};
+use crate::page_index::tables::Tables;
+use crate::schema::columns;
+use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
+
+/// Neighbouring indexes are read together up to this many bytes at a time.
+const READ_LEN: u64 = 8 << 20;
+
+/// An index to be read: where it starts, its length, the row of its chunk.
+#[derive(Clone, Copy)]
+struct Wanted {
+    start: u64,
+    len: u32,
+    row: u32,
+}
+
+impl Wanted {
+    fn range(&self) -> Range<u64> {
+        self.start..self.start.saturating_add(self.len.into())
+    }
+}
+
+/// Indexes are located, read and decoded this many at a time: few enough for their places to stay in the
+/// processor's caches, enough for reads of a megabyte.
+const BATCH: usize = 1 << 16;
+
+/// Page indexes on their way from a file to tables.
+struct Decoding<'d, R: ?Sized> {
+    footer: &'d Footer,
+    reader: &'d R,
+    found: PageIndexes,
+    tables: Tables,
+    of_columns: Vec<Wanted>,
+    of_offsets: Vec<Wanted>,
+    /// The bytes of offset indexes, of which nothing is kept.
+    scratch: Vec<u8>,
+}
+
+impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
+    /// With room for the indexes of all decoded chunks, if `all` are wanted.
+    fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Result<Self, Error> {
+        let columns = footer.num_columns();
+        let count = columns * footer.num_row_groups();
+        let room = allocate::zeroed(count).zip(allocate::zeroed(count));
+        let too_little = || allocate::too_little("the places of page indexes", count.saturating_mul(48));
+        let (offset, column) = room.ok_or_else(|| footer.name_error(too_little()))?;
+        let mut found = PageIndexes { columns, offset, column, ..PageIndexes::default() };
+        pages::advise(&mut found.offset);
+        pages::advise(&mut found.column);
+        let mut tables = Tables::default();
+        if all {
+            tables.reserve(count);
+        }
+        let (of_columns, of_offsets, scratch) = Default::default();
+        Ok(Self { footer, reader, found, tables, of_columns, of_offsets, scratch })
+    }
+
+    /// Adds the indexes of the chunk in a row.
+    #[inline(always)]
+    fn add(&mut self, row: usize, location: Location) -> Result<(), Error> {
+        // Rows are fewer than the footer's bytes, whose number has 32 bits.
+        let wanted = |(start, len)| Wanted { start, len, row: row as u32 };
+        self.of_columns.extend(location.column_index.map(wanted));
+        self.of_offsets.extend(location.offset_index.map(wanted));
+        if self.of_columns.len().max(self.of_offsets.len()) >= BATCH { self.decode() } else { Ok(()) }
+    }
+
+    /// Reads and decodes the indexes added so far.
+    #[inline(never)]
+    fn decode(&mut self) -> Result<(), Error> {
+        for list in [&mut self.of_columns, &mut self.of_offsets] {
+            // Writers put them in the order of their chunks.
+            if !list.is_sorted_by_key(|wanted| wanted.start) {
+                list.sort_unstable_by_key(|wanted| wanted.start);
+            }
+        }
+        let mut rest = self.of_columns.as_slice();
+        while let Some(run) = first_run(rest) {
+            let mut bytes = Vec::new();
+            self.footer.read_run(self.reader, run, &mut bytes)?;
+            for wanted in run {
+                let (own, at) = part_of(&bytes, run, wanted);
+                let entry = self.tables.column_index(own, at);
+                let entry = entry.map_err(|fault| self.fault(own, at, &COLUMN_INDEX, fault, *wanted))?;
+                self.found.column[wanted.row as usize] = entry.pack();
+            }
+            self.tables.keep(bytes.into());
+            rest = &rest[run.len()..];
+        }
+        let mut rest = self.of_offsets.as_slice();
+        while let Some(run) = first_run(rest) {
+            self.scratch.clear();
+            self.footer.read_run(self.reader, run, &mut self.scratch)?;
+            for wanted in run {
+                let (own, at) = part_of(&self.scratch, run, wanted);
+                let entry = self.tables.offset_index(own, at);
+                let entry = entry.map_err(|fault| self.fault(own, at, &OFFSET_INDEX, fault, *wanted))?;
+                self.found.offset[wanted.row as usize] = entry.pack();
+            }
+            rest = &rest[run.len()..];
+        }
+        self.of_columns.clear();
+        self.of_offsets.clear();
+        Ok(())
+    }
+
+    #[cold]
+    fn fault(
+        &self,
+        own: &[u8],
+        at: usize,
+        def: &'static StructDef,
+        mut fault: Fault,
+        wanted: Wanted,
+    ) -> Error {
+        fault.at = fault.at.saturating_sub(at);
+        self.footer.in_chunk(explain(own.get(at..).unwrap_or_default(), def, fault), wanted)
+    }
+}
+
+/// The bytes of a run up to the end of one of its indexes, and where that starts.
+fn part_of<'b>(bytes: &'b [u8], run: &[Wanted], wanted: &Wanted) -> (&'b [u8], usize) {
+    let at = (wanted.start - run[0].start) as usize;
+    (bytes.get(..at + wanted.len as usize).unwrap_or_default(), at)
+}
+
+impl Footer {
+    /// Reads the page indexes of all decoded column chunks from the file they stand in; of encrypted chunks
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// Bytes cannot be read, or an index is malformed; the error names the column chunk.
+    pub fn read_page_indexes<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<PageIndexes, Error> {
+        self.read_wanted(reader, true, |_, _| true)
+    }
+
+    /// Reads the page indexes that `policy` wants of the decoded column chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::read_page_indexes`]; and the policy names a column that the schema does not have.
+    pub fn read_page_indexes_of<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        policy: &PageIndexPolicy,
+    ) -> Result<PageIndexes, Error> {
+        match policy {
+            PageIndexPolicy::None => self.read_wanted(reader, false, |_, _| false),
+            PageIndexPolicy::All => self.read_page_indexes(reader),
+            PageIndexPolicy::Chunks(selectors, row_groups) => {
+                let leaves =
+                    columns::leaves(selectors, self.schema()).map_err(|error| self.name_error(error))?;
+                let positions: Vec<bool> = (0..self.num_columns())
+                    .map(|at| {
+                        self.leaf_of(at).is_some_and(|leaf| leaves.binary_search(&(leaf as u32)).is_ok())
+                    })
+                    .collect();
+                self.read_wanted(reader, false, |group, column| {
+                    row_groups.contains(&group) && positions.get(column) == Some(&true)
+                })
+            }
+        }
+    }
+
+    fn read_wanted<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        all: bool,
+        wanted: impl Fn(usize, usize) -> bool,
+    ) -> Result<PageIndexes, Error> {
+        let mut decoding = Decoding::new(self, reader, all)?;
+        let wanted = |position: usize, column| {
+            all || wanted(self.row_group(position).map_or(position, |group| group.index()), column)
+        };
+        let rows = &self.decoded.rows;
+        let some_encrypted = rows.some_encrypted();
+        locations::each(self, wanted, |row, location| {
+            match some_encrypted && rows.get(row).traits.flags & ENCRYPTED != 0 {
+                true => Ok(()),
+                false => decoding.add(row, location),
+            }
+        })?;
+        decoding.decode()?;
+        let Decoding { mut found, tables, .. } = decoding;
+        found.tables = Arc::new(tables);
+        Ok(found)
+    }
+
+    /// Reads a run of indexes into `bytes`, which is empty.
+    fn read_run<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        run: &[Wanted],
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let (first, last) = (run[0], run[run.len() - 1]);
+        let (start, end) = (first.start, last.range().end);
+        // The file's length bounds what is allocated.
+        let len =
+            reader.len().map_err(|error| self.name_error(Error::io("reading the page indexes", &error)))?;
+        if end > len {
+            let what = format!("expected page indexes within the file's {len} bytes, found some up to {end}");
+            return Err(self.in_chunk(Error::new(what), last));
+        }
+        let len = (end - start) as usize;
+        let room = bytes.try_reserve_exact(len);
+        room.map_err(|_| self.in_chunk(allocate::too_little("page indexes", len), first))?;
+        bytes.resize(len, 0);
+        reader
+            .read_exact_at(start, bytes)
+            .map_err(|error| self.in_chunk(Error::io("reading a page index", &error), first))
+    }
+
+    fn in_chunk(&self, error: Error, wanted: Wanted) -> Error {
+        let columns = self.num_columns().max(1);
+        let row = wanted.row as usize;
+        let chunk = self.column_chunk(row / columns, row % columns);
+        let chunk =
+            chunk.map(|chunk| format!("row_groups[{}].columns[{}]", chunk.row_group().index(), chunk.leaf()));
+        let inner = error.path().to_string();
+        let place = format!("{}, page index at byte {} of the file", chunk.unwrap_or_default(), wanted.start);
+        let path = if inner.is_empty() { place } else { format!("{place}, {inner}") };
+        self.name_error(error.at_path(path))
+    }
+}
+
+/// The first indexes that stand one right behind the other, up to [`READ_LEN`] bytes.
+fn first_run(wanted: &[Wanted]) -> Option<&[Wanted]> {
+    let start = wanted.first()?.start;
+    let mut count = 1;
+    while let Some(next) = wanted.get(count) {
+        if next.start != wanted[count - 1].range().end || next.range().end - start > READ_LEN {
+            break;
+        }
+        count += 1;
+    }
+    Some(&wanted[..count])
+}
+
+impl ColumnChunk<'_> {
+    /// Reads the chunk's offset index; none where there is none, or an encrypted one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::read_page_indexes`].
+    pub fn read_offset_index<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+    ) -> Result<Option<OffsetIndex>, Error> {
+        let Some(wanted) = self.wanted(self.offset_index_range()?) else { return Ok(None) };
+        let footer = self.group.footer;
+        let mut bytes = Vec::new();
+        footer.read_run(reader, &[wanted], &mut bytes)?;
+        OffsetIndex::decode(bytes.as_slice()).map(Some).map_err(|error| footer.in_chunk(error, wanted))
+    }
+
+    /// Reads the chunk's column index; none where there is none, or an encrypted one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Footer::read_page_indexes`].
+    pub fn read_column_index<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+    ) -> Result<Option<ColumnIndex>, Error> {
+        let Some(wanted) = self.wanted(self.column_index_range()?) else { return Ok(None) };
+        let footer = self.group.footer;
+        let mut bytes = Vec::new();
+        footer.read_run(reader, &[wanted], &mut bytes)?;
+        ColumnIndex::decode(bytes).map(Some).map_err(|error| footer.in_chunk(error, wanted))
+    }
+
+    fn wanted(&self, range: Option<Range<u64>>) -> Option<Wanted> {
+        let range = range.filter(|_| !self.is_encrypted())?;
+        let row = self.group.position * self.group.footer.num_columns() + self.position;
+        // Lengths of indexes have 32 bits.
+        Some(Wanted { start: range.start, len: (range.end - range.start) as u32, row: row as u32 })
+    }
+}

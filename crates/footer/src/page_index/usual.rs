@@ -1,0 +1,312 @@
+//! Page indexes as writers make them, decoded without a look at what writers do not do: fields in the
+//! order of their numbers, lengths of bounds of one byte, no field that the format does not have.
+//!
+//! Bytes go straight into the tables ([`crate::page_index::tables`]). Whatever is otherwise is left to
+//! the general decoder there, which also says what is wrong with it; the tables are as before then.
+
+use crate::page_index::entries::{ColumnEntry, OffsetEntry, Span};
+use crate::page_index::indexes::PageLocation;
+use crate::page_index::tables::Tables;
+
+/// The header of a field that follows the one before it: a list, an i32, an i64.
+const NEXT_LIST: u8 = 0x19;
+const NEXT_I32: u8 = 0x15;
+const NEXT_I64: u8 = 0x16;
+
+/// Element types, as a list's header has them.
+const BINARIES: u8 = 8;
+const I64S: u8 = 6;
+const STRUCTS: u8 = 12;
+
+/// Bytes of an index and a place in them. Indices are checked against the bytes' end.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    #[inline(always)]
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.byte()? == byte).then_some(())
+    }
+
+    /// A varint of up to eight bytes. Of longer ones the general decoder knows whether they may be.
+    #[inline(always)]
+    fn varint(&mut self) -> Option<u64> {
+        let first = self.byte()?;
+        if first < 0x80 {
+            return Some(first.into());
+        }
+        let (mut value, mut shift) = (u64::from(first & 0x7f), 7);
+        while shift < 56 {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+            shift += 7;
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn integer(&mut self) -> Option<i64> {
+        let raw = self.varint()?;
+        Some((raw >> 1) as i64 ^ -((raw & 1) as i64))
+    }
+
+    #[inline(always)]
+    fn size(&mut self) -> Option<i64> {
+        self.integer().filter(|&value| value >= 0)
+    }
+
+    /// A list's element type and length, which is no more than the bytes left.
+    #[inline(always)]
+    fn list(&mut self) -> Option<(u8, usize)> {
+        let header = self.byte()?;
+        let count = match header >> 4 {
+            15 => usize::try_from(self.varint()?).ok()?,
+            count => usize::from(count),
+        };
+        (count <= self.bytes.len() - self.at).then_some((header & 0x0f, count))
+    }
+
+    #[inline(always)]
+    fn list_of(&mut self, wire: u8) -> Option<usize> {
+        let (found, count) = self.list()?;
+        (found == wire).then_some(count)
+    }
+}
+
+impl Tables {
+    /// The column index at `start`, if it is a usual one.
+    #[inline]
+    pub fn usual_column_index(&mut self, bytes: &[u8], start: usize) -> Option<ColumnEntry> {
+        let (bounds, numbers) = (self.bounds.len(), self.numbers.len());
+        let entry = self.column_index_by_order(&mut Reader { bytes, at: start });
+        if entry.is_none() {
+            self.bounds.truncate(bounds);
+            self.numbers.truncate(numbers);
+        }
+        entry
+    }
+
+    #[inline(always)]
+    fn column_index_by_order(&mut self, reader: &mut Reader<'_>) -> Option<ColumnEntry> {
+        reader.expect(NEXT_LIST)?;
+        let (wire, pages) = reader.list()?;
+        if !matches!(wire, 1 | 2) {
+            return None;
+        }
+        // What is decoded in one go has less than 4 GiB.
+        let null_pages = Span { start: reader.at as u32, len: pages as u32 };
+        reader.at += pages;
+        let first_bound = self.bounds.len();
+        for _ in 0..2 {
+            reader.expect(NEXT_LIST)?;
+            if reader.list_of(BINARIES)? != pages {
+                return None;
+            }
+            for _ in 0..pages {
+                let len = reader.byte().filter(|&len| len < 0x80)?;
+                self.bounds.push(Span { start: reader.at as u32, len: len.into() });
+                reader.at += usize::from(len);
+            }
+        }
+        reader.expect(NEXT_I32)?;
+        let boundary_order = i32::try_from(reader.integer()?).ok()?;
+        let first_number = self.numbers.len();
+        let mut entry = ColumnEntry {
+            bytes: self.next_bytes(),
+            null_pages,
+            bounds: first_bound as u32,
+            numbers: first_number as u32,
+            null_counts: false,
+            nan_counts: false,
+            repetitions: None,
+            definitions: None,
+            boundary_order,
+        };
+        let mut field = 4;
+        loop {
+            let header = reader.byte()?;
+            if header == 0 {
+                break;
+            }
+            field += header >> 4;
+            // A delta of 0 is followed by a field number.
+            if header & 0x0f != NEXT_LIST & 0x0f || header < 0x10 {
+                return None;
+            }
+            let count = reader.list_of(I64S)?;
+            for _ in 0..count {
+                self.numbers.push(reader.integer()?);
+            }
+            match field {
+                5 if count == pages => entry.null_counts = true,
+                6 => entry.repetitions = Some(count as u32),
+                7 => entry.definitions = Some(count as u32),
+                8 if count == pages => entry.nan_counts = true,
+                _ => return None,
+            }
+        }
+        let fits = |table: usize| u32::try_from(table + 1).is_ok();
+        (fits(self.bounds.len()) && fits(self.numbers.len())).then_some(entry)
+    }
+
+    /// The offset index at `start`, if it is a usual one.
+    #[inline]
+    pub fn usual_offset_index(&mut self, bytes: &[u8], start: usize) -> Option<OffsetEntry> {
+        let (pages, numbers) = (self.pages.len(), self.numbers.len());
+        let entry = self.offset_index_by_order(&mut Reader { bytes, at: start });
+        if entry.is_none() {
+            self.pages.truncate(pages);
+            self.numbers.truncate(numbers);
+        }
+        entry
+    }
+
+    #[inline(always)]
+    fn offset_index_by_order(&mut self, reader: &mut Reader<'_>) -> Option<OffsetEntry> {
+        reader.expect(NEXT_LIST)?;
+        let count = reader.list_of(STRUCTS)?;
+        let first = self.pages.len();
+        for _ in 0..count {
+            reader.expect(NEXT_I64)?;
+            let offset = reader.size()?;
+            reader.expect(NEXT_I32)?;
+            let compressed_page_size = i32::try_from(reader.size()?).ok()?;
+            reader.expect(NEXT_I64)?;
+            let first_row_index = reader.size()?;
+            reader.expect(0)?;
+            self.pages.push(PageLocation { offset, compressed_page_size, first_row_index });
+        }
+        let pages = Span::since(&self.pages, first, 0).ok()?;
+        let sizes = match reader.byte()? {
+            0 => return Some(OffsetEntry { pages, sizes: None }),
+            NEXT_LIST => {
+                let first = self.numbers.len();
+                for _ in 0..reader.list_of(I64S)? {
+                    self.numbers.push(reader.integer()?);
+                }
+                Span::since(&self.numbers, first, 0).ok()?
+            }
+            _ => return None,
+        };
+        reader.expect(0)?;
+        Some(OffsetEntry { pages, sizes: Some(sizes) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
+    use crate::page_index::tables::Tables;
+    use crate::thrift::writer::ThriftWriter;
+
+    /// A column index of so many pages, with the optional fields whose bits are set.
+    fn column_index(pages: u64, fields: u8) -> Vec<u8> {
+        let mut writer = ThriftWriter::new();
+        writer.list(1, 1, pages);
+        let nulls: Vec<u8> = (0..pages).map(|page| 1 + u8::from(page % 3 == 0)).collect();
+        writer.raw(&nulls);
+        for field in [2, 3] {
+            writer.list(field, 8, pages);
+            (0..pages).for_each(|page| writer.bytes_value(&[7; 9][..(page % 9) as usize]));
+        }
+        writer.i32(4, 1);
+        for (bit, field) in [(1, 5), (2, 6), (4, 7), (8, 8)] {
+            if fields & bit != 0 {
+                let count = if matches!(field, 5 | 8) { pages } else { 2 * pages };
+                writer.list(field, 6, count);
+                (0..count).for_each(|number| writer.integer((number * number * 97) as i64));
+            }
+        }
+        writer.stop();
+        writer.into_bytes()
+    }
+
+    fn offset_index(pages: u64, sizes: bool) -> Vec<u8> {
+        let mut writer = ThriftWriter::new();
+        writer.list(1, 12, pages);
+        for page in 0..pages as i64 {
+            writer.begin_element();
+            writer.i64(1, 4 + page * 70_000);
+            writer.i32(2, 70_000);
+            writer.i64(3, page * 20_000);
+            writer.stop();
+        }
+        if sizes {
+            writer.list(2, 6, pages);
+            (0..pages).for_each(|page| writer.integer(page as i64 * 1000));
+        }
+        writer.stop();
+        writer.into_bytes()
+    }
+
+    /// Both decoders, which must agree where the one for usual indexes has an answer.
+    fn agree(bytes: &[u8]) -> (bool, bool) {
+        let (mut usual, mut any) = (Tables::default(), Tables::default());
+        let column = usual.usual_column_index(bytes, 0);
+        if let Some(entry) = column {
+            let expected = any.any_column_index(bytes, 0).expect("what the other has decoded");
+            usual.keep(bytes.into());
+            any.keep(bytes.into());
+            let [found, expected] = [(usual, entry), (any, expected)]
+                .map(|(tables, entry)| ColumnIndex { tables: Arc::new(tables), entry });
+            assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+        } else {
+            assert_eq!((usual.bounds.len(), usual.numbers.len()), (0, 0));
+        }
+        let (mut usual, mut any) = (Tables::default(), Tables::default());
+        let offset = usual.usual_offset_index(bytes, 0);
+        if let Some(entry) = offset {
+            let expected = any.any_offset_index(bytes, 0).expect("what the other has decoded");
+            let [found, expected] = [(usual, entry), (any, expected)]
+                .map(|(tables, entry)| OffsetIndex { tables: Arc::new(tables), entry });
+            assert_eq!(found, expected);
+        } else {
+            assert_eq!((usual.pages.len(), usual.numbers.len()), (0, 0));
+        }
+        (column.is_some(), offset.is_some())
+    }
+
+    proptest! {
+        #[test]
+        fn indexes_of_writers_are_usual_and_decoded_as_by_the_general_decoder(
+            pages in 0u64..40, fields in 0u8..16, sizes: bool,
+        ) {
+            prop_assert!(agree(&column_index(pages, fields)).0);
+            prop_assert!(agree(&offset_index(pages, sizes)).1);
+        }
+
+        #[test]
+        fn what_is_usual_of_changed_indexes_is_decoded_as_by_the_general_decoder(
+            pages in 0u64..20, fields in 0u8..16, place: prop::sample::Index, byte: u8, cut: prop::sample::Index,
+        ) {
+            for mut bytes in [column_index(pages, fields), offset_index(pages, fields % 2 == 0)] {
+                let at = place.index(bytes.len());
+                bytes[at] = byte;
+                agree(&bytes);
+                bytes.truncate(cut.index(bytes.len()));
+                agree(&bytes);
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_decoded_as_by_the_general_decoder(bytes: Vec<u8>) {
+            agree(&bytes);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A column chunk that was found by an index, decoded from its own bytes alone.
+
+use std::ops::Range;
+
+use crate::chunk::details::{self, ChunkDetails, Want};
+use crate::chunk::rows::{Chunk, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, STATISTICS_UNKNOWN};
+use crate::chunk::statistics::{self, Statistics};
+use crate::decode::scan;
+use crate::error::{Error, Fault};
+use crate::saved_index::WRITE_AGAIN;
+use crate::saved_index::index::FooterIndex;
+use crate::schema::enums::{Codec, EncodingSet, PhysicalType};
+use crate::thrift::cursor::Cursor;
+use crate::thrift::trace;
+
+/// A chunk decoded by way of an index.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexedChunk<'a> {
+    /// The footer, or the part of it that starts with the chunk.
+    bytes: &'a [u8],
+    /// Where `bytes` start in the footer.
+    base: u64,
+    /// Its place counts from the start of `bytes`.
+    chunk: Chunk,
+    row_group: usize,
+    column: usize,
+}
+
+impl<'a> IndexedChunk<'a> {
+    /// Decodes the chunk at `at` of `bytes`, which start at byte `base` of the footer that `index` is of.
+    pub(crate) fn decode(
+        index: &FooterIndex,
+        bytes: &'a [u8],
+        at: usize,
+        base: u64,
+        (row_group, column): (usize, usize),
+    ) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(bytes, at);
+        let scanned = scan::column_chunk(&mut cursor).and_then(|chunk| {
+            let own = bytes.get(at..cursor.at).unwrap_or_default();
+            index.same_chunk(row_group, column, own).map_err(|kind| Fault::new(at, kind))?;
+            Ok(chunk)
+        });
+        match scanned {
+            Ok(chunk) => Ok(Self { bytes, base, chunk, row_group, column }),
+            Err(fault) => Err(explain(bytes, at, base, (row_group, column), fault)),
+        }
+    }
+
+    /// Whether the bytes start with a whole chunk.
+    pub(crate) fn is_whole(bytes: &[u8]) -> bool {
+        scan::column_chunk(&mut Cursor::new(bytes, 0)).is_ok()
+    }
+
+    pub(crate) fn error(bytes: &[u8], at: usize, place: (usize, usize), fault: Fault) -> Error {
+        explain(bytes, at, 0, place, fault)
+    }
+
+    /// The row group's index.
+    pub fn row_group(&self) -> usize {
+        self.row_group
+    }
+
+    /// The column's index.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// Whether the footer holds the chunk's metadata. It does not if the column is encrypted with a key
+    /// of its own; then all numbers are 0.
+    pub fn has_metadata(&self) -> bool {
+        self.chunk.traits.flags & NO_METADATA == 0
+    }
+
+    /// The physical type.
+    pub fn physical_type(&self) -> PhysicalType {
+        PhysicalType::from_number(self.chunk.traits.physical_type)
+    }
+
+    /// How the pages are compressed.
+    pub fn codec(&self) -> Codec {
+        Codec::from_number(self.chunk.traits.codec)
+    }
+
+    /// The encodings that occur in the chunk.
+    pub fn encodings(&self) -> EncodingSet {
+        self.chunk.traits.encodings
+    }
+
+    /// The number of values, nulls among them.
+    pub fn num_values(&self) -> i64 {
+        self.chunk.num_values
+    }
+
+    /// Bytes of all pages in the file, headers among them.
+    pub fn compressed_size(&self) -> i64 {
+        self.chunk.compressed
+    }
+
+    /// Bytes of all pages before compression, headers among them.
+    pub fn uncompressed_size(&self) -> i64 {
+        self.chunk.uncompressed
+    }
+
+    /// Where the first data page starts in the file.
+    pub fn data_page_offset(&self) -> i64 {
+        self.chunk.data_page_offset
+    }
+
+    /// Where the dictionary page starts in the file, as the footer states it.
+    pub fn dictionary_page_offset(&self) -> Option<i64> {
+        (self.chunk.traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk.dictionary_page_offset)
+    }
+
+    /// The chunk's pages in the file, from its dictionary page on.
+    pub fn byte_range(&self) -> Range<u64> {
+        let start = crate::decode::file_metadata::first_byte_of(&self.chunk);
+        // Sizes are never negative: the scan refuses them.
+        start..start.saturating_add(self.chunk.compressed as u64)
+    }
+
+    /// Bounds and counts, as slices of the footer.
+    ///
+    /// # Errors
+    ///
+    /// A value is malformed.
+    pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
+        let at = self.chunk.at as usize;
+        let found = match self.chunk.statistics {
+            STATISTICS_NONE => return Ok(None),
+            STATISTICS_UNKNOWN => details::statistics(&mut Cursor::new(self.bytes, at)),
+            place => statistics::statistics(&mut Cursor::new(self.bytes, at + usize::from(place))).map(Some),
+        };
+        found.map_err(|fault| explain(self.bytes, at, self.base, (self.row_group, self.column), fault))
+    }
+
+    /// Everything else that the footer says of the chunk.
+    ///
+    /// # Errors
+    ///
+    /// A value is malformed.
+    pub fn details(&self) -> Result<ChunkDetails<'a>, Error> {
+        let at = self.chunk.at as usize;
+        details::column_chunk(&mut Cursor::new(self.bytes, at), Want::All)
+            .map_err(|fault| explain(self.bytes, at, self.base, (self.row_group, self.column), fault))
+    }
+}
+
+fn explain(bytes: &[u8], start: usize, base: u64, place: (usize, usize), fault: Fault) -> Error {
+    let (row_group, column) = place;
+    Error::new(fault.kind.to_string())
+        .at_path(trace::path_in_chunk(bytes, start, row_group, column, fault.at))
+        .at_offset(base + fault.at as u64)
+        .with_advice(format!("the index is of another footer, or the footer is damaged: {WRITE_AGAIN}"))
+}

@@ -1,0 +1,161 @@
+//! A footer that is not decoded but indexed: every chunk is read and decoded when asked for.
+//!
+//! ```text
+//! Footer::save_index ──▶ file ──▶ Footer::open_with_index ──chunk(row group, column)──▶ one small read
+//! ```
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::memory::allocate;
+use crate::open::source::{self, RangeReader};
+use crate::open::tail;
+use crate::open::whole_file;
+use crate::saved_index::index::FooterIndex;
+use crate::saved_index::indexed_chunk::IndexedChunk;
+use crate::saved_index::{self, MAGIC};
+
+/// Bytes read at first of a chunk that is too long for its locator to say how long.
+const LONG_CHUNK: u64 = 1 << 17;
+
+/// A footer of which an index says where everything stands.
+#[derive(Debug)]
+pub struct IndexedFooter<R = File> {
+    reader: R,
+    index: FooterIndex,
+    /// Where the footer starts in the file.
+    start: u64,
+    name: String,
+}
+
+impl Footer {
+    /// Keeps the footer's index in a file, for [`Footer::open_with_index`]. The file has its name only
+    /// when it is whole.
+    ///
+    /// # Errors
+    ///
+    /// A part of the footer was left out when it was decoded; or the file cannot be written.
+    pub fn save_index(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let index = self.index().ok_or_else(|| {
+            self.name_error(
+                Error::new("expected a footer that was decoded whole, found a part of one").with_advice(
+                    "decode all columns and row groups, or build the index with FooterIndex::build",
+                ),
+            )
+        })?;
+        index.save(path)
+    }
+
+    /// Opens a file by an index that was kept of its footer: nothing is decoded but the chunks that are
+    /// asked for, each by a read of its own bytes.
+    ///
+    /// # Errors
+    ///
+    /// Either file cannot be read, or the index is of another footer.
+    pub fn open_with_index(
+        path: impl AsRef<Path>,
+        index: impl AsRef<Path>,
+    ) -> Result<IndexedFooter<File>, Error> {
+        let path = path.as_ref();
+        let index = FooterIndex::load(index)?;
+        let (file, _) = source::open_regular(path)?;
+        IndexedFooter::new(file, &path.display().to_string(), index)
+    }
+}
+
+impl FooterIndex {
+    /// Keeps the index in a file, which has its name only when it is whole, and is on disk with its name
+    /// when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        whole_file::write(path, &self.to_bytes())
+            .map_err(|error| Error::io("writing the index", &error).in_path(path))
+    }
+
+    /// The index that a file keeps.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or holds no index.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let (file, len) = source::open_regular(path)?;
+        let reading = |error: std::io::Error| Error::io("reading the index", &error).in_path(path);
+        // Of a file that is something else no more than this is read, whatever its length.
+        let mut start = [0; MAGIC.len()];
+        let start = &mut start[..len.min(MAGIC.len() as u64) as usize];
+        file.read_exact_at(0, start).map_err(reading)?;
+        if *start != MAGIC {
+            return Err(saved_index::no_index().in_path(path));
+        }
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let bytes = allocate::zeroed_for("the index", len);
+        let mut bytes = bytes.map_err(|error| error.in_path(path))?;
+        file.read_exact_at(0, &mut bytes).map_err(reading)?;
+        Self::from_bytes(bytes).map_err(|error| error.in_path(path))
+    }
+}
+
+impl<R: RangeReader> IndexedFooter<R> {
+    /// The footer at the end of `reader`, which errors call `name`, by its index.
+    ///
+    /// # Errors
+    ///
+    /// Bytes cannot be read, do not end as a Parquet file does, or hold another footer than the one
+    /// that was indexed.
+    pub fn new(reader: R, name: &str, index: FooterIndex) -> Result<Self, Error> {
+        let reading = |error: std::io::Error| Error::io("reading the footer", &error).in_file(name);
+        let file_len = reader.len().map_err(reading)?;
+        let mut end = [0; tail::TAIL_LEN as usize];
+        let end = &mut end[..file_len.min(tail::TAIL_LEN) as usize];
+        reader.read_exact_at(file_len - end.len() as u64, end).map_err(reading)?;
+        let len = tail::metadata_len(end, file_len).map_err(|error| error.in_file(name))?;
+        let start = file_len - tail::TAIL_LEN - len;
+        index.fits_in(&reader, start, len).map_err(|error| error.in_file(name))?;
+        Ok(Self { reader, index, start, name: name.to_string() })
+    }
+
+    /// The index.
+    pub fn index(&self) -> &FooterIndex {
+        &self.index
+    }
+
+    /// Reads and decodes one chunk, of which `buffer` takes the bytes; none if there is no such chunk.
+    ///
+    /// # Errors
+    ///
+    /// The bytes cannot be read or are no column chunk.
+    pub fn chunk<'b>(
+        &self,
+        row_group: usize,
+        column: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<IndexedChunk<'b>>, Error> {
+        let Some(place) = self.index.place(row_group, column) else { return Ok(None) };
+        let left = self.index.footer_len().saturating_sub(place.at);
+        let mut len = if place.len == 0 { LONG_CHUNK } else { place.len }.min(left);
+        loop {
+            buffer.clear();
+            // No longer than the footer, which is part of the file.
+            let room = buffer.try_reserve_exact(len as usize);
+            room.map_err(|_| allocate::too_little("a column chunk", len as usize).in_file(&self.name))?;
+            buffer.resize(len as usize, 0);
+            self.reader
+                .read_exact_at(self.start + place.at, buffer)
+                .map_err(|error| Error::io("reading a column chunk", &error).in_file(&self.name))?;
+            if place.len != 0 || len == left || IndexedChunk::is_whole(buffer) {
+                break;
+            }
+            len = len.saturating_mul(8).min(left);
+        }
+        let buffer: &'b [u8] = buffer;
+        let decoded = IndexedChunk::decode(&self.index, buffer, 0, place.at, (row_group, column));
+        decoded.map(Some).map_err(|error| error.in_file(&self.name))
+    }
+}

@@ -1,0 +1,198 @@
+//! Kinds of schema elements: the bytes that elements of one kind have in common, which is all but their
+//! names.
+//!
+//! An element that was walked is remembered as the bytes before its name, those behind it, and the traits
+//! that came of them. Another element with the same bytes around its name is the same but for the name:
+//! what Thrift bytes mean depends on nothing but themselves. So the columns of wide files are decoded by
+//! two comparisons each.
+
+use std::ops::Range;
+
+use crate::schema::arena::{ElementTraits, Node};
+use crate::schema::names::Names;
+use crate::thrift::cursor::Cursor;
+
+/// Kinds that are remembered; wide schemas have few.
+const MAX_KINDS: usize = 24;
+
+/// The bytes before and behind a name that are compared in one go; kinds with more are not remembered.
+const WORD: usize = 16;
+
+/// Up to [`WORD`] bytes that others are compared with.
+#[derive(Clone, Copy)]
+struct Pattern {
+    bytes: u128,
+    mask: u128,
+    len: usize,
+}
+
+impl Pattern {
+    fn new(bytes: &[u8]) -> Option<Self> {
+        let mut padded = [0; WORD];
+        padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let mask = match bytes.len() {
+            0 => 0,
+            len => u128::MAX >> (8 * (WORD - len)),
+        };
+        Some(Self { bytes: u128::from_le_bytes(padded), mask, len: bytes.len() })
+    }
+
+    #[inline]
+    fn fits(&self, word: u128) -> bool {
+        (word ^ self.bytes) & self.mask == 0
+    }
+}
+
+struct Kind {
+    /// From the element's start to its name's length.
+    before: Pattern,
+    /// From behind the name to the element's end.
+    behind: Pattern,
+    /// What elements of the kind have in common, and where the schema has it.
+    traits: ElementTraits,
+    place: u32,
+}
+
+/// The kinds met so far, the last one first.
+pub(crate) struct Kinds {
+    kinds: Vec<Kind>,
+    room: usize,
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self { kinds: Vec::new(), room: MAX_KINDS }
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u128> {
+    Some(u128::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+impl Kinds {
+    /// The element at the cursor, if it is of a known kind; its name, which is UTF-8, goes to `names`, and its node
+    /// to the end of `nodes`. Gives the element's traits.
+    #[inline]
+    pub fn next(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        names: &mut Names,
+        nodes: &mut Vec<Node>,
+    ) -> Option<ElementTraits> {
+        let bytes = cursor.bytes;
+        let head = word(bytes, cursor.at)?;
+        for (place, kind) in self.kinds.iter().enumerate() {
+            if !kind.before.fits(head) {
+                continue;
+            }
+            let start = cursor.at + kind.before.len + 1;
+            // Longer names have lengths of more bytes.
+            let len = *bytes.get(start - 1).filter(|&&len| len < 0x80)?;
+            let end = start + usize::from(len);
+            if !kind.behind.fits(word(bytes, end)?) {
+                continue;
+            }
+            let name_start = names.push(bytes, start..end)?;
+            cursor.at = end + kind.behind.len;
+            let found = kind.traits;
+            nodes.push(Node::new(name_start, len.into(), kind.place));
+            if place > 0 {
+                self.kinds.swap(0, place);
+            }
+            return Some(found);
+        }
+        None
+    }
+
+    /// Remembers the kind of an element that stands in `element`, with its name, its length before it, in `name`, and
+    /// its traits and their place.
+    pub fn learn(
+        &mut self,
+        bytes: &[u8],
+        element: Range<usize>,
+        name: Range<usize>,
+        name_len: u32,
+        (place, traits): (u32, ElementTraits),
+    ) {
+        let part = |range: Range<usize>| Pattern::new(bytes.get(range)?);
+        let one_byte = name.end - name.start == name_len as usize + 1;
+        if let (true, Some(before), Some(behind)) =
+            (one_byte, part(element.start..name.start), part(name.end..element.end))
+        {
+            self.kinds.insert(0, Kind { before, behind, traits, place });
+            self.kinds.truncate(self.room);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Kinds;
+    use crate::schema::arena::Schema;
+    use crate::thrift::cursor::Cursor;
+    use crate::thrift::writer::ThriftWriter;
+
+    /// A list of a root and leaves below it, each of its kind.
+    fn list(leaves: &[(u8, String)]) -> Vec<u8> {
+        let mut writer = ThriftWriter::new();
+        writer.list_header(12, leaves.len() as u64 + 1);
+        writer.begin_element();
+        writer.binary(4, b"root");
+        writer.i32(5, leaves.len() as i32);
+        writer.stop();
+        for (kind, name) in leaves {
+            writer.begin_element();
+            writer.i32(1, i32::from(kind % 7));
+            if kind & 8 != 0 {
+                writer.i32(2, i32::from(*kind));
+            }
+            writer.i32(3, i32::from(kind % 2));
+            writer.binary(4, name.as_bytes());
+            if kind & 16 != 0 {
+                writer.i32(6, 0);
+                writer.begin(10);
+                writer.begin(1);
+                writer.stop();
+                writer.stop();
+            }
+            if kind & 32 != 0 {
+                writer.binary(100, &[*kind; 20]);
+            }
+            writer.stop();
+        }
+        writer.into_bytes()
+    }
+
+    /// The schema, or where and why there is none, and where the cursor stops; by kinds and without.
+    fn both(bytes: &[u8]) -> [String; 2] {
+        [Kinds::default(), Kinds { kinds: Vec::new(), room: 0 }].map(|mut kinds| {
+            let mut cursor = Cursor::new(bytes, 0);
+            match Schema::read_by(&mut cursor, &mut kinds) {
+                Ok(schema) => format!("{schema:?} {}", cursor.at),
+                Err(fault) => format!("{} {}", fault.kind, fault.at),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn schemas_are_the_same_by_kinds_and_without(
+            leaves in prop::collection::vec((0u8..64, "[a-z\u{e9}]{0,9}|x{126,129}"), 0..40),
+            place: prop::sample::Index, byte: u8, cut: prop::sample::Index,
+        ) {
+            let mut bytes = list(&leaves);
+            let [by_kinds, without] = both(&bytes);
+            prop_assert_eq!(by_kinds, without);
+            let at = place.index(bytes.len());
+            bytes[at] = byte;
+            let [by_kinds, without] = both(&bytes);
+            prop_assert_eq!(by_kinds, without);
+            bytes.truncate(cut.index(bytes.len()));
+            let [by_kinds, without] = both(&bytes);
+            prop_assert_eq!(by_kinds, without);
+        }
+    }
+}

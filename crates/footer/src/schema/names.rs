@@ -1,0 +1,77 @@
+//! The names of a schema's elements, one behind the other.
+//!
+//! Names are short, and a wide schema has very many: they are copied in blocks of a fixed size that may reach
+//! beyond their ends, into room that is there beforehand.
+
+use std::ops::Range;
+
+use crate::memory::allocate;
+use crate::memory::pages;
+use crate::thrift::cursor::Step;
+
+/// Names of up to so many bytes are copied at once, with what follows them.
+const BLOCK: usize = 32;
+
+/// The bits that ASCII does not have, for a block and behind it: from place `BLOCK - len` on, those of a name of
+/// `len` bytes.
+const NOT_ASCII: [u8; 2 * BLOCK] = {
+    let mut bits = [0; 2 * BLOCK];
+    let mut at = 0;
+    while at < BLOCK {
+        bits[at] = 0x80;
+        at += 1;
+    }
+    bits
+};
+
+pub(crate) struct Names {
+    /// Behind `end` is what stood in the footer behind the last name.
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+impl Names {
+    /// None yet, with room for so many bytes, of the schema at byte `at`.
+    pub fn with_room(at: usize, room: usize) -> Step<Self> {
+        let mut bytes = allocate::with_room_at(at, room)?;
+        pages::advise(bytes.spare_capacity_mut());
+        Ok(Self { bytes, end: 0 })
+    }
+
+    /// Takes the name that stands in this range of bytes, and says where it stands here; none if it is no UTF-8,
+    /// or not within the bytes.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8], name: Range<usize>) -> Option<u32> {
+        let (start, len) = (self.end, name.len());
+        let block = bytes.get(name.start..).and_then(<[u8]>::first_chunk);
+        self.bytes.truncate(start);
+        match block {
+            Some(block) if is_ascii(block, len) => self.bytes.extend_from_slice(block),
+            _ => self.push_any(bytes.get(name)?)?,
+        }
+        self.end = start + len;
+        // Names are part of the footer, whose length has 32 bits.
+        Some(start as u32)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_any(&mut self, name: &[u8]) -> Option<()> {
+        std::str::from_utf8(name).ok()?;
+        self.bytes.extend_from_slice(name);
+        Some(())
+    }
+
+    /// All of them; none if they are no UTF-8, which does not happen, as each of them is.
+    pub fn into_text(mut self) -> Option<String> {
+        self.bytes.truncate(self.end);
+        String::from_utf8(self.bytes).ok()
+    }
+}
+
+/// Whether the first `len` bytes of a block are there and all ASCII.
+#[inline]
+fn is_ascii(block: &[u8; BLOCK], len: usize) -> bool {
+    let bits = BLOCK.checked_sub(len).and_then(|from| NOT_ASCII.get(from..)?.first_chunk::<BLOCK>());
+    bits.is_some_and(|bits| block.iter().zip(bits).fold(0, |found, (byte, bits)| found | (byte & bits)) == 0)
+}

@@ -1,0 +1,239 @@
+//! The footer's Thrift as it stands: every value with its byte offset, field id, name and type.
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::thrift::cursor::{
+    BINARY, BYTE, Cursor, DEPTH_LIMIT, DOUBLE, FALSE, I16, I32, I64, LIST, MAP, SET, STOP, STRUCT, Step,
+    TRUE, UUID, wire_name,
+};
+use crate::thrift::format::{
+    COLUMN_INDEX, FILE_CRYPTO_META_DATA, FILE_META_DATA, Kind, OFFSET_INDEX, StructDef,
+};
+use crate::thrift::trace;
+
+/// The structs that stand on their own in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// A footer.
+    FileMetaData,
+    /// The head of an encrypted footer.
+    FileCryptoMetaData,
+    /// A column index.
+    ColumnIndex,
+    /// An offset index.
+    OffsetIndex,
+}
+
+impl Root {
+    fn def(self) -> &'static StructDef {
+        match self {
+            Self::FileMetaData => &FILE_META_DATA,
+            Self::FileCryptoMetaData => &FILE_CRYPTO_META_DATA,
+            Self::ColumnIndex => &COLUMN_INDEX,
+            Self::OffsetIndex => &OFFSET_INDEX,
+        }
+    }
+}
+
+/// One value of a [`dump`], told before the values within it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DumpLine<'a> {
+    /// Where the value starts: its first byte, behind the field's header.
+    pub offset: usize,
+    /// How many structs, lists and maps the value stands in.
+    pub depth: usize,
+    /// The field's id; none for elements of lists.
+    pub id: Option<i16>,
+    /// The field's name, if this version of the format has it.
+    pub name: Option<&'static str>,
+    /// The element's index in its list.
+    pub index: Option<usize>,
+    /// The type on the wire.
+    pub wire: &'static str,
+    /// The value.
+    pub value: DumpValue<'a>,
+}
+
+/// A value in a [`dump`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DumpValue<'a> {
+    /// A bool.
+    Bool(bool),
+    /// Any integer.
+    Integer(i64),
+    /// A number that the format has a name for.
+    Named(i64, &'static str),
+    /// A floating-point number.
+    Double(f64),
+    /// Bytes that the format calls a string.
+    Text(&'a [u8]),
+    /// Bytes.
+    Binary(&'a [u8]),
+    /// A struct, by its name in the format; empty if it has none.
+    Struct(&'static str),
+    /// A list, set or map of so many elements.
+    List(usize),
+}
+
+impl fmt::Display for DumpValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Named(value, name) => write!(f, "{value} {name}"),
+            Self::Double(value) => write!(f, "{value}"),
+            Self::Text(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
+            Self::Binary(bytes) => {
+                f.write_str("0x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Self::Struct(name) => f.write_str(name),
+            Self::List(count) => write!(f, "{count} elements"),
+        }
+    }
+}
+
+impl fmt::Display for DumpLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10}  {:indent$}", self.offset, "", indent = self.depth * 2)?;
+        match (self.index, self.id) {
+            (Some(index), _) => write!(f, "[{index}]")?,
+            (None, Some(id)) => write!(f, "{id} {}", self.name.unwrap_or("?"))?,
+            (None, None) => {}
+        }
+        write!(f, ": {} {}", self.wire, self.value)
+    }
+}
+
+/// Tells `line` every value in `bytes`, in their order, until it returns false.
+///
+/// # Errors
+///
+/// The bytes are no Thrift, or nest too deep; all values before that have been told.
+pub fn dump<'a>(
+    bytes: &'a [u8],
+    root: Root,
+    mut line: impl FnMut(DumpLine<'a>) -> bool,
+) -> Result<(), Error> {
+    let mut dump = Dump { cursor: Cursor::new(bytes, 0), line: &mut line };
+    dump.fields(Some(root.def()), 0).map(drop).map_err(|fault| {
+        Error::new(fault.kind.to_string()).at_offset(fault.at as u64).at_path(trace::path_of(
+            bytes,
+            0,
+            root.def(),
+            fault.at,
+        ))
+    })
+}
+
+struct Dump<'a, 'f> {
+    cursor: Cursor<'a>,
+    line: &'f mut dyn FnMut(DumpLine<'a>) -> bool,
+}
+
+/// What is known of a value before it is read.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    id: Option<i16>,
+    name: Option<&'static str>,
+    index: Option<usize>,
+    kind: Option<&'static Kind>,
+}
+
+impl<'a> Dump<'a, '_> {
+    /// The fields of a struct; false to stop.
+    fn fields(&mut self, def: Option<&'static StructDef>, depth: usize) -> Step<bool> {
+        let mut last = 0;
+        loop {
+            let field = self.cursor.field(&mut last)?;
+            if field.wire == STOP {
+                return Ok(true);
+            }
+            let known = def.and_then(|def| def.field(field.id));
+            let name = known.map(|known| known.name);
+            let kind = known.map(|known| &known.kind);
+            let place = Place { depth, id: Some(field.id), name, index: None, kind };
+            let told = match field.wire {
+                TRUE | FALSE => {
+                    self.tell(self.cursor.at, place, field.wire, DumpValue::Bool(field.wire == TRUE))
+                }
+                wire => self.value(wire, place)?,
+            };
+            if !told {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn tell(&mut self, offset: usize, place: Place, wire: u8, value: DumpValue<'a>) -> bool {
+        let Place { depth, id, name, index, .. } = place;
+        (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), value })
+    }
+
+    /// A value that takes bytes of its own; false to stop.
+    fn value(&mut self, wire: u8, place: Place) -> Step<bool> {
+        let offset = self.cursor.at;
+        if place.depth >= DEPTH_LIMIT as usize {
+            // `skip` says what is wrong, if anything is; deeper values are not told.
+            self.cursor.skip(wire)?;
+            return Ok(true);
+        }
+        let value = match (wire, place.kind) {
+            (TRUE | FALSE, _) => DumpValue::Bool(self.cursor.byte()? == TRUE),
+            (BYTE, _) => DumpValue::Integer(i64::from(self.cursor.byte()? as i8)),
+            (I16 | I32 | I64, kind) => {
+                let number = self.cursor.integer()?;
+                let name = match kind {
+                    Some(Kind::Enum(name_of)) => i32::try_from(number).ok().and_then(name_of),
+                    _ => None,
+                };
+                name.map_or(DumpValue::Integer(number), |name| DumpValue::Named(number, name))
+            }
+            (DOUBLE, _) => DumpValue::Double(self.cursor.double()?),
+            (BINARY, Some(Kind::Text)) => DumpValue::Text(self.cursor.binary()?),
+            (BINARY, _) => DumpValue::Binary(self.cursor.binary()?),
+            (UUID, _) => DumpValue::Binary(self.cursor.take(16)?),
+            (STRUCT, kind) => {
+                let def = match kind {
+                    Some(Kind::Struct(def)) => Some(*def),
+                    _ => None,
+                };
+                let name = def.map_or("", |def| def.name);
+                return Ok(self.tell(offset, place, wire, DumpValue::Struct(name))
+                    && self.fields(def, place.depth + 1)?);
+            }
+            (LIST | SET, kind) => return self.list(offset, wire, place, kind),
+            // Maps occur in no struct of the format.
+            (MAP, _) => {
+                self.cursor.skip(MAP)?;
+                DumpValue::Binary(&self.cursor.bytes[offset..self.cursor.at])
+            }
+            // An unknown wire type: `skip` says so.
+            (wire, _) => {
+                self.cursor.skip(wire)?;
+                return Ok(true);
+            }
+        };
+        Ok(self.tell(offset, place, wire, value))
+    }
+
+    fn list(&mut self, offset: usize, wire: u8, place: Place, kind: Option<&'static Kind>) -> Step<bool> {
+        let (element, count) = self.cursor.list()?;
+        if !self.tell(offset, place, wire, DumpValue::List(count)) {
+            return Ok(false);
+        }
+        let kind = match kind {
+            Some(Kind::List(kind)) => Some(*kind),
+            _ => None,
+        };
+        for index in 0..count {
+            let place = Place { depth: place.depth + 1, id: None, name: None, index: Some(index), kind };
+            if !self.value(element, place)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

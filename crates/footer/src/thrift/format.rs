@@ -1,0 +1,332 @@
+//! The structs of `parquet.thrift` that make up a footer and its page indexes, as tables: field ids,
+//! names and types. The path of a faulty offset and the annotated dump are read off them.
+//!
+//! Source: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift),
+//! as of August 2026.
+
+use Kind::{Binary, Bool, Double, Enum, I8, I16, I32, I64, List, Struct, Text};
+
+use crate::schema::enums::{
+    BoundaryOrder, Codec, ConvertedType, EdgeInterpolationAlgorithm, Encoding, PageType, PhysicalType,
+    Repetition,
+};
+
+/// The type of a field or of a list's elements.
+pub(crate) enum Kind {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    Double,
+    Binary,
+    Text,
+    /// An i32 whose numbers have names.
+    Enum(fn(i32) -> Option<&'static str>),
+    Struct(&'static StructDef),
+    List(&'static Kind),
+}
+
+/// A struct or union.
+pub(crate) struct StructDef {
+    pub name: &'static str,
+    pub fields: &'static [FieldDef],
+}
+
+/// A field of a struct.
+pub(crate) struct FieldDef {
+    pub id: i16,
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+impl StructDef {
+    /// The field of an id, if this version of the format has it.
+    pub fn field(&self, id: i16) -> Option<&'static FieldDef> {
+        self.fields.iter().find(|field| field.id == id)
+    }
+}
+
+const fn field(id: i16, name: &'static str, kind: Kind) -> FieldDef {
+    FieldDef { id, name, kind }
+}
+
+const fn empty(name: &'static str) -> StructDef {
+    StructDef { name, fields: &[] }
+}
+
+pub(crate) static FILE_META_DATA: StructDef = StructDef {
+    name: "FileMetaData",
+    fields: &[
+        field(1, "version", I32),
+        field(2, "schema", List(&Struct(&SCHEMA_ELEMENT))),
+        field(3, "num_rows", I64),
+        field(4, "row_groups", List(&Struct(&ROW_GROUP))),
+        field(5, "key_value_metadata", List(&Struct(&KEY_VALUE))),
+        field(6, "created_by", Text),
+        field(7, "column_orders", List(&Struct(&COLUMN_ORDER))),
+        field(8, "encryption_algorithm", Struct(&ENCRYPTION_ALGORITHM)),
+        field(9, "footer_signing_key_metadata", Binary),
+    ],
+};
+static SCHEMA_ELEMENT: StructDef = StructDef {
+    name: "SchemaElement",
+    fields: &[
+        field(1, "type", Enum(PhysicalType::name_of)),
+        field(2, "type_length", I32),
+        field(3, "repetition_type", Enum(Repetition::name_of)),
+        field(4, "name", Text),
+        field(5, "num_children", I32),
+        field(6, "converted_type", Enum(ConvertedType::name_of)),
+        field(7, "scale", I32),
+        field(8, "precision", I32),
+        field(9, "field_id", I32),
+        field(10, "logicalType", Struct(&LOGICAL_TYPE)),
+    ],
+};
+static LOGICAL_TYPE: StructDef = StructDef {
+    name: "LogicalType",
+    fields: &[
+        field(1, "STRING", Struct(&STRING_TYPE)),
+        field(2, "MAP", Struct(&MAP_TYPE)),
+        field(3, "LIST", Struct(&LIST_TYPE)),
+        field(4, "ENUM", Struct(&ENUM_TYPE)),
+        field(5, "DECIMAL", Struct(&DECIMAL_TYPE)),
+        field(6, "DATE", Struct(&DATE_TYPE)),
+        field(7, "TIME", Struct(&TIME_TYPE)),
+        field(8, "TIMESTAMP", Struct(&TIMESTAMP_TYPE)),
+        field(10, "INTEGER", Struct(&INT_TYPE)),
+        field(11, "UNKNOWN", Struct(&NULL_TYPE)),
+        field(12, "JSON", Struct(&JSON_TYPE)),
+        field(13, "BSON", Struct(&BSON_TYPE)),
+        field(14, "UUID", Struct(&UUID_TYPE)),
+        field(15, "FLOAT16", Struct(&FLOAT16_TYPE)),
+        field(16, "VARIANT", Struct(&VARIANT_TYPE)),
+        field(17, "GEOMETRY", Struct(&GEOMETRY_TYPE)),
+        field(18, "GEOGRAPHY", Struct(&GEOGRAPHY_TYPE)),
+        field(19, "FILE", Struct(&FILE_TYPE)),
+    ],
+};
+static STRING_TYPE: StructDef = empty("StringType");
+static MAP_TYPE: StructDef = empty("MapType");
+static LIST_TYPE: StructDef = empty("ListType");
+static ENUM_TYPE: StructDef = empty("EnumType");
+static DECIMAL_TYPE: StructDef =
+    StructDef { name: "DecimalType", fields: &[field(1, "scale", I32), field(2, "precision", I32)] };
+static DATE_TYPE: StructDef = empty("DateType");
+static TIME_TYPE: StructDef = StructDef {
+    name: "TimeType",
+    fields: &[field(1, "isAdjustedToUTC", Bool), field(2, "unit", Struct(&TIME_UNIT))],
+};
+static TIME_UNIT: StructDef = StructDef {
+    name: "TimeUnit",
+    fields: &[
+        field(1, "MILLIS", Struct(&MILLI_SECONDS)),
+        field(2, "MICROS", Struct(&MICRO_SECONDS)),
+        field(3, "NANOS", Struct(&NANO_SECONDS)),
+    ],
+};
+static MILLI_SECONDS: StructDef = empty("MilliSeconds");
+static MICRO_SECONDS: StructDef = empty("MicroSeconds");
+static NANO_SECONDS: StructDef = empty("NanoSeconds");
+static TIMESTAMP_TYPE: StructDef = StructDef {
+    name: "TimestampType",
+    fields: &[field(1, "isAdjustedToUTC", Bool), field(2, "unit", Struct(&TIME_UNIT))],
+};
+static INT_TYPE: StructDef =
+    StructDef { name: "IntType", fields: &[field(1, "bitWidth", I8), field(2, "isSigned", Bool)] };
+static NULL_TYPE: StructDef = empty("NullType");
+static JSON_TYPE: StructDef = empty("JsonType");
+static BSON_TYPE: StructDef = empty("BsonType");
+static UUID_TYPE: StructDef = empty("UUIDType");
+static FLOAT16_TYPE: StructDef = empty("Float16Type");
+static VARIANT_TYPE: StructDef =
+    StructDef { name: "VariantType", fields: &[field(1, "specification_version", I8)] };
+static GEOMETRY_TYPE: StructDef = StructDef { name: "GeometryType", fields: &[field(1, "crs", Text)] };
+static GEOGRAPHY_TYPE: StructDef = StructDef {
+    name: "GeographyType",
+    fields: &[field(1, "crs", Text), field(2, "algorithm", Enum(EdgeInterpolationAlgorithm::name_of))],
+};
+static FILE_TYPE: StructDef = empty("FileType");
+pub(crate) static ROW_GROUP: StructDef = StructDef {
+    name: "RowGroup",
+    fields: &[
+        field(1, "columns", List(&Struct(&COLUMN_CHUNK))),
+        field(2, "total_byte_size", I64),
+        field(3, "num_rows", I64),
+        field(4, "sorting_columns", List(&Struct(&SORTING_COLUMN))),
+        field(5, "file_offset", I64),
+        field(6, "total_compressed_size", I64),
+        field(7, "ordinal", I16),
+    ],
+};
+pub(crate) static COLUMN_CHUNK: StructDef = StructDef {
+    name: "ColumnChunk",
+    fields: &[
+        field(1, "file_path", Text),
+        field(2, "file_offset", I64),
+        field(3, "meta_data", Struct(&COLUMN_META_DATA)),
+        field(4, "offset_index_offset", I64),
+        field(5, "offset_index_length", I32),
+        field(6, "column_index_offset", I64),
+        field(7, "column_index_length", I32),
+        field(8, "crypto_metadata", Struct(&COLUMN_CRYPTO_META_DATA)),
+        field(9, "encrypted_column_metadata", Binary),
+    ],
+};
+static COLUMN_META_DATA: StructDef = StructDef {
+    name: "ColumnMetaData",
+    fields: &[
+        field(1, "type", Enum(PhysicalType::name_of)),
+        field(2, "encodings", List(&Enum(Encoding::name_of))),
+        field(3, "path_in_schema", List(&Text)),
+        field(4, "codec", Enum(Codec::name_of)),
+        field(5, "num_values", I64),
+        field(6, "total_uncompressed_size", I64),
+        field(7, "total_compressed_size", I64),
+        field(8, "key_value_metadata", List(&Struct(&KEY_VALUE))),
+        field(9, "data_page_offset", I64),
+        field(10, "index_page_offset", I64),
+        field(11, "dictionary_page_offset", I64),
+        field(12, "statistics", Struct(&STATISTICS)),
+        field(13, "encoding_stats", List(&Struct(&PAGE_ENCODING_STATS))),
+        field(14, "bloom_filter_offset", I64),
+        field(15, "bloom_filter_length", I32),
+        field(16, "size_statistics", Struct(&SIZE_STATISTICS)),
+        field(17, "geospatial_statistics", Struct(&GEOSPATIAL_STATISTICS)),
+    ],
+};
+static KEY_VALUE: StructDef =
+    StructDef { name: "KeyValue", fields: &[field(1, "key", Text), field(2, "value", Text)] };
+static STATISTICS: StructDef = StructDef {
+    name: "Statistics",
+    fields: &[
+        field(1, "max", Binary),
+        field(2, "min", Binary),
+        field(3, "null_count", I64),
+        field(4, "distinct_count", I64),
+        field(5, "max_value", Binary),
+        field(6, "min_value", Binary),
+        field(7, "is_max_value_exact", Bool),
+        field(8, "is_min_value_exact", Bool),
+        field(9, "nan_count", I64),
+    ],
+};
+static PAGE_ENCODING_STATS: StructDef = StructDef {
+    name: "PageEncodingStats",
+    fields: &[
+        field(1, "page_type", Enum(PageType::name_of)),
+        field(2, "encoding", Enum(Encoding::name_of)),
+        field(3, "count", I32),
+    ],
+};
+static SIZE_STATISTICS: StructDef = StructDef {
+    name: "SizeStatistics",
+    fields: &[
+        field(1, "unencoded_byte_array_data_bytes", I64),
+        field(2, "repetition_level_histogram", List(&I64)),
+        field(3, "definition_level_histogram", List(&I64)),
+    ],
+};
+static GEOSPATIAL_STATISTICS: StructDef = StructDef {
+    name: "GeospatialStatistics",
+    fields: &[field(1, "bbox", Struct(&BOUNDING_BOX)), field(2, "geospatial_types", List(&I32))],
+};
+static BOUNDING_BOX: StructDef = StructDef {
+    name: "BoundingBox",
+    fields: &[
+        field(1, "xmin", Double),
+        field(2, "xmax", Double),
+        field(3, "ymin", Double),
+        field(4, "ymax", Double),
+        field(5, "zmin", Double),
+        field(6, "zmax", Double),
+        field(7, "mmin", Double),
+        field(8, "mmax", Double),
+    ],
+};
+static COLUMN_CRYPTO_META_DATA: StructDef = StructDef {
+    name: "ColumnCryptoMetaData",
+    fields: &[
+        field(1, "ENCRYPTION_WITH_FOOTER_KEY", Struct(&ENCRYPTION_WITH_FOOTER_KEY)),
+        field(2, "ENCRYPTION_WITH_COLUMN_KEY", Struct(&ENCRYPTION_WITH_COLUMN_KEY)),
+    ],
+};
+static ENCRYPTION_WITH_FOOTER_KEY: StructDef = empty("EncryptionWithFooterKey");
+static ENCRYPTION_WITH_COLUMN_KEY: StructDef = StructDef {
+    name: "EncryptionWithColumnKey",
+    fields: &[field(1, "path_in_schema", List(&Text)), field(2, "key_metadata", Binary)],
+};
+static SORTING_COLUMN: StructDef = StructDef {
+    name: "SortingColumn",
+    fields: &[field(1, "column_idx", I32), field(2, "descending", Bool), field(3, "nulls_first", Bool)],
+};
+static COLUMN_ORDER: StructDef = StructDef {
+    name: "ColumnOrder",
+    fields: &[
+        field(1, "TYPE_ORDER", Struct(&TYPE_DEFINED_ORDER)),
+        field(2, "IEEE_754_TOTAL_ORDER", Struct(&IEEE754_TOTAL_ORDER)),
+        field(3, "INT96_TIMESTAMP_ORDER", Struct(&INT96_TIMESTAMP_ORDER)),
+    ],
+};
+static TYPE_DEFINED_ORDER: StructDef = empty("TypeDefinedOrder");
+static IEEE754_TOTAL_ORDER: StructDef = empty("IEEE754TotalOrder");
+static INT96_TIMESTAMP_ORDER: StructDef = empty("Int96TimestampOrder");
+static ENCRYPTION_ALGORITHM: StructDef = StructDef {
+    name: "EncryptionAlgorithm",
+    fields: &[
+        field(1, "AES_GCM_V1", Struct(&AES_GCM_V1)),
+        field(2, "AES_GCM_CTR_V1", Struct(&AES_GCM_CTR_V1)),
+    ],
+};
+static AES_GCM_V1: StructDef = StructDef {
+    name: "AesGcmV1",
+    fields: &[
+        field(1, "aad_prefix", Binary),
+        field(2, "aad_file_unique", Binary),
+        field(3, "supply_aad_prefix", Bool),
+    ],
+};
+static AES_GCM_CTR_V1: StructDef = StructDef {
+    name: "AesGcmCtrV1",
+    fields: &[
+        field(1, "aad_prefix", Binary),
+        field(2, "aad_file_unique", Binary),
+        field(3, "supply_aad_prefix", Bool),
+    ],
+};
+pub(crate) static COLUMN_INDEX: StructDef = StructDef {
+    name: "ColumnIndex",
+    fields: &[
+        field(1, "null_pages", List(&Bool)),
+        field(2, "min_values", List(&Binary)),
+        field(3, "max_values", List(&Binary)),
+        field(4, "boundary_order", Enum(BoundaryOrder::name_of)),
+        field(5, "null_counts", List(&I64)),
+        field(6, "repetition_level_histograms", List(&I64)),
+        field(7, "definition_level_histograms", List(&I64)),
+        field(8, "nan_counts", List(&I64)),
+    ],
+};
+pub(crate) static OFFSET_INDEX: StructDef = StructDef {
+    name: "OffsetIndex",
+    fields: &[
+        field(1, "page_locations", List(&Struct(&PAGE_LOCATION))),
+        field(2, "unencoded_byte_array_data_bytes", List(&I64)),
+    ],
+};
+static PAGE_LOCATION: StructDef = StructDef {
+    name: "PageLocation",
+    fields: &[
+        field(1, "offset", I64),
+        field(2, "compressed_page_size", I32),
+        field(3, "first_row_index", I64),
+    ],
+};
+pub(crate) static FILE_CRYPTO_META_DATA: StructDef = StructDef {
+    name: "FileCryptoMetaData",
+    fields: &[
+        field(1, "encryption_algorithm", Struct(&ENCRYPTION_ALGORITHM)),
+        field(2, "key_metadata", Binary),
+    ],
+};

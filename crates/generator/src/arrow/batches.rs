@@ -1,0 +1,379 @@
+//! Records as Arrow batches: the same rows as in the files, made from the same levels and values.
+//!
+//! A slot of an array is an entry of the field's list (or of the record) that is there. Which
+//! entries those are, which of them are null and how long a list is, all of it stands in the levels
+//! of the first leaf below a field.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, Time32MillisecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, MapArray,
+    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, SchemaRef, TimeUnit};
+use half::f16;
+
+use crate::arrow::schema::{arrow_field, data_type};
+use crate::error::Error;
+use crate::shred::block::{BLOCK_ROWS, LeafBuffer, Shredded, Shredder};
+use crate::shred::value_buffer::PhysicalBuffer;
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle, Nulls};
+
+/// Rows of a dataset, batch by batch.
+#[derive(Debug)]
+pub struct Batches<'a> {
+    dataset: &'a Dataset,
+    shredder: Shredder<'a>,
+    schema: SchemaRef,
+    rows: Range<u64>,
+    batch_rows: u64,
+}
+
+impl Dataset {
+    /// The rows of a range as Arrow batches of at most `batch_rows` rows each, whole blocks of
+    /// [`BLOCK_ROWS`] being made fastest.
+    pub fn batches(&self, rows: Range<u64>, seed: u64, batch_rows: usize) -> Batches<'_> {
+        Batches {
+            dataset: self,
+            shredder: Shredder::new(self, seed),
+            schema: self.arrow_schema(),
+            rows,
+            batch_rows: (batch_rows as u64).max(1),
+        }
+    }
+}
+
+impl Batches<'_> {
+    /// The schema of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rows.start >= self.rows.end {
+            return None;
+        }
+        // Up to a border of blocks, where more than one block fits.
+        let mut end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
+        let aligned = end - end % BLOCK_ROWS;
+        if end < self.rows.end && aligned > self.rows.start {
+            end = aligned;
+        }
+        let rows = self.rows.start..end;
+        self.rows.start = end;
+        let n = (rows.end - rows.start) as usize;
+        let shredded = match self.shredder.rows(rows.clone()) {
+            Ok(shredded) => shredded,
+            Err(error) => return Some(Err(error)),
+        };
+        let made = batch(self.dataset, shredded, &self.schema, n);
+        Some(made.map_err(|error| {
+            let place = format!("rows {} to {}", rows.start, rows.end);
+            Error::spec(format!("no Arrow batch: {error}"), place, "report this with the dataset spec")
+        }))
+    }
+}
+
+fn batch(
+    dataset: &Dataset,
+    shredded: &Shredded,
+    schema: &SchemaRef,
+    rows: usize,
+) -> Result<RecordBatch, ArrowError> {
+    let mut columns = Vec::with_capacity(dataset.fields.len());
+    for field in &dataset.fields {
+        columns.push(array(field, shredded, Scope { repetition: 0, definition: 0 })?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+/// The list (or the record) whose entries are the slots of an array.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// Its entries begin where the repetition level is at most this.
+    repetition: u8,
+    /// The definition level from which on an entry is there.
+    definition: u8,
+}
+
+/// The levels of a leaf.
+struct LeafLevels<'a> {
+    definition: &'a [u8],
+    repetition: &'a [u8],
+    entries: usize,
+}
+
+impl LeafLevels<'_> {
+    fn definition(&self, i: usize) -> u8 {
+        self.definition.get(i).copied().unwrap_or(0)
+    }
+
+    fn repetition(&self, i: usize) -> u8 {
+        self.repetition.get(i).copied().unwrap_or(0)
+    }
+
+    /// The entries that are slots in `scope`.
+    fn slots(&self, scope: Scope) -> impl Iterator<Item = usize> {
+        (0..self.entries).filter(move |i| {
+            self.repetition(*i) <= scope.repetition && self.definition(*i) >= scope.definition
+        })
+    }
+}
+
+/// The first leaf below a field.
+fn first_leaf(field: &Field) -> &Leaf {
+    match &field.kind {
+        Kind::Leaf(leaf) => leaf,
+        // Groups have fields: a spec without is refused.
+        Kind::Struct { fields: children, .. } | Kind::List { children, .. } => first_leaf(&children[0]),
+    }
+}
+
+fn levels<'a>(leaf: &Leaf, shredded: &'a Shredded) -> LeafLevels<'a> {
+    let LeafBuffer { definition, values, list } = &shredded.leaves[leaf.index];
+    let repetition = list.map_or(&[][..], |list| &shredded.lists[list]);
+    let entries = if definition.is_empty() { values.len() } else { definition.len() };
+    LeafLevels { definition, repetition, entries: entries.max(repetition.len()) }
+}
+
+fn array(field: &Field, shredded: &Shredded, scope: Scope) -> Result<ArrayRef, ArrowError> {
+    let leaf = first_leaf(field);
+    let levels = levels(leaf, shredded);
+    // The level at which the field itself is there: for lists one less than that of an element.
+    let there = match field.kind {
+        Kind::List { .. } => field.levels.definition - 1,
+        _ => field.levels.definition,
+    };
+    let nulls = || -> Option<NullBuffer> {
+        let valid = levels.slots(scope).map(|i| levels.definition(i) >= there);
+        (field.nulls != Nulls::Never).then(|| NullBuffer::from(valid.collect::<Vec<bool>>()))
+    };
+    match &field.kind {
+        Kind::Leaf(leaf) => leaf_array(field, leaf, shredded, &levels, scope),
+        Kind::Struct { fields, .. } => {
+            let children =
+                fields.iter().map(|field| array(field, shredded, scope)).collect::<Result<Vec<_>, _>>()?;
+            let arrow = fields.iter().map(arrow_field).collect();
+            let slots = levels.slots(scope).count();
+            Ok(Arc::new(StructArray::try_new_with_length(arrow, children, nulls(), slots)?))
+        }
+        Kind::List { style, children, .. } => {
+            let inner = Scope { repetition: field.levels.repetition, definition: field.levels.definition };
+            let mut offsets: Vec<i32> = vec![0];
+            let mut elements = 0;
+            let mut open = false;
+            for i in 0..levels.entries {
+                let (definition, repetition) = (levels.definition(i), levels.repetition(i));
+                if repetition <= scope.repetition {
+                    if open {
+                        offsets.push(elements);
+                    }
+                    open = definition >= scope.definition;
+                }
+                elements += i32::from(repetition <= inner.repetition && definition >= inner.definition);
+            }
+            if open {
+                offsets.push(elements);
+            }
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+            let parts =
+                children.iter().map(|child| array(child, shredded, inner)).collect::<Result<Vec<_>, _>>()?;
+            if *style == ListStyle::Map {
+                let arrow: arrow_schema::Fields = children.iter().map(arrow_field).collect();
+                let entries = StructArray::try_new(arrow.clone(), parts, None)?;
+                let field = ArrowField::new("key_value", DataType::Struct(arrow), false);
+                return Ok(Arc::new(MapArray::try_new(Arc::new(field), offsets, entries, nulls(), false)?));
+            }
+            let element = Arc::new(arrow_field(&children[0]));
+            let values = parts
+                .into_iter()
+                .next()
+                .ok_or_else(|| ArrowError::InvalidArgumentError("a list without an element".to_owned()))?;
+            Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls())?))
+        }
+    }
+}
+
+/// For each slot the index of its value, `None` where it has none.
+struct Slots {
+    values: Vec<Option<usize>>,
+    optional: bool,
+}
+
+impl Slots {
+    fn nulls(&self) -> Option<NullBuffer> {
+        self.optional.then(|| NullBuffer::from(self.values.iter().map(Option::is_some).collect::<Vec<_>>()))
+    }
+
+    /// An array of `value` of each; a slot without a value holds the default, and says so where the
+    /// field is optional (else the struct around it is null).
+    fn primitive<T: ArrowPrimitiveType>(&self, value: impl Fn(usize) -> T::Native) -> PrimitiveArray<T> {
+        let values: Vec<T::Native> =
+            self.values.iter().map(|v| v.map_or_else(T::Native::default, &value)).collect();
+        PrimitiveArray::new(values.into(), self.nulls())
+    }
+
+    /// Offsets and bytes of the strings that `value` gives.
+    fn strings<'a>(&self, value: impl Fn(usize) -> &'a [u8]) -> (OffsetBuffer<i32>, Buffer) {
+        let mut data: Vec<u8> = Vec::new();
+        let mut offsets: Vec<i32> = vec![0];
+        for slot in &self.values {
+            if let Some(i) = slot {
+                data.extend_from_slice(value(*i));
+            }
+            offsets.push(data.len() as i32);
+        }
+        (OffsetBuffer::new(offsets.into()), data.into())
+    }
+}
+
+fn leaf_array(
+    field: &Field,
+    leaf: &Leaf,
+    shredded: &Shredded,
+    levels: &LeafLevels<'_>,
+    scope: Scope,
+) -> Result<ArrayRef, ArrowError> {
+    let buffer = &shredded.leaves[leaf.index].values;
+    let mut next = 0;
+    let mut values = Vec::new();
+    for i in 0..levels.entries {
+        let definition = levels.definition(i);
+        let there = definition == field.levels.definition;
+        if definition >= scope.definition {
+            values.push(there.then_some(next));
+        }
+        next += usize::from(there);
+    }
+    let slots = Slots { values, optional: field.nulls != Nulls::Never };
+    // INT96 timestamps stay nanoseconds.
+    if let (
+        DataType::Timestamp(TimeUnit::Nanosecond, None),
+        crate::shred::value_buffer::ValueBuffer::Int64(v),
+    ) = (data_type(field), buffer)
+    {
+        return Ok(Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i])));
+    }
+    let kind = data_type(field);
+    Ok(match (&kind, buffer.materialise(leaf)) {
+        (DataType::Boolean, PhysicalBuffer::Booleans(v)) => {
+            let bits: BooleanBuffer = slots.values.iter().map(|i| i.is_some_and(|i| v[i] == 1)).collect();
+            Arc::new(BooleanArray::new(bits, slots.nulls()))
+        }
+        (DataType::Int8, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Int8Type>(|i| v[i] as i8)),
+        (DataType::Int16, PhysicalBuffer::Int32(v)) => {
+            Arc::new(slots.primitive::<Int16Type>(|i| v[i] as i16))
+        }
+        (DataType::Int32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Int32Type>(|i| v[i])),
+        (DataType::Int64, PhysicalBuffer::Int64(v)) => Arc::new(slots.primitive::<Int64Type>(|i| v[i])),
+        (DataType::UInt8, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<UInt8Type>(|i| v[i] as u8)),
+        (DataType::UInt16, PhysicalBuffer::Int32(v)) => {
+            Arc::new(slots.primitive::<UInt16Type>(|i| v[i] as u16))
+        }
+        (DataType::UInt32, PhysicalBuffer::Int32(v)) => {
+            Arc::new(slots.primitive::<UInt32Type>(|i| v[i] as u32))
+        }
+        (DataType::UInt64, PhysicalBuffer::Int64(v)) => {
+            Arc::new(slots.primitive::<UInt64Type>(|i| v[i] as u64))
+        }
+        (DataType::Float16, PhysicalBuffer::Fixed { data, .. }) => {
+            Arc::new(slots.primitive::<Float16Type>(|i| f16::from_le_bytes([data[2 * i], data[2 * i + 1]])))
+        }
+        (DataType::Float32, PhysicalBuffer::Float(v)) => Arc::new(slots.primitive::<Float32Type>(|i| v[i])),
+        (DataType::Float64, PhysicalBuffer::Double(v)) => Arc::new(slots.primitive::<Float64Type>(|i| v[i])),
+        (DataType::Date32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Date32Type>(|i| v[i])),
+        (DataType::Time32(_), PhysicalBuffer::Int32(v)) => {
+            Arc::new(slots.primitive::<Time32MillisecondType>(|i| v[i]))
+        }
+        (DataType::Time64(TimeUnit::Microsecond), PhysicalBuffer::Int64(v)) => {
+            Arc::new(slots.primitive::<Time64MicrosecondType>(|i| v[i]))
+        }
+        (DataType::Time64(_), PhysicalBuffer::Int64(v)) => {
+            Arc::new(slots.primitive::<Time64NanosecondType>(|i| v[i]))
+        }
+        (DataType::Timestamp(unit, zone), PhysicalBuffer::Int64(v)) => match unit {
+            TimeUnit::Millisecond => Arc::new(
+                slots.primitive::<TimestampMillisecondType>(|i| v[i]).with_timezone_opt(zone.clone()),
+            ),
+            TimeUnit::Microsecond => Arc::new(
+                slots.primitive::<TimestampMicrosecondType>(|i| v[i]).with_timezone_opt(zone.clone()),
+            ),
+            _ => {
+                Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i]).with_timezone_opt(zone.clone()))
+            }
+        },
+        // A dictionary of INT96 values comes as its bytes.
+        (DataType::Timestamp(..), PhysicalBuffer::Fixed { data, .. }) => {
+            Arc::new(slots.primitive::<TimestampNanosecondType>(|i| nanoseconds(&data[12 * i..12 * i + 12])))
+        }
+        (DataType::Decimal128(precision, scale), physical) => {
+            let unscaled = |i: usize| match &physical {
+                PhysicalBuffer::Int32(v) => i128::from(v[i]),
+                PhysicalBuffer::Int64(v) => i128::from(v[i]),
+                PhysicalBuffer::Fixed { width, data } => wide(&data[i * width..(i + 1) * width]),
+                _ => 0,
+            };
+            let array = slots.primitive::<Decimal128Type>(unscaled);
+            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        }
+        (DataType::Decimal256(precision, scale), PhysicalBuffer::Fixed { width, data }) => {
+            let unscaled = |i: usize| i256::from_i128(wide(&data[i * width..(i + 1) * width]));
+            let array = slots.primitive::<Decimal256Type>(unscaled);
+            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        }
+        (DataType::Utf8, PhysicalBuffer::Bytes(strings)) => {
+            let all: Vec<&[u8]> = strings.iter().collect();
+            let (offsets, data) = slots.strings(|i| all[i]);
+            Arc::new(StringArray::try_new(offsets, data, slots.nulls())?)
+        }
+        (DataType::Binary, PhysicalBuffer::Bytes(strings)) => {
+            let all: Vec<&[u8]> = strings.iter().collect();
+            let (offsets, data) = slots.strings(|i| all[i]);
+            Arc::new(BinaryArray::try_new(offsets, data, slots.nulls())?)
+        }
+        (DataType::FixedSizeBinary(size), PhysicalBuffer::Fixed { width, data }) => {
+            let mut out: Vec<u8> = Vec::with_capacity(slots.values.len() * width);
+            for slot in &slots.values {
+                match slot {
+                    Some(i) => out.extend_from_slice(&data[i * width..(i + 1) * width]),
+                    None => out.resize(out.len() + width, 0),
+                }
+            }
+            Arc::new(FixedSizeBinaryArray::try_new(*size, out.into(), slots.nulls())?)
+        }
+        (kind, physical) => {
+            let what = format!("{} holds {physical:?} where {kind} is expected", field.path);
+            return Err(ArrowError::InvalidArgumentError(what));
+        }
+    })
+}
+
+/// A big-endian two's complement number, of which the lowest 16 bytes say all.
+fn wide(bytes: &[u8]) -> i128 {
+    let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
+    let mut wide = [if negative { 0xFF } else { 0 }; 16];
+    let n = bytes.len().min(16);
+    wide[16 - n..].copy_from_slice(&bytes[bytes.len() - n..]);
+    i128::from_be_bytes(wide)
+}
+
+/// An INT96 timestamp in nanoseconds since 1970-01-01.
+fn nanoseconds(bytes: &[u8]) -> i64 {
+    let (of_day, day) = bytes.split_at(8);
+    let of_day = i64::from_le_bytes(of_day.try_into().unwrap_or_default());
+    let day = u32::from_le_bytes(day.try_into().unwrap_or_default());
+    (i64::from(day) - 2_440_588).wrapping_mul(86_400_000_000_000).wrapping_add(of_day)
+}

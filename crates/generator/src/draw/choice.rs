@@ -1,0 +1,176 @@
+//! Values drawn from a list: `constant`, `weights` and `choice`. They are stored through a
+//! dictionary.
+
+use crate::draw::distribution::exponent;
+use crate::draw::elementary::pow;
+use crate::draw::values::Values;
+use crate::draw::weights::{BadWeights, Weights};
+use crate::error::Error;
+use crate::spec::folder::SpecFolder;
+use crate::spec::literal::{Literal, entry, real, whole};
+use crate::spec::logical_type::LogicalType;
+use crate::spec::toml_reader::Node;
+
+/// Most values of one list.
+const MOST_VALUES: usize = 1 << 22;
+
+/// The distinct values of a leaf in the order of the column, each as PLAIN encoding has it (strings
+/// without their length).
+#[derive(Debug)]
+pub(crate) struct Dictionary {
+    pub entries: Vec<Vec<u8>>,
+    /// How many of them, from the first on, have an order: all but NaN.
+    pub ordered: usize,
+}
+
+/// Where a value of a list stands in the order of its column.
+#[derive(Debug, PartialEq)]
+enum Key {
+    Whole(i128),
+    Real(f64),
+    Bytes,
+}
+
+/// One value of the list, with its weight.
+struct Listed {
+    entry: Vec<u8>,
+    key: Key,
+    weight: f64,
+}
+
+fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<Listed> {
+    let mut entry = entry(kind, literal)?;
+    let key = if kind.is_whole() {
+        Key::Whole(whole(kind, literal)?)
+    } else if kind.is_real() {
+        let value = real(kind, literal)?;
+        if value.is_nan() {
+            // One NaN, positive, sorts behind everything.
+            entry = self::entry(kind, &Literal::Real("nan"))?;
+        }
+        Key::Real(if value.is_nan() { f64::NAN.abs() } else { value })
+    } else {
+        Key::Bytes
+    };
+    Some(Listed { entry, key, weight })
+}
+
+/// `constant = VALUE`.
+pub(crate) fn constant(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<Values, Error> {
+    let listed = of_node(kind, node, path, 1.0)?;
+    build(kind, vec![listed], node, path)
+}
+
+/// `weights = { VALUE = WEIGHT, ... }`.
+pub(crate) fn weighted(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<Values, Error> {
+    let table = node.any_table(path, "weights")?;
+    let mut values = Vec::new();
+    for (key, weight) in table.entries() {
+        let Some(number) = weight.number() else {
+            let what = format!("the weight of {key:?} is {}", weight.described());
+            return Err(weight.error(path, what, "give a number of 0 or more"));
+        };
+        let value = listed(kind, &Literal::of_key(kind, key), number);
+        values.push(value.ok_or_else(|| {
+            table.key_error(key, path, format!("{key:?} is no {}", kind.name()), kind.takes())
+        })?);
+    }
+    build(kind, values, node, path)
+}
+
+/// `choice = [VALUE, ...]`, or `{ values = [...], s = S }`, or `{ file = "...", s = S }`.
+pub(crate) fn choice(
+    kind: &LogicalType,
+    node: Node<'_>,
+    path: &str,
+    folder: &SpecFolder<'_>,
+) -> Result<Values, Error> {
+    let skewed = |rank: usize, s: f64| pow((rank + 1) as f64, -s);
+    if let Some(array) = node.array() {
+        let values = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
+        return build(kind, values, node, path);
+    }
+    let table = node.table(path, "choice", &["values", "file", "s"])?;
+    let s = table.get("s").map_or(Ok(0.0), |node| exponent(node, path))?;
+    let values = match (table.get("values"), table.get("file")) {
+        (Some(values), None) => {
+            let Some(array) = values.array() else {
+                let what = format!("`values = {}` of choice", values.described());
+                return Err(values.error(path, what, "give a list: [\"a\", \"b\"]"));
+            };
+            array.enumerate().map(|(i, v)| of_node(kind, v, path, skewed(i, s))).collect::<Result<_, _>>()?
+        }
+        (None, Some(file)) => {
+            let Some(name) = file.string() else {
+                let what = format!("`file = {}`", file.described());
+                return Err(file.error(path, what, "give the name of a text file in quotes"));
+            };
+            let full = folder.path(name);
+            let text = folder.read(name).map_err(|error| {
+                let what = format!("{} cannot be read: {error}", full.display());
+                file.error(path, what, "give a text file of one value a line, beside the spec")
+            })?;
+            let mut values = Vec::new();
+            for (i, line) in text.lines().filter(|line| !line.is_empty()).enumerate() {
+                let value = listed(kind, &Literal::of_key(kind, line), skewed(i, s));
+                values.push(value.ok_or_else(|| {
+                    let what = format!("{line:?} in {} is no {}", full.display(), kind.name());
+                    file.error(path, what, kind.takes())
+                })?);
+            }
+            values
+        }
+        _ => return Err(node.error(path, "choice takes either `values` or `file`", "give one of them")),
+    };
+    build(kind, values, node, path)
+}
+
+fn of_node(kind: &LogicalType, node: Node<'_>, path: &str, weight: f64) -> Result<Listed, Error> {
+    Literal::of(node)
+        .and_then(|literal| listed(kind, &literal, weight))
+        .ok_or_else(|| node.error(path, format!("{} is no {}", node.described(), kind.name()), kind.takes()))
+}
+
+fn build(kind: &LogicalType, mut values: Vec<Listed>, node: Node<'_>, path: &str) -> Result<Values, Error> {
+    if values.len() > MOST_VALUES {
+        let what = format!("a list of {} values", values.len());
+        return Err(node.error(path, what, format!("give at most {MOST_VALUES}")));
+    }
+    // In the order of the column, so that the least index of a page is its least value.
+    values.sort_by(|a, b| match (&a.key, &b.key) {
+        (Key::Whole(a), Key::Whole(b)) => a.cmp(b),
+        (Key::Real(a), Key::Real(b)) => a.total_cmp(b),
+        _ => a.entry.cmp(&b.entry),
+    });
+    if let Some(pair) = values.windows(2).find(|pair| pair[0].entry == pair[1].entry) {
+        let shown = match pair[0].key {
+            Key::Whole(n) => n.to_string(),
+            Key::Real(v) => v.to_string(),
+            Key::Bytes => format!("{:?}", String::from_utf8_lossy(&pair[0].entry)),
+        };
+        return Err(node.error(path, format!("the same value twice ({shown})"), "give each value once"));
+    }
+    let weights: Vec<f64> = values.iter().map(|v| v.weight).collect();
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    if *kind == LogicalType::Boolean {
+        let share = |value: u8| {
+            let at = values.iter().position(|v| v.entry == [value]);
+            at.map_or(0.0, |i| table.probabilities()[i])
+        };
+        let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, node, path))?;
+        return Ok(Values::Boolean(table));
+    }
+    let ordered = values.iter().filter(|v| !matches!(v.key, Key::Real(r) if r.is_nan())).count();
+    let entries = values.into_iter().map(|v| v.entry).collect();
+    Ok(Values::Choice { table, dictionary: Dictionary { entries, ordered } })
+}
+
+/// What is wrong with a list of weights.
+pub(crate) fn bad_weights(bad: &BadWeights, node: Node<'_>, path: &str) -> Error {
+    let what = match bad {
+        BadWeights::Empty => "no choice at all".to_owned(),
+        BadWeights::NotAWeight(i) => format!("weight {} is negative or not a number", i + 1),
+        BadWeights::AllZero => "the weights sum to zero".to_owned(),
+    };
+    node.error(path, what, "give weights of 0 or more, at least one of them above 0")
+}

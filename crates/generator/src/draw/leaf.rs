@@ -1,0 +1,279 @@
+//! Drawing values: a leaf's distribution and a stream of random bits into its buffer.
+
+use std::ops::Range;
+
+use crate::draw::rng::{Sequence, Stream, scale64, unit_interval};
+use crate::draw::values::{ReferencedKey, Values};
+use crate::draw::weights::Weights;
+use crate::expression::Number;
+use crate::shred::misfit::{FirstMisfit, Misfit, nearest_whole};
+use crate::shred::value_buffer::ValueBuffer;
+use crate::spec::dataset::Leaf;
+use crate::spec::literal::big_endian;
+use crate::spec::logical_type::LogicalType;
+use crate::text::person_name;
+use crate::text::words;
+
+/// What the values of one block are drawn from.
+pub(crate) struct Draws<'a> {
+    pub stream: Stream,
+    /// How many.
+    pub n: usize,
+    /// The number of the first unique value.
+    pub first_id: u64,
+    /// For each value the number of its row, or of its place in its list: for sequences and walks.
+    pub numbers: &'a [u64],
+    /// For each value the operands of its expression.
+    pub operands: &'a [Number],
+    /// The values that were asked for: a block is drawn as a whole.
+    pub wanted: Range<usize>,
+}
+
+/// Appends `n` values, value `i` made from draw `i`.
+#[inline(always)]
+fn each<T: Clone + Default>(out: &mut Vec<T>, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> T) {
+    let at = out.len();
+    out.resize(at + draws.n, T::default());
+    for (i, out) in out[at..].iter_mut().enumerate() {
+        *out = value(i, draws.stream.draw(i as u64));
+    }
+}
+
+/// Appends whole numbers, within the range of their type, to a buffer that holds such.
+#[inline(always)]
+fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> i128) {
+    match out {
+        ValueBuffer::Int32(out) => each(out, draws, |i, draw| value(i, draw) as i32),
+        ValueBuffer::Int64(out) => each(out, draws, |i, draw| value(i, draw) as i64),
+        ValueBuffer::Fixed { width, data } => {
+            let at = data.len();
+            data.resize(at + draws.n * *width, 0);
+            for (i, out) in data[at..].chunks_exact_mut(*width).enumerate() {
+                big_endian(value(i, draws.stream.draw(i as u64)), out);
+            }
+        }
+        // Whole numbers are read for types that store such.
+        _ => debug_assert!(false, "whole numbers in another buffer"),
+    }
+}
+
+/// Appends real numbers, within the range of their type, to a buffer that holds such.
+#[inline(always)]
+fn reals(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> f64) {
+    match out {
+        ValueBuffer::Float(out) => each(out, draws, |i, draw| value(i, draw) as f32),
+        ValueBuffer::Double(out) => each(out, draws, value),
+        ValueBuffer::Fixed { data, .. } => {
+            for i in 0..draws.n {
+                let half = half::f16::from_f64(value(i, draws.stream.draw(i as u64)));
+                data.extend_from_slice(&half.to_le_bytes());
+            }
+        }
+        _ => debug_assert!(false, "real numbers in another buffer"),
+    }
+}
+
+/// Appends numbers given in ones: whole numbers where the leaf stores such, else real ones.
+#[inline(always)]
+fn counts(out: &mut ValueBuffer, draws: &Draws<'_>, kind: &LogicalType, value: impl Fn(u64) -> u64) {
+    let one = kind.one();
+    if kind.is_real() {
+        reals(out, draws, |_, draw| value(draw) as f64);
+    } else if one == 1 {
+        wholes(out, draws, |_, draw| i128::from(value(draw)));
+    } else {
+        wholes(out, draws, |_, draw| i128::from(value(draw)) * one);
+    }
+}
+
+/// Appends strings, each written by `render` from its draw.
+fn strings(out: &mut ValueBuffer, draws: &Draws<'_>, mut render: impl FnMut(u64, &mut Vec<u8>)) {
+    if let ValueBuffer::Bytes(out) = out {
+        for i in 0..draws.n {
+            render(draws.stream.draw(i as u64), &mut out.data);
+            out.push_end();
+        }
+    }
+}
+
+/// A number in ones as the whole number that `kind` stores.
+#[inline(always)]
+fn whole_in(kind: &LogicalType, one: i128, range: (i128, i128), value: Number) -> Result<i128, Misfit> {
+    debug_assert_eq!((one, range), (kind.one(), kind.range()));
+    let whole = match value {
+        Number::Whole(n) => n.checked_mul(one),
+        Number::Real(v) => nearest_whole(v * one as f64),
+    };
+    whole.filter(|n| (range.0..=range.1).contains(n)).ok_or(Misfit::Outside(value))
+}
+
+/// A finite number that a type of real numbers can hold up to `most`.
+#[inline(always)]
+fn real_in(most: f64, value: f64) -> Result<f64, Misfit> {
+    if value.abs() <= most { Ok(value) } else { Err(Misfit::Outside(Number::Real(value))) }
+}
+
+impl Leaf {
+    /// Appends `draws.n` values to `out`. Returns the first of those wanted that the column cannot hold; in its
+    /// place stands another.
+    #[must_use]
+    pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer) -> Option<(usize, Misfit)> {
+        let kind = &self.kind;
+        let mut misfits = FirstMisfit::among(draws.wanted.clone());
+        match (&self.values, &mut *out) {
+            (Values::PersonName, ValueBuffer::Names(out)) => {
+                let at = out.len();
+                out.resize(at + draws.n, 0);
+                person_name::draw(draws.stream, &mut out[at..]);
+            }
+            (Values::Unique(_), ValueBuffer::Ids(out)) => {
+                out.extend(draws.first_id..draws.first_id + draws.n as u64);
+            }
+            (Values::Reference(reference), ValueBuffer::Ids(out)) => {
+                each(out, draws, |_, draw| reference.ranks.rank(draw) - 1);
+            }
+            (Values::Choice { table, .. }, ValueBuffer::Indices(out)) => pick(table, draws, out),
+            (Values::Boolean(table), ValueBuffer::Booleans(out)) => {
+                each(out, draws, |_, draw| table.pick(draw as u32) as u8);
+            }
+            (Values::Zipf(ranks), out) => counts(out, draws, kind, |draw| ranks.rank(draw)),
+            (Values::Counts(table), out) => {
+                let first = u64::from(table.first);
+                counts(out, draws, kind, |draw| first + u64::from(table.table.pick_fine(draw)));
+            }
+            (Values::Integers { min, span: 0 }, out) => {
+                wholes(out, draws, |_, draw| i128::from(min.wrapping_add(draw as i64)));
+            }
+            (Values::Integers { min, span }, out) => {
+                // Past i64::MAX only unsigned numbers reach, of which the bits are kept.
+                wholes(out, draws, |_, draw| i128::from(min.wrapping_add(scale64(draw, *span) as i64)));
+            }
+            (Values::Wide { min, span }, out) => wholes(out, draws, |_, draw| {
+                let mut random = Sequence::new(draw);
+                let bits = u128::from(random.next()) << 64 | u128::from(random.next());
+                // The span is so wide that the remainder's bias is below 2^-40 for up to 88 bits.
+                let offset = if *span == 0 { bits } else { bits % span };
+                min.wrapping_add(offset as i128)
+            }),
+            (Values::Reals { min, width }, out) => {
+                reals(out, draws, |_, draw| min + width * unit_interval(draw));
+            }
+            (Values::Curve { curve, low, high }, out) => {
+                let value = |draw| curve.sample(&mut Sequence::new(draw)).clamp(*low, *high);
+                if kind.is_real() {
+                    let most = kind.most_real();
+                    reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));
+                } else {
+                    let (one, range) = (kind.one(), kind.range());
+                    // A bound that a double only comes near to may be past the end of the range that it names.
+                    let ends = (low.is_finite().then_some(range.0), high.is_finite().then_some(range.1));
+                    wholes(out, draws, |i, draw| {
+                        let value = value(draw);
+                        let whole = whole_in(kind, one, range, Number::Real(value));
+                        let end = if value < 0.0 { ends.0 } else { ends.1 };
+                        misfits.or_stand_in(i, whole.or_else(|misfit| end.ok_or(misfit)))
+                    });
+                }
+            }
+            (Values::Sequence { start, step }, out) => {
+                let (low, high) = kind.range();
+                wholes(out, draws, |i, _| {
+                    let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(*start));
+                    // Around at the end of the type's range.
+                    let around = |value: i128| {
+                        let places = high.checked_sub(low)?.checked_add(1)?;
+                        low.checked_add(value.checked_sub(low)?.rem_euclid(places))
+                    };
+                    let value = match value {
+                        Some(value) if (low..=high).contains(&value) => Some(value),
+                        value => value.and_then(around),
+                    };
+                    misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge))
+                });
+            }
+            (Values::Walk(walk), out) => {
+                let (one, range) = (kind.one(), kind.range());
+                wholes(out, draws, |i, draw| {
+                    let value = walk.value(draws.numbers[i], draw);
+                    let in_ones = |n: i128| match one {
+                        1 => Number::Whole(n),
+                        one => Number::Real(n as f64 / one as f64),
+                    };
+                    let fits = |n: i128| match (range.0..=range.1).contains(&n) {
+                        true => Ok(n),
+                        false => Err(Misfit::Outside(in_ones(n))),
+                    };
+                    misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge).and_then(fits))
+                });
+            }
+            (Values::Expression(expression), out) => {
+                let width = expression.operands.len();
+                let value = |i: usize, draw| {
+                    let operands = &draws.operands[i * width..(i + 1) * width];
+                    expression.value(operands, &mut Sequence::new(draw))
+                };
+                if kind.is_real() {
+                    let most = kind.most_real();
+                    // Only operands that are not finite themselves give such a value.
+                    let fits = |v: f64| if v.is_finite() { real_in(most, v) } else { Ok(v) };
+                    reals(out, draws, |i, draw| {
+                        misfits.or_stand_in(i, value(i, draw).map(Number::real).and_then(fits))
+                    });
+                } else {
+                    let (one, range) = (kind.one(), kind.range());
+                    wholes(out, draws, |i, draw| {
+                        let whole = value(i, draw).and_then(|value| whole_in(kind, one, range, value));
+                        misfits.or_stand_in(i, whole)
+                    });
+                }
+            }
+            (Values::Reference(reference), out) => {
+                if let ReferencedKey::Sequence { start, step } = reference.key {
+                    wholes(out, draws, |_, draw| start + step * i128::from(reference.ranks.rank(draw) - 1));
+                }
+            }
+            (Values::Words { least, most }, out) => {
+                strings(out, draws, |draw, out| words::words(draw, *least, *most, out));
+            }
+            (Values::Email, out) => strings(out, draws, words::email),
+            (Values::Uuid, ValueBuffer::Fixed { data, .. }) => {
+                for i in 0..draws.n {
+                    data.extend_from_slice(&words::uuid(draws.stream.draw(i as u64)));
+                }
+            }
+            (Values::Uuid, out) => strings(out, draws, |draw, out| {
+                words::uuid_text(words::uuid(draw), out);
+            }),
+            (Values::Pattern(pattern), out) => strings(out, draws, |draw, out| pattern.render(draw, out)),
+            (Values::Bytes { least, most }, out) => {
+                let fill = |draw, out: &mut Vec<u8>| {
+                    let mut random = Sequence::new(draw);
+                    let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;
+                    let at = out.len();
+                    out.resize(at + length as usize, 0);
+                    for piece in out[at..].chunks_mut(8) {
+                        piece.copy_from_slice(&random.next().to_le_bytes()[..piece.len()]);
+                    }
+                };
+                match out {
+                    ValueBuffer::Fixed { data, .. } => {
+                        for i in 0..draws.n {
+                            fill(draws.stream.draw(i as u64), data);
+                        }
+                    }
+                    out => strings(out, draws, fill),
+                }
+            }
+            // `ValueBuffer::new` pairs each kind of values with its buffer.
+            (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
+        }
+        misfits.found
+    }
+}
+
+/// Appends indices drawn from a table.
+fn pick(table: &Weights, draws: &Draws<'_>, out: &mut Vec<u32>) {
+    let at = out.len();
+    out.resize(at + draws.n, 0);
+    table.fill(draws.stream, &mut out[at..]);
+}

@@ -1,0 +1,153 @@
+//! How many elements a list has, and whether it is null: one draw from one table.
+
+use crate::draw::choice::bad_weights;
+use crate::draw::distribution::{Counts, Curve, exponent};
+use crate::draw::elementary::pow;
+use crate::draw::weights::Weights;
+use crate::error::Error;
+use crate::spec::dataset::{MOST_ELEMENTS, Nulls};
+use crate::spec::logical_type::LogicalType;
+use crate::spec::toml_reader::{Node, listed};
+
+/// How many elements a list has.
+#[derive(Debug)]
+pub(crate) struct Lengths {
+    pub table: Weights,
+    /// For each index of the table the length, `None` for a null list.
+    pub lengths: Vec<Option<u32>>,
+    pub longest: u32,
+}
+
+/// The distributions of lengths.
+pub(crate) const LENGTHS: [&str; 9] =
+    ["constant", "uniform", "zipf", "weights", "poisson", "geometric", "normal", "lognormal", "exponential"];
+
+impl Lengths {
+    /// Reads a distribution of lengths. `empty` is the share of empty lists among those that are
+    /// not null, where the spec gives one beside the lengths.
+    pub(crate) fn read(
+        node: Node<'_>,
+        empty: Option<Node<'_>>,
+        nulls: Nulls,
+        path: &str,
+    ) -> Result<Self, Error> {
+        let mut weighted = outcomes(node, path)?;
+        let too_long = weighted.iter().any(|(n, _)| *n > MOST_ELEMENTS);
+        if weighted.is_empty() || too_long {
+            let advice = format!("lists have at most {MOST_ELEMENTS} elements");
+            return Err(node.error(path, "a list that is too long", advice));
+        }
+        if let Some(empty) = empty {
+            let Some(share) = empty.number().filter(|p| (0.0..=1.0).contains(p)) else {
+                let what = format!("`empty = {}` is no probability", empty.described());
+                return Err(empty.error(path, what, "give 0.0 to 1.0"));
+            };
+            let total: f64 = weighted.iter().map(|(_, w)| w).sum();
+            for (_, weight) in &mut weighted {
+                *weight *= (1.0 - share) / total;
+            }
+            weighted.push((0, share));
+        }
+        let longest = weighted.iter().map(|(n, _)| *n).max().unwrap_or(0);
+        let build = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node, path));
+        let table = build(&weighted.iter().map(|(_, w)| *w).collect::<Vec<_>>())?;
+        let mut lengths: Vec<Option<u32>> = weighted.iter().map(|(n, _)| Some(*n)).collect();
+        let Nulls::Share(null) = nulls else { return Ok(Lengths { table, lengths, longest }) };
+        // The lengths share what null leaves.
+        let mut weights: Vec<f64> = table.probabilities().iter().map(|p| p * (1.0 - null)).collect();
+        weights.push(null);
+        lengths.push(None);
+        Ok(Lengths { table: build(&weights)?, lengths, longest })
+    }
+
+    /// Elements of a list on average, a null one counting none.
+    pub(crate) fn mean(&self) -> f64 {
+        let lengths = self.lengths.iter().zip(self.table.probabilities());
+        lengths.map(|(n, p)| f64::from(n.unwrap_or(0)) * p).sum()
+    }
+
+    /// Entries that a list has on average: its elements, one where it is null or empty.
+    pub(crate) fn mean_entries(&self) -> f64 {
+        let lengths = self.lengths.iter().zip(self.table.probabilities());
+        lengths.map(|(n, p)| f64::from(n.unwrap_or(0).max(1)) * p).sum()
+    }
+}
+
+/// Lengths with their relative probabilities.
+fn outcomes(node: Node<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
+    let table = node.any_table(path, "`length`")?;
+    let mut entries = table.entries();
+    let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
+        let what = "`length` is a table of one key, the name of the distribution";
+        return Err(node.error(path, what, "for example { uniform = { min = 0, max = 3 } }"));
+    };
+    let length = |node: Node<'_>| match node.integer().map(u32::try_from) {
+        Some(Ok(n)) if n <= MOST_ELEMENTS => Ok(n),
+        _ => {
+            let what = format!("{} is no length of a list", node.described());
+            Err(node.error(path, what, format!("give a whole number from 0 to {MOST_ELEMENTS}")))
+        }
+    };
+    match name {
+        "constant" => Ok(vec![(length(parameters)?, 1.0)]),
+        "uniform" => {
+            let table = parameters.table(path, name, &["min", "max"])?;
+            let (min, max) = (table.need("min", path, name)?, table.need("max", path, name)?);
+            let (low, high) = (length(min)?, length(max)?);
+            if low > high {
+                return Err(min.error(path, format!("min {low} above max {high}"), "swap them"));
+            }
+            Ok((low..=high).map(|n| (n, 1.0)).collect())
+        }
+        "zipf" => {
+            let table = parameters.table(path, name, &["n", "s"])?;
+            let n = length(table.need("n", path, name)?)?;
+            let s = exponent(table.need("s", path, name)?, path)?;
+            Ok((1..=n).map(|k| (k, pow(f64::from(k), -s))).collect())
+        }
+        "weights" => {
+            let mut out = Vec::new();
+            for (key, weight) in parameters.any_table(path, name)?.entries() {
+                let (Ok(n), Some(weight)) = (key.parse::<u32>(), weight.number()) else {
+                    let what =
+                        format!("{key:?} = {} is no length of a list with its weight", weight.described());
+                    return Err(weight.error(path, what, "use whole numbers as keys: { 1 = 45, 2 = 10 }"));
+                };
+                out.push((n, weight));
+            }
+            Ok(out)
+        }
+        "poisson" | "geometric" => {
+            let counts = Counts::read(name, parameters, path)?;
+            Ok(trimmed(counts.outcomes().collect()))
+        }
+        "normal" | "lognormal" | "exponential" => {
+            let curve = Curve::read(name, parameters, &LogicalType::Double, path)?;
+            let table = parameters.any_table(path, name)?;
+            let min = table.get("min").map_or(Ok(0), length)?;
+            let max = table.get("max").map_or(Ok(MOST_ELEMENTS), length)?;
+            if min > max {
+                return Err(parameters.error(path, format!("min {min} above max {max}"), "swap them"));
+            }
+            let outcomes = curve.rounded(min, max);
+            Ok(if table.get("max").is_some() { outcomes } else { trimmed(outcomes) })
+        }
+        _ => {
+            let what = format!("unknown distribution of lengths {name:?}");
+            Err(table.key_error(name, path, what, format!("allowed: {}", listed(&LENGTHS))))
+        }
+    }
+}
+
+/// Without the tail of the improbable: what is left out is less than one in a billion.
+fn trimmed(mut outcomes: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
+    let mut left_out = 0.0;
+    while let Some((_, p)) = outcomes.last() {
+        left_out += p;
+        if left_out > 1e-9 || outcomes.len() == 1 {
+            break;
+        }
+        outcomes.pop();
+    }
+    outcomes
+}

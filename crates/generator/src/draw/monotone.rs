@@ -1,0 +1,91 @@
+//! Values that grow from row to row: time stamps of events.
+//!
+//! Value *k* is a function of *k* and its draw alone, so that a walk can be entered anywhere:
+//! `start + step * (k + jitter * u) - late`, with u from 0 to 1. A jitter of at most 1 keeps the
+//! order; being late breaks it for a share of the values.
+
+use crate::draw::distribution::quantity;
+use crate::draw::rng::{Sequence, unit_interval};
+use crate::draw::values::whole_of;
+use crate::error::Error;
+use crate::expression::Reach;
+use crate::shred::misfit::nearest_whole;
+use crate::spec::logical_type::LogicalType;
+use crate::spec::toml_reader::Node;
+
+/// The parameters of a walk, in the whole numbers of the leaf's type.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    start: i128,
+    step: f64,
+    /// Share of a step.
+    jitter: f64,
+    /// Share of the values that are late, and by how much at most.
+    late: Option<(f64, f64)>,
+}
+
+impl Walk {
+    pub(crate) fn read(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
+        let table = node.table(path, "walk", &["start", "step", "jitter", "late"])?;
+        let one = kind.one() as f64;
+        let share = |node: Node<'_>, most: f64| match node.number() {
+            Some(n) if (0.0..=most).contains(&n) => Ok(n),
+            _ => {
+                let what = format!("{} is no share", node.described());
+                Err(node.error(path, what, format!("give a number from 0 to {most}")))
+            }
+        };
+        let start = whole_of(kind, table.need("start", path, "a walk")?, path)?;
+        let step = quantity(kind, table.need("step", path, "a walk")?, path)? * one;
+        let jitter = table.get("jitter").map_or(Ok(0.0), |node| share(node, 1000.0))?;
+        let late = match table.get("late") {
+            None => None,
+            Some(node) => {
+                let table = node.table(path, "late", &["share", "by"])?;
+                let how_many = share(table.need("share", path, "late")?, 1.0)?;
+                Some((how_many, quantity(kind, table.need("by", path, "late")?, path)? * one))
+            }
+        };
+        Ok(Walk { start, step, jitter, late })
+    }
+
+    /// Value `k`, whose draw is `draw`; `None` where it has more than 128 bits.
+    #[inline]
+    pub(crate) fn value(&self, k: u64, draw: u64) -> Option<i128> {
+        let mut offset = 0.0;
+        if self.jitter > 0.0 {
+            offset += self.jitter * self.step * unit_interval(draw);
+        }
+        if let Some((share, by)) = self.late {
+            let mut random = Sequence::new(draw);
+            if unit_interval(random.next()) < share {
+                offset -= by * unit_interval(random.next());
+            }
+        }
+        // Whole steps are exact however far the walk has gone.
+        let whole = self.step.trunc();
+        let steps = nearest_whole(whole)?.checked_mul(k.into())?;
+        let parts = nearest_whole(((self.step - whole) * k as f64).trunc())?;
+        let offset = nearest_whole(offset.floor())?;
+        self.start.checked_add(steps)?.checked_add(parts)?.checked_add(offset)
+    }
+
+    /// Between which numbers, in the whole numbers of the type, its values are.
+    pub(crate) fn reach(&self) -> Reach {
+        let (start, by) = (self.start as f64, self.late.map_or(0.0, |(_, by)| by));
+        let (back, forth) = (by.max(0.0), by.min(0.0).abs());
+        match self.step >= 0.0 {
+            true => Reach::new(start - back, f64::INFINITY),
+            false => Reach::new(f64::NEG_INFINITY, start + forth),
+        }
+    }
+
+    /// What one row adds on average.
+    pub(crate) fn step(&self) -> f64 {
+        self.step
+    }
+
+    pub(crate) fn start(&self) -> i128 {
+        self.start
+    }
+}

@@ -1,0 +1,110 @@
+//! Bounds of long byte strings, cut short.
+//!
+//! A footer with values of a megabyte as the bounds of each page would be longer than the file's pages.
+//! The least value may be any that is not above the values, the greatest any that is not below them (Parquet
+//! format, `ColumnIndex`), so a prefix does for the one and a prefix with its last character raised for the
+//! other.
+
+use crate::spec::dataset::Leaf;
+use crate::spec::logical_type::{LogicalType, Physical};
+
+/// Bytes from which on a bound is cut.
+const LONGEST: usize = 1024;
+
+/// Whether bounds of the leaf's values can be cut: byte strings in the order of their bytes.
+fn can_be_cut(leaf: &Leaf) -> bool {
+    leaf.physical == Physical::Bytes && !matches!(leaf.kind, LogicalType::Decimal { .. })
+}
+
+/// Whether values are text, of which whole characters are kept.
+fn is_text(leaf: &Leaf) -> bool {
+    matches!(leaf.kind, LogicalType::String | LogicalType::Enum | LogicalType::Json)
+}
+
+/// A lower bound of `low` that is not long.
+pub(crate) fn short_low(leaf: &Leaf, low: &[u8]) -> Vec<u8> {
+    prefix(leaf, low).unwrap_or(low).to_vec()
+}
+
+/// An upper bound of `high` that is not long; `high` itself where there is none.
+pub(crate) fn short_high(leaf: &Leaf, high: &[u8]) -> Vec<u8> {
+    let Some(prefix) = prefix(leaf, high) else { return high.to_vec() };
+    let raised = match is_text(leaf) {
+        true => raised_text(prefix),
+        false => raised_bytes(prefix),
+    };
+    raised.unwrap_or_else(|| high.to_vec())
+}
+
+/// What is kept of a long value; `None` of one that stays as it is.
+fn prefix<'a>(leaf: &Leaf, value: &'a [u8]) -> Option<&'a [u8]> {
+    if value.len() <= LONGEST || !can_be_cut(leaf) {
+        return None;
+    }
+    let mut end = LONGEST;
+    while is_text(leaf) && end > 0 && value[end] & 0xC0 == 0x80 {
+        end -= 1;
+    }
+    Some(&value[..end])
+}
+
+/// The shortest string above all that begin with `prefix`.
+fn raised_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut raised = prefix[..=last].to_vec();
+    raised[last] += 1;
+    Some(raised)
+}
+
+/// The same in whole characters, whose order is that of their bytes in UTF-8.
+fn raised_text(prefix: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(prefix).ok()?;
+    let above = |character: char| (character..=char::MAX).nth(1);
+    let (at, raised) = text.char_indices().rev().find_map(|(at, last)| Some((at, above(last)?)))?;
+    let mut out = text[..at].to_owned();
+    out.push(raised);
+    Some(out.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::values::Values;
+
+    fn leaf(kind: LogicalType) -> Leaf {
+        Leaf::new(0, kind, Values::Bytes { least: 0, most: 0 })
+    }
+
+    #[test]
+    fn short_values_are_their_own_bounds() {
+        for kind in [LogicalType::String, LogicalType::Binary] {
+            let (leaf, value) = (leaf(kind), vec![b'x'; LONGEST]);
+            assert_eq!((short_low(&leaf, &value), short_high(&leaf, &value)), (value.clone(), value));
+        }
+    }
+
+    #[test]
+    fn long_ones_are_between_theirs() {
+        let bytes = |byte: u8| vec![byte; 5000];
+        let text = |text: &str| text.repeat(5000).into_bytes();
+        for (kind, value) in [
+            (LogicalType::Binary, bytes(7)),
+            (LogicalType::Binary, [vec![9], bytes(0xFF)].concat()),
+            (LogicalType::String, text("a")),
+            (LogicalType::String, text("é")),
+            (LogicalType::String, text("€")),
+            (LogicalType::String, [b"x".to_vec(), text("\u{10FFFF}")].concat()),
+            (LogicalType::String, text("\u{D7FF}")),
+        ] {
+            let leaf = leaf(kind);
+            let (low, high) = (short_low(&leaf, &value), short_high(&leaf, &value));
+            assert!(low <= value && value <= high && low.len() <= LONGEST && high.len() <= LONGEST + 3);
+            assert_eq!(short_low(&leaf, &low), low);
+            if is_text(&leaf) {
+                assert!(std::str::from_utf8(&low).is_ok() && std::str::from_utf8(&high).is_ok());
+            }
+        }
+        let highest = bytes(0xFF);
+        assert_eq!(short_high(&leaf(LogicalType::Binary), &highest), highest);
+    }
+}

@@ -1,0 +1,213 @@
+//! Least and greatest value of a page or a column chunk, from values that are still codes.
+//!
+//! (Parquet format, `parquet.thrift`, `Statistics`: `min_value` and `max_value` are PLAIN encoded
+//! without a length, ordered as the column's type is; NaN is left out, a zero minimum is written
+//! as -0.0 and a zero maximum as +0.0.)
+
+use crate::draw::values::Values;
+use crate::encode::long_bounds::{short_high, short_low};
+use crate::shred::value_buffer::ValueBuffer;
+use crate::spec::dataset::Leaf;
+use crate::spec::logical_type::{LogicalType, Physical};
+use crate::text::person_name;
+
+/// The bounds of some values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Bounds {
+    /// Codes whose order is the order of their values: indices of a sorted dictionary, names, ids,
+    /// booleans.
+    Codes(u64, u64),
+    Integers(i64, i64),
+    /// Unsigned.
+    Naturals(u64, u64),
+    Reals(f64, f64),
+    /// Byte strings whose order is that of their bytes. Decimals have their sign bit turned for it.
+    Bytes(Vec<u8>, Vec<u8>),
+}
+
+/// The least and greatest of some ordered things.
+fn extremes<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
+    let (first, rest) = values.split_first()?;
+    Some(rest.iter().fold((*first, *first), |(low, high), v| (low.min(*v), high.max(*v))))
+}
+
+fn reals(values: impl Iterator<Item = f64>) -> Option<Bounds> {
+    let fold = |bounds: Option<(f64, f64)>, v: f64| match bounds {
+        _ if v.is_nan() => bounds,
+        None => Some((v, v)),
+        Some((low, high)) => Some((low.min(v), high.max(v))),
+    };
+    values.fold(None, fold).map(|(low, high)| Bounds::Reals(low, high))
+}
+
+fn half(bytes: &[u8]) -> f64 {
+    half::f16::from_le_bytes([bytes[0], bytes[1]]).to_f64()
+}
+
+impl Bounds {
+    /// The bounds of a page's values, `None` where there are no values or none that are ordered.
+    pub(crate) fn of(leaf: &Leaf, buffer: &ValueBuffer) -> Option<Bounds> {
+        let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
+        match buffer {
+            // INT96 has no order.
+            _ if leaf.physical == Physical::Int96 => None,
+            ValueBuffer::Ids(ids) => {
+                let template = leaf.template()?;
+                let (low, high) = extremes(ids)?;
+                (high <= template.largest_ordered_id()?).then_some(Bounds::Codes(low, high))
+            }
+            ValueBuffer::Indices(v) => {
+                let ordered = match &leaf.values {
+                    Values::Choice { dictionary, .. } => dictionary.ordered as u32,
+                    _ => u32::MAX,
+                };
+                let (low, high) = extremes(v)?;
+                // What is behind the last that is ordered is NaN.
+                let high = if high < ordered { high } else { *v.iter().filter(|i| **i < ordered).max()? };
+                Some(Bounds::Codes(low.into(), high.into()))
+            }
+            ValueBuffer::Names(v) => extremes(v).map(|(low, high)| Bounds::Codes(low.into(), high.into())),
+            ValueBuffer::Booleans(v) => extremes(v).map(|(low, high)| Bounds::Codes(low.into(), high.into())),
+            ValueBuffer::Int32(v) if unsigned => {
+                let low = v.iter().map(|v| *v as u32).min()?;
+                Some(Bounds::Naturals(low.into(), v.iter().map(|v| u64::from(*v as u32)).max()?))
+            }
+            ValueBuffer::Int64(v) if unsigned => {
+                let low = v.iter().map(|v| *v as u64).min()?;
+                Some(Bounds::Naturals(low, v.iter().map(|v| *v as u64).max()?))
+            }
+            ValueBuffer::Int32(v) => extremes(v).map(|(low, high)| Bounds::Integers(low.into(), high.into())),
+            ValueBuffer::Int64(v) => extremes(v).map(|(low, high)| Bounds::Integers(low, high)),
+            ValueBuffer::Float(v) => reals(v.iter().map(|v| f64::from(*v))),
+            ValueBuffer::Double(v) => reals(v.iter().copied()),
+            ValueBuffer::Fixed { width: 2, data } if leaf.kind == LogicalType::Float16 => {
+                reals(data.chunks_exact(2).map(half))
+            }
+            ValueBuffer::Fixed { width, data } => {
+                let turned = |bytes: &[u8]| turned(leaf, bytes.to_vec());
+                if is_decimal(leaf) {
+                    let key = |bytes: &&[u8]| (bytes[0] ^ 0x80, bytes[1..].to_vec());
+                    let values = || data.chunks_exact(*width);
+                    return Some(Bounds::Bytes(
+                        turned(values().min_by_key(key)?),
+                        turned(values().max_by_key(key)?),
+                    ));
+                }
+                let values = || data.chunks_exact(*width);
+                Some(Bounds::Bytes(values().min()?.to_vec(), values().max()?.to_vec()))
+            }
+            ValueBuffer::Bytes(strings) => {
+                let (low, high) = (strings.iter().min()?, strings.iter().max()?);
+                Some(Bounds::Bytes(short_low(leaf, low), short_high(leaf, high)))
+            }
+        }
+    }
+
+    /// The bounds of both.
+    pub(crate) fn union(&self, other: &Bounds) -> Bounds {
+        match (self, other) {
+            (Bounds::Codes(a, b), Bounds::Codes(c, d)) => Bounds::Codes(*a.min(c), *b.max(d)),
+            (Bounds::Integers(a, b), Bounds::Integers(c, d)) => Bounds::Integers(*a.min(c), *b.max(d)),
+            (Bounds::Naturals(a, b), Bounds::Naturals(c, d)) => Bounds::Naturals(*a.min(c), *b.max(d)),
+            (Bounds::Reals(a, b), Bounds::Reals(c, d)) => Bounds::Reals(a.min(*c), b.max(*d)),
+            (Bounds::Bytes(a, b), Bounds::Bytes(c, d)) => Bounds::Bytes(a.min(c).clone(), b.max(d).clone()),
+            // A column has bounds of one kind.
+            (one, _) => one.clone(),
+        }
+    }
+
+    /// Whether neither bound is above the other's.
+    pub(crate) fn at_most(&self, other: &Bounds) -> bool {
+        match (self, other) {
+            (Bounds::Codes(a, b), Bounds::Codes(c, d)) => a <= c && b <= d,
+            (Bounds::Integers(a, b), Bounds::Integers(c, d)) => a <= c && b <= d,
+            (Bounds::Naturals(a, b), Bounds::Naturals(c, d)) => a <= c && b <= d,
+            (Bounds::Reals(a, b), Bounds::Reals(c, d)) => a <= c && b <= d,
+            (Bounds::Bytes(a, b), Bounds::Bytes(c, d)) => a <= c && b <= d,
+            _ => false,
+        }
+    }
+
+    /// Least and greatest value as `Statistics` has them, for a column of `leaf`.
+    pub(crate) fn plain(&self, leaf: &Leaf) -> (Vec<u8>, Vec<u8>) {
+        let code = |code: u64, zero: f64| match &leaf.values {
+            Values::Choice { dictionary, .. } => {
+                let entry = dictionary.entries[code as usize].clone();
+                // All bits but the sign.
+                let (sign, rest) = entry.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
+                let is_zero = leaf.kind.is_real() && sign & 0x7F == 0 && rest.iter().all(|b| *b == 0);
+                if is_zero { real(leaf, zero) } else { entry }
+            }
+            Values::PersonName => {
+                let mut out = Vec::new();
+                person_name::render(code as u32, &mut out);
+                out
+            }
+            _ => match leaf.template() {
+                Some(template) => {
+                    let mut out = Vec::new();
+                    template.render(code, &mut out);
+                    out
+                }
+                None => vec![code as u8],
+            },
+        };
+        let width = leaf.physical.width().unwrap_or(8).min(8);
+        match self {
+            Bounds::Codes(low, high) => {
+                (short_low(leaf, &code(*low, -0.0)), short_high(leaf, &code(*high, 0.0)))
+            }
+            Bounds::Integers(low, high) => {
+                (low.to_le_bytes()[..width].to_vec(), high.to_le_bytes()[..width].to_vec())
+            }
+            Bounds::Naturals(low, high) => {
+                (low.to_le_bytes()[..width].to_vec(), high.to_le_bytes()[..width].to_vec())
+            }
+            Bounds::Reals(low, high) => {
+                let (low, high) = (*low, *high);
+                (
+                    real(leaf, if low == 0.0 { -0.0 } else { low }),
+                    real(leaf, if high == 0.0 { 0.0 } else { high }),
+                )
+            }
+            Bounds::Bytes(low, high) => (turned(leaf, low.clone()), turned(leaf, high.clone())),
+        }
+    }
+}
+
+/// A real number as the leaf stores it.
+fn real(leaf: &Leaf, value: f64) -> Vec<u8> {
+    match leaf.physical {
+        Physical::Fixed(_) => half::f16::from_f64(value).to_le_bytes().to_vec(),
+        Physical::Float => (value as f32).to_le_bytes().to_vec(),
+        _ => value.to_le_bytes().to_vec(),
+    }
+}
+
+fn is_decimal(leaf: &Leaf) -> bool {
+    matches!(leaf.kind, LogicalType::Decimal { .. })
+}
+
+/// The bytes of a decimal with their sign bit turned, which sorts negative ones first; other bytes
+/// as they are. Its own inverse.
+fn turned(leaf: &Leaf, mut bytes: Vec<u8>) -> Vec<u8> {
+    if let (true, Some(first)) = (is_decimal(leaf), bytes.first_mut()) {
+        *first ^= 0x80;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_signed_outwards_and_nan_is_left_out() {
+        let leaf = Leaf::new(0, LogicalType::Double, Values::Reals { min: 0.0, width: 1.0 });
+        let bounds = Bounds::of(&leaf, &ValueBuffer::Double(vec![f64::NAN, -0.0, 0.0])).unwrap();
+        let (low, high) = bounds.plain(&leaf);
+        assert_eq!(low, (-0.0f64).to_le_bytes());
+        assert_eq!(high, 0.0f64.to_le_bytes());
+        assert_eq!(Bounds::of(&leaf, &ValueBuffer::Float(vec![f32::NAN])), None);
+    }
+}

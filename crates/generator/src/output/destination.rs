@@ -1,0 +1,131 @@
+//! Where files go, and how they get there whole or not at all.
+//!
+//! A file grows under a name of its own that ends with `.partial` and takes its name only when every byte
+//! is on disk. A partial file is removed when its making fails; those that a killed process left behind
+//! are removed by the next run, which has locked the dataset's files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::output::directories;
+use crate::output::sink::Sink;
+
+/// Where the files of a dataset go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Files `NAME-00000.parquet` and so on in this directory, which is made if need be.
+    Directory(PathBuf),
+    /// One file of this name.
+    File(PathBuf),
+    /// One stream into something that is there already and is no regular file: a device such as
+    /// `/dev/null`, or a FIFO.
+    Device(PathBuf),
+    /// One stream to standard output.
+    Stdout,
+}
+
+impl Output {
+    /// What a user means by `path`: `-` is standard output, an existing device or FIFO is written
+    /// to as it is, a name ending in `.parquet` that is no directory is one file, anything else a
+    /// directory.
+    pub fn from_path(path: &Path) -> Self {
+        if path == Path::new("-") {
+            return Output::Stdout;
+        }
+        match fs::metadata(path) {
+            Ok(there) if there.is_dir() => Output::Directory(path.into()),
+            Ok(there) if !there.is_file() => Output::Device(path.into()),
+            _ if path.extension().is_some_and(|e| e == "parquet") => Output::File(path.into()),
+            _ => Output::Directory(path.into()),
+        }
+    }
+
+    /// Whether it holds one file only.
+    pub fn is_single(&self) -> bool {
+        !matches!(self, Output::Directory(_))
+    }
+
+    /// The path of file `index` of the dataset `name`.
+    pub fn file_path(&self, name: &str, index: usize) -> PathBuf {
+        match self {
+            Output::Directory(directory) => directory.join(format!("{name}-{index:05}.parquet")),
+            Output::File(path) | Output::Device(path) => path.clone(),
+            Output::Stdout => PathBuf::from("standard output"),
+        }
+    }
+
+    /// Makes the directory that files go into.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        let directory = match self {
+            Output::Directory(directory) => directory.as_path(),
+            Output::File(path) => directories::directory_of(path),
+            Output::Device(_) | Output::Stdout => return Ok(()),
+        };
+        directories::make(directory).map_err(|e| Error::io(&e, "making the directory", directory, None))
+    }
+
+    /// Opens the file at `path` for writing: one that [`Output::file_path`] names, or one in a folder
+    /// below the directory.
+    pub(crate) fn create(&self, path: PathBuf) -> Result<Sink, Error> {
+        let made = match self {
+            Output::Stdout => Sink::stdout(path.clone()),
+            Output::Device(_) => Sink::device(path.clone()),
+            Output::Directory(_) | Output::File(_) => Sink::file(&path),
+        };
+        made.map_err(|e: io::Error| Error::io(&e, "creating", &path, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content_sum::ContentSum;
+
+    #[test]
+    fn a_path_says_what_kind_of_output_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("there.parquet"), b"").unwrap();
+        fs::create_dir(at("dir.parquet")).unwrap();
+        assert_eq!(Output::from_path(Path::new("-")), Output::Stdout);
+        assert_eq!(Output::from_path(Path::new("/dev/null")), Output::Device("/dev/null".into()));
+        assert_eq!(Output::from_path(&at("there.parquet")), Output::File(at("there.parquet")));
+        assert_eq!(Output::from_path(&at("new.parquet")), Output::File(at("new.parquet")));
+        assert_eq!(Output::from_path(&at("dir.parquet")), Output::Directory(at("dir.parquet")));
+        assert_eq!(Output::from_path(&at("new")), Output::Directory(at("new")));
+    }
+
+    #[test]
+    fn an_unfinished_file_leaves_nothing_and_a_finished_one_its_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = Output::Directory(dir.path().into());
+        let mut sink = output.create(output.file_path("d", 0)).unwrap();
+        sink.write(&[b"half"], 0).unwrap();
+        let under_way: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(
+            crate::output::partial::name_of_partial(&under_way[0].to_string_lossy()),
+            Some("d-00000.parquet")
+        );
+        drop(sink);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let mut sink = output.create(output.file_path("d", 7)).unwrap();
+        sink.write(&[b"", b"wh", b""], 0).unwrap();
+        sink.park();
+        sink.write(&[b"ole"], 0).unwrap();
+        let finished = sink.finish().unwrap();
+        assert_eq!(finished.bytes, 5);
+        assert_eq!(finished.sum, Some(ContentSum(xxhash_rust::xxh3::xxh3_128(b"whole"))));
+        assert_eq!(fs::read(dir.path().join("d-00007.parquet")).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_an_error_that_names_the_file_and_the_bytes() {
+        let mut sink = Output::Device("/dev/full".into()).create("/dev/full".into()).unwrap();
+        let error = sink.write(&[&[0; 1000], &[0; 24]], 2000).unwrap_err().to_string();
+        assert!(error.contains("/dev/full") && error.contains("3024 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The manifests of a dataset that a directory has: of the whole, of parts, and those that earlier versions
+//! wrote under one name for all datasets.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::layout::Part;
+use crate::output::dataset_files::entries;
+use crate::output::lock::part_in_name;
+use crate::output::manifest::Manifest;
+
+/// A manifest that was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub path: PathBuf,
+    /// The part that its name says.
+    pub part: Part,
+    manifest: Result<Manifest, Error>,
+}
+
+impl Found {
+    /// The manifest.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn manifest(&self) -> Result<&Manifest, Error> {
+        self.manifest.as_ref().map_err(Error::clone)
+    }
+
+    /// The manifest, if it can be read.
+    pub(crate) fn readable(&self) -> Option<&Manifest> {
+        self.manifest.as_ref().ok()
+    }
+}
+
+/// The manifests of the dataset `name` in `directory`, that of the whole first.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub(crate) fn find(directory: &Path, name: &str) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    for path in entries(directory)? {
+        let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+        let (part, shared) = match (part_in_name(&file, name, "json"), part_in_earlier_name(&file)) {
+            (Some(part), _) => (part, false),
+            (None, Some(part)) => (part, true),
+            (None, None) => continue,
+        };
+        let manifest = match Manifest::read(&path) {
+            Ok(None) => continue,
+            Ok(Some(manifest)) => Ok(manifest),
+            Err(error) => Err(error),
+        };
+        if shared && !manifest.as_ref().is_ok_and(|manifest| manifest.dataset == name) {
+            continue;
+        }
+        found.push(Found { path, part, manifest });
+    }
+    found.sort_by_key(|found| (found.part.of(), found.part.index()));
+    Ok(found)
+}
+
+/// The part of a manifest as earlier versions named it, whatever the dataset.
+fn part_in_earlier_name(file: &str) -> Option<Part> {
+    let infix = file.strip_prefix("_sawmill")?.strip_suffix(".json")?;
+    match infix.strip_prefix("-part-") {
+        Some(part) => part.replacen("-of-", "/", 1).parse().ok(),
+        None => infix.is_empty().then_some(Part::WHOLE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content_sum::ContentSum;
+    use crate::layout::Layout;
+    use crate::options::FileOptions;
+
+    #[test]
+    fn those_of_the_dataset_are_found_under_today_s_names_and_earlier_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |dataset: &str, part: &str, file: &str| {
+            let layout = Layout::new(100, 4).unwrap();
+            let (part, options) = (part.parse().unwrap(), FileOptions::default());
+            let manifest = Manifest::new((dataset, ContentSum(1)), 1, &layout, part, None, &options);
+            manifest.write(&dir.path().join(file)).unwrap();
+        };
+        write("trips", "2/3", "_sawmill.trips.part-2-of-3.json");
+        write("trips", "1/1", "_sawmill.json");
+        write("other", "1/2", "_sawmill-part-1-of-2.json");
+        write("trips", "2/2", "_sawmill-part-2-of-2.json");
+        write("other", "1/1", "_sawmill.other.json");
+        write("trips-2", "1/1", "_sawmill.trips-2.json");
+        let found = find(dir.path(), "trips").unwrap();
+        let parts: Vec<String> = found.iter().map(|found| found.part.to_string()).collect();
+        assert_eq!(parts, ["1/1", "2/2", "2/3"]);
+        assert!(found.iter().all(|found| found.readable().is_some()));
+    }
+}

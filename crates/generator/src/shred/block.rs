@@ -1,0 +1,538 @@
+//! Records drawn as columns: definition levels, repetition levels and values, never a record.
+//!
+//! Rows are drawn in blocks of [`BLOCK_ROWS`], and a block depends on the dataset, the seed and
+//! its number alone. Within a block the tree of fields is walked once; each field handles all
+//! entries of the block in one pass:
+//!
+//! - the *entries* of a field are what its leaf columns have one level for: the rows themselves,
+//!   or the elements of the lists above it, a null or empty list standing as one entry;
+//! - an entry is *live* where its definition level says that everything above is there;
+//! - a field raises the definition level of the live entries in which it is there, a list replaces
+//!   its entries by its elements, a leaf draws one value for each entry that is there.
+
+use std::ops::Range;
+
+use crate::draw::instruction_sets::widest;
+use crate::draw::leaf::Draws;
+use crate::draw::lengths::Lengths;
+use crate::draw::rng::{Stream, purpose};
+use crate::draw::values::Values;
+use crate::error::Error;
+use crate::expression::Number;
+use crate::shred::misfit::MisfitAt;
+use crate::shred::operands::{Kept, distinguish, operands};
+use crate::shred::value_buffer::ValueBuffer;
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Nulls, Present};
+
+/// Rows that are drawn together. Small enough that a block's levels stay in the first-level cache,
+/// large enough that the walk over the fields costs nothing (1,024 rows of `contacts` take about
+/// 15 µs).
+pub const BLOCK_ROWS: u64 = 1024;
+
+/// One leaf column of the rows drawn.
+#[derive(Debug)]
+pub(crate) struct LeafBuffer {
+    /// One definition level an entry; empty where the column has none (all required).
+    pub definition: Vec<u8>,
+    pub values: ValueBuffer,
+    /// The list that its entries are the elements of: an index into [`Shredded::lists`].
+    pub list: Option<usize>,
+}
+
+/// The rows drawn, as columns.
+#[derive(Debug)]
+pub(crate) struct Shredded {
+    pub rows: usize,
+    pub leaves: Vec<LeafBuffer>,
+    /// For each list of the dataset the repetition levels of its entries; all leaves below it and
+    /// below no further list share them.
+    pub lists: Vec<Vec<u8>>,
+}
+
+/// Draws rows of a dataset. Its buffers are used again from call to call.
+#[derive(Debug)]
+pub(crate) struct Shredder<'a> {
+    dataset: &'a Dataset,
+    seed: u64,
+    shredded: Shredded,
+    /// Space for the fields on the way from the root to the one under work, one for each depth.
+    scratch: Vec<Scratch>,
+    /// The values of this block that expressions of later fields use, by leaf.
+    kept: Vec<Kept>,
+    root: Scratch,
+    /// The first value of the block that its column cannot hold, among the rows that were asked for.
+    misfit: Option<MisfitAt>,
+}
+
+/// What a struct or list keeps while the fields below it are filled.
+#[derive(Debug, Default)]
+struct Scratch {
+    draws: Vec<u32>,
+    definition: Vec<u8>,
+    repetition: Vec<u8>,
+    masks: Vec<u32>,
+    numbers: Vec<u64>,
+    operands: Vec<Number>,
+}
+
+/// The entries that a field is filled for.
+#[derive(Clone, Copy)]
+struct Entries<'a> {
+    /// Their definition levels so far.
+    definition: &'a [u8],
+    /// The level of the live ones.
+    live: u8,
+    /// Their repetition levels, of the innermost list.
+    repetition: &'a [u8],
+    /// The repetition level of that list's elements behind the first; 0 outside lists.
+    list_level: u8,
+    /// For each entry the fields of the struct around that are there.
+    masks: &'a [u32],
+}
+
+impl<'a> Shredder<'a> {
+    pub(crate) fn new(dataset: &'a Dataset, seed: u64) -> Self {
+        let mut leaves: Vec<LeafBuffer> = Vec::with_capacity(dataset.columns());
+        let mut lists = 0;
+        prepare(&dataset.fields, None, &mut lists, &mut leaves);
+        let shredded = Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] };
+        let kept = std::iter::repeat_with(Kept::default).take(dataset.columns()).collect();
+        let (scratch, root) = (Vec::new(), Scratch::default());
+        Shredder { dataset, seed, shredded, scratch, kept, root, misfit: None }
+    }
+
+    /// Draws `rows`, numbered over the whole dataset.
+    ///
+    /// # Errors
+    /// When one of the rows has a value that its column cannot hold: the first row, of it the first column.
+    pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded, Error> {
+        let (_, misfit) = self.sample(rows);
+        match misfit {
+            None => Ok(&self.shredded),
+            Some(misfit) => {
+                let mut error = None;
+                self.dataset.each_leaf(&mut |field, leaf| {
+                    if leaf.index == misfit.leaf {
+                        error = Some(misfit.error(field, leaf));
+                    }
+                });
+                error.map_or(Ok(&self.shredded), Err)
+            }
+        }
+    }
+
+    /// Draws `rows` for what they are like: a value that its column cannot hold is reported beside them, another
+    /// stands in its place.
+    pub(crate) fn sample(&mut self, rows: Range<u64>) -> (&Shredded, Option<MisfitAt>) {
+        self.shredded.rows = (rows.end - rows.start) as usize;
+        for leaf in &mut self.shredded.leaves {
+            leaf.definition.clear();
+            leaf.values.clear();
+        }
+        for list in &mut self.shredded.lists {
+            list.clear();
+        }
+        self.misfit = None;
+        let mut at = rows.start;
+        while at < rows.end {
+            let block = at / BLOCK_ROWS;
+            let first = block * BLOCK_ROWS;
+            let end = rows.end.min(first + BLOCK_ROWS);
+            let wanted = (at - first) as usize..(end - first) as usize;
+            let marks = (wanted != (0..BLOCK_ROWS as usize)).then(|| self.marks());
+            self.block(block, wanted.clone());
+            if let Some(marks) = marks {
+                self.retain(&marks, wanted);
+            }
+            at = end;
+        }
+        (&self.shredded, self.misfit)
+    }
+
+    /// Appends one whole block, of which the rows `wanted` were asked for. Values that draw alone are those of
+    /// these rows only: of long ones a whole block takes too much memory.
+    fn block(&mut self, block: u64, wanted: Range<usize>) {
+        let rows = [0u8; BLOCK_ROWS as usize];
+        let mut filler = Filler {
+            seed: self.seed,
+            block,
+            shredded: &mut self.shredded,
+            scratch: &mut self.scratch,
+            kept: &mut self.kept,
+            next_list: 0,
+            wanted,
+            misfit: &mut self.misfit,
+        };
+        let masks = &mut self.root.masks;
+        if let Some(present) = &self.dataset.present {
+            filler.masks(present, purpose("", "value"), rows.len(), masks);
+        }
+        let entries = Entries { definition: &rows, live: 0, repetition: &rows, list_level: 0, masks };
+        for field in &self.dataset.fields {
+            filler.field(field, entries, 0);
+        }
+    }
+
+    /// How much each leaf (levels, values) and each list holds.
+    fn marks(&self) -> (Vec<(usize, usize)>, Vec<usize>) {
+        let leaves = self.shredded.leaves.iter().map(|l| (l.definition.len(), l.values.len())).collect();
+        (leaves, self.shredded.lists.iter().map(Vec::len).collect())
+    }
+
+    /// Cuts the block that was appended behind `marks` down to some of its rows.
+    fn retain(&mut self, marks: &(Vec<(usize, usize)>, Vec<usize>), rows: Range<usize>) {
+        let cut = |v: &mut Vec<u8>, from: usize, keep: &Range<usize>| {
+            v.truncate(from + keep.end);
+            v.drain(from..from + keep.start);
+        };
+        // A row's entries begin where the repetition level is 0.
+        let entries: Vec<Range<usize>> = (self.shredded.lists.iter().zip(&marks.1))
+            .map(|(levels, from)| {
+                let starts = levels[*from..].iter().enumerate().filter(|(_, level)| **level == 0);
+                let end = levels.len() - from;
+                let mut starts = starts.map(|(i, _)| i).chain(std::iter::repeat(end));
+                let start = starts.nth(rows.start).unwrap_or(end);
+                start..if rows.is_empty() { start } else { starts.nth(rows.len() - 1).unwrap_or(end) }
+            })
+            .collect();
+        let mut leaf_levels = vec![(0, false); self.shredded.leaves.len()];
+        self.dataset.each_leaf(&mut |field, leaf| {
+            leaf_levels[leaf.index] = (field.levels.definition, leaf.draws_alone());
+        });
+        for ((leaf, (max, drawn_alone)), (levels_from, values_from)) in
+            self.shredded.leaves.iter_mut().zip(leaf_levels).zip(&marks.0)
+        {
+            let entries = leaf.list.map_or(&rows, |list| &entries[list]);
+            let values = if max == 0 {
+                entries.clone()
+            } else {
+                let there = |part: &[u8]| part.iter().filter(|level| **level == max).count();
+                let levels = &leaf.definition[*levels_from..];
+                let before = there(&levels[..entries.start]);
+                before..before + there(&levels[entries.clone()])
+            };
+            if !drawn_alone {
+                leaf.values.retain(*values_from, values);
+            }
+            if max > 0 {
+                cut(&mut leaf.definition, *levels_from, entries);
+            }
+        }
+        for ((levels, from), keep) in self.shredded.lists.iter_mut().zip(&marks.1).zip(&entries) {
+            cut(levels, *from, keep);
+        }
+    }
+}
+
+/// Makes the buffers of all leaves, and numbers the lists in the order of the walk.
+fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mut Vec<LeafBuffer>) {
+    for field in fields {
+        match &field.kind {
+            Kind::Leaf(leaf) => {
+                leaves.push(LeafBuffer { definition: Vec::new(), values: ValueBuffer::new(leaf), list })
+            }
+            Kind::Struct { fields, .. } => prepare(fields, list, lists, leaves),
+            Kind::List { children, .. } => {
+                let this = *lists;
+                *lists += 1;
+                prepare(children, Some(this), lists, leaves);
+            }
+        }
+    }
+}
+
+/// The walk over one block.
+struct Filler<'a> {
+    seed: u64,
+    block: u64,
+    shredded: &'a mut Shredded,
+    scratch: &'a mut Vec<Scratch>,
+    kept: &'a mut Vec<Kept>,
+    next_list: usize,
+    /// The rows of the block that were asked for.
+    wanted: Range<usize>,
+    misfit: &'a mut Option<MisfitAt>,
+}
+
+impl Filler<'_> {
+    fn stream(&self, purpose: u64) -> Stream {
+        Stream::new(self.seed, purpose, self.block)
+    }
+
+    /// Draws which combination of fields `n` entries have.
+    fn masks(&self, present: &Present, draws: u64, n: usize, masks: &mut Vec<u32>) {
+        masks.resize(n, 0);
+        present.table.fill(self.stream(draws), masks);
+        for mask in masks {
+            *mask = present.masks[*mask as usize];
+        }
+    }
+
+    fn field(&mut self, field: &Field, entries: Entries<'_>, depth: usize) {
+        if self.scratch.len() <= depth {
+            self.scratch.resize_with(depth + 1, Scratch::default);
+        }
+        // Out of the pool while the fields below, one deeper, use theirs.
+        let mut scratch = std::mem::take(&mut self.scratch[depth]);
+        match &field.kind {
+            Kind::Leaf(leaf) => self.leaf(field, leaf, entries, &mut scratch),
+            Kind::Struct { fields, present } => {
+                let n = entries.definition.len();
+                let there = field.nulls != Nulls::Never;
+                if there {
+                    scratch.definition.resize(n, 0);
+                    self.raise(field, entries, &mut scratch.draws, &mut scratch.definition);
+                }
+                if let Some(present) = present {
+                    self.masks(present, field.value_draws, n, &mut scratch.masks);
+                }
+                let inner = Entries {
+                    definition: if there { &scratch.definition } else { entries.definition },
+                    live: field.levels.definition,
+                    masks: &scratch.masks,
+                    ..entries
+                };
+                for field in fields {
+                    self.field(field, inner, depth + 1);
+                }
+            }
+            Kind::List { lengths, children, .. } => {
+                let list = self.next_list;
+                self.next_list += 1;
+                self.expand(field, lengths, entries, &mut scratch);
+                self.shredded.lists[list].extend_from_slice(&scratch.repetition);
+                let inner = Entries {
+                    definition: &scratch.definition,
+                    live: field.levels.definition,
+                    repetition: &scratch.repetition,
+                    list_level: field.levels.repetition,
+                    masks: &[],
+                };
+                for child in children {
+                    self.field(child, inner, depth + 1);
+                }
+            }
+        }
+        self.scratch[depth] = scratch;
+    }
+
+    /// Writes to `out` the definition levels of `entries`, raised by one where `field`, an optional
+    /// one, is there, and returns how many those are.
+    fn raise(&self, field: &Field, entries: Entries<'_>, draws: &mut Vec<u32>, out: &mut [u8]) -> usize {
+        match field.nulls {
+            Nulls::Never => count_live(entries.definition, entries.live, out),
+            Nulls::Share(share) => {
+                // In 31 bits, so that both 0 and 1 are exact.
+                let threshold = (share * 2f64.powi(31)) as u32;
+                draws.resize(entries.definition.len(), 0);
+                self.stream(field.null_draws).fill32(draws);
+                raise_by_draw(entries.definition, entries.live, draws, threshold, out)
+            }
+            Nulls::Together(bit) => raise_by_mask(entries.definition, entries.live, entries.masks, bit, out),
+        }
+    }
+
+    fn leaf(&mut self, field: &Field, leaf: &Leaf, entries: Entries<'_>, scratch: &mut Scratch) {
+        let mut definition = std::mem::take(&mut self.shredded.leaves[leaf.index].definition);
+        let at = definition.len();
+        let mut there = if field.levels.definition == 0 {
+            entries.definition.len()
+        } else {
+            definition.resize(at + entries.definition.len(), 0);
+            self.raise(field, entries, &mut scratch.draws, &mut definition[at..])
+        };
+        scratch.numbers.clear();
+        scratch.operands.clear();
+        let own = &mut definition[at..];
+        match &leaf.values {
+            Values::Expression(expression) => {
+                let scope = (entries.repetition, field.levels.definition);
+                there = operands(expression, self.kept, scope, own, &mut scratch.operands);
+            }
+            Values::Sequence { .. } if entries.list_level > 0 => {
+                let mut position = 0;
+                let levels = own.iter().zip(entries.repetition);
+                scratch.numbers.extend(levels.filter_map(|(definition, repetition)| {
+                    position = if *repetition == entries.list_level { position + 1 } else { 0 };
+                    (*definition == field.levels.definition).then_some(position)
+                }));
+            }
+            Values::Sequence { .. } | Values::Walk(_) if entries.list_level == 0 => {
+                let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
+                if own.is_empty() {
+                    scratch.numbers.extend(rows);
+                } else {
+                    let levels = own.iter().zip(rows);
+                    let there = levels.filter(|(level, _)| **level == field.levels.definition);
+                    scratch.numbers.extend(there.map(|(_, row)| row));
+                }
+            }
+            Values::Walk(_) => {
+                let first = self.block * BLOCK_ROWS * leaf.most_in_record;
+                scratch.numbers.extend(first..first + there as u64);
+            }
+            _ => {}
+        }
+        let wanted = match self.wanted == (0..BLOCK_ROWS as usize) {
+            true => 0..there,
+            false => values_of_rows(self.wanted.clone(), entries.repetition, own, field.levels.definition),
+        };
+        // Of long values those that are wanted alone.
+        let (drawn, wanted) = match leaf.draws_alone() {
+            true => (wanted.clone(), 0..wanted.len()),
+            false => (0..there, wanted),
+        };
+        let draws = Draws {
+            stream: self.stream(field.value_draws).skip(drawn.start as u64),
+            n: drawn.len(),
+            first_id: self.block * BLOCK_ROWS * leaf.most_in_record,
+            numbers: &scratch.numbers,
+            operands: &scratch.operands,
+            wanted,
+        };
+        let buffer = &mut self.shredded.leaves[leaf.index];
+        let first = buffer.values.len();
+        if let Some((value, misfit)) = leaf.draw(&draws, &mut buffer.values) {
+            let row = row_of_value(value, entries.repetition, own, field.levels.definition);
+            let row = self.block * BLOCK_ROWS + row as u64;
+            // Of the same row the earlier column stays: later ones may follow from it.
+            if self.misfit.is_none_or(|before| row < before.row) {
+                *self.misfit = Some(MisfitAt { row, leaf: leaf.index, misfit });
+            }
+        }
+        if leaf.distinct {
+            let levels = (&*own, entries.repetition);
+            let list = (field.levels.definition, entries.list_level);
+            distinguish(leaf, &mut buffer.values, first, levels, list);
+        }
+        if leaf.kept {
+            let level = field.levels.definition;
+            self.kept[leaf.index].fill(leaf, &buffer.values, first, own, level, entries.definition.len());
+        }
+        buffer.definition = definition;
+    }
+
+    /// Replaces the entries by the elements of a list, into the scratch's levels.
+    fn expand(&mut self, field: &Field, lengths: &Lengths, entries: Entries<'_>, scratch: &mut Scratch) {
+        let n = entries.definition.len();
+        let (live, element, own) = (entries.live, field.levels.definition, field.levels.repetition);
+        let Scratch { draws, definition, repetition, .. } = scratch;
+        draws.resize(n, 0);
+        self.stream(field.value_draws).fill32(draws);
+        // What the list's own optionality adds to the level of an empty list.
+        let empty = element - 1;
+        let most = n * lengths.longest.max(1) as usize + 8;
+        definition.resize(most, 0);
+        repetition.resize(most, 0);
+        let mut at = 0;
+        for (i, draw) in draws.iter().enumerate() {
+            let before = entries.definition[i];
+            let there = match field.nulls {
+                Nulls::Together(bit) => entries.masks[i] >> bit & 1 == 1,
+                _ => true,
+            };
+            let length = lengths.lengths[lengths.table.pick(*draw) as usize].filter(|_| there);
+            let (level, length) = match length {
+                _ if before != live => (before, 1),
+                None => (before, 1),
+                Some(0) => (empty, 1),
+                Some(length) => (element, length as usize),
+            };
+            // The first entry goes on what the lists above began; the others repeat this list.
+            let outer = entries.repetition[i];
+            if length <= 8 {
+                // Eight at once; what is past the length is overwritten by the next entry.
+                let eight = [level; 8];
+                definition[at..at + 8].copy_from_slice(&eight);
+                let mut eight = [own; 8];
+                eight[0] = outer;
+                repetition[at..at + 8].copy_from_slice(&eight);
+            } else {
+                definition[at..at + length].fill(level);
+                repetition[at..at + length].fill(own);
+                repetition[at] = outer;
+            }
+            at += length;
+        }
+        definition.truncate(at);
+        repetition.truncate(at);
+    }
+}
+
+/// For each entry of a leaf its row, and whether it is a value: entries at level `there` are, all of them where there
+/// are no levels.
+fn rows_of_entries(repetition: &[u8], definition: &[u8], there: u8) -> impl Iterator<Item = (usize, bool)> {
+    let mut rows = 0;
+    repetition.iter().enumerate().map(move |(i, level)| {
+        rows += usize::from(*level == 0);
+        (rows - 1, definition.get(i).is_none_or(|level| *level == there))
+    })
+}
+
+/// Which values of a leaf belong to `rows`.
+fn values_of_rows(rows: Range<usize>, repetition: &[u8], definition: &[u8], there: u8) -> Range<usize> {
+    let before = |row: usize| {
+        let entries = rows_of_entries(repetition, definition, there);
+        entries.take_while(|(of, _)| *of < row).filter(|(_, there)| *there).count()
+    };
+    before(rows.start)..before(rows.end)
+}
+
+/// The row that value `value` of a leaf belongs to.
+fn row_of_value(value: usize, repetition: &[u8], definition: &[u8], there: u8) -> usize {
+    let mut values = rows_of_entries(repetition, definition, there).filter(|(_, there)| *there);
+    values.nth(value).map_or(0, |(row, _)| row)
+}
+
+// The levels of entries below are bytes; an entry is raised by one where its field is there. Counts
+// are taken over pieces that a byte can count.
+
+/// Entries that one byte can count.
+const PIECE: usize = 255;
+
+widest! {
+/// Copies levels and counts the live ones.
+fn count_live(before: &[u8], live: u8, after: &mut [u8]) -> usize {
+    after.copy_from_slice(before);
+    let of_piece = |piece: &[u8]| usize::from(piece.iter().map(|level| u8::from(*level == live)).sum::<u8>());
+    before.chunks(PIECE).map(of_piece).sum()
+}
+}
+
+widest! {
+/// Raises the live entries whose draw is not null, and counts them.
+fn raise_by_draw(before: &[u8], live: u8, draws: &[u32], threshold: u32, after: &mut [u8]) -> usize {
+    let mut there = 0;
+    for ((before, draws), after) in
+        before.chunks(PIECE).zip(draws.chunks(PIECE)).zip(after.chunks_mut(PIECE))
+    {
+        let mut raised = 0u8;
+        for ((before, draw), after) in before.iter().zip(draws).zip(after) {
+            let raise = u8::from(*before == live) & u8::from(draw >> 1 >= threshold);
+            *after = before + raise;
+            raised += raise;
+        }
+        there += usize::from(raised);
+    }
+    there
+}
+}
+
+widest! {
+/// Raises the live entries whose combination of fields has `bit`, and counts them.
+fn raise_by_mask(before: &[u8], live: u8, masks: &[u32], bit: u32, after: &mut [u8]) -> usize {
+    let mut there = 0;
+    for ((before, masks), after) in
+        before.chunks(PIECE).zip(masks.chunks(PIECE)).zip(after.chunks_mut(PIECE))
+    {
+        let mut raised = 0u8;
+        for ((before, mask), after) in before.iter().zip(masks).zip(after) {
+            let raise = u8::from(*before == live) & (mask >> bit) as u8 & 1;
+            *after = before + raise;
+            raised += raise;
+        }
+        there += usize::from(raised);
+    }
+    there
+}
+}

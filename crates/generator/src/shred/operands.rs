@@ -1,0 +1,202 @@
+//! Values that are looked at again within their block: operands of expressions, keys of one map.
+
+use crate::draw::values::Values;
+use crate::expression::{Expression, Number};
+use crate::shred::value_buffer::ValueBuffer;
+use crate::spec::dataset::Leaf;
+use crate::spec::literal::big_endian;
+use crate::spec::logical_type::{LogicalType, Physical};
+
+/// The values of one leaf in one block, entry by entry.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    values: Vec<Option<Number>>,
+}
+
+impl Kept {
+    /// Takes over the values from `first` on of a leaf whose entries have the definition levels
+    /// `definition` (none where it has no levels, then there are `entries` of them), `level` for
+    /// those that are there.
+    pub(crate) fn fill(
+        &mut self,
+        leaf: &Leaf,
+        buffer: &ValueBuffer,
+        first: usize,
+        definition: &[u8],
+        level: u8,
+        entries: usize,
+    ) {
+        self.values.clear();
+        let mut next = first;
+        let mut value = || {
+            next += 1;
+            number(leaf, buffer, next - 1)
+        };
+        if definition.is_empty() {
+            self.values.extend(std::iter::repeat_with(&mut value).take(entries));
+        } else {
+            self.values.extend(definition.iter().map(|d| if *d == level { value() } else { None }));
+        }
+    }
+}
+
+/// Value `i` of a buffer in ones: decimals with their point.
+pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Number> {
+    let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
+    let whole = match buffer {
+        ValueBuffer::Int32(v) if unsigned => i128::from(v[i] as u32),
+        ValueBuffer::Int64(v) if unsigned => i128::from(v[i] as u64),
+        ValueBuffer::Int32(v) => v[i].into(),
+        ValueBuffer::Int64(v) => v[i].into(),
+        ValueBuffer::Float(v) => return Some(Number::Real(v[i].into())),
+        ValueBuffer::Double(v) => return Some(Number::Real(v[i])),
+        ValueBuffer::Fixed { width, data } => {
+            return stored_number(&leaf.kind, &data[i * width..(i + 1) * width]);
+        }
+        ValueBuffer::Indices(v) => return stored_number(&leaf.kind, leaf.dictionary().get(v[i] as usize)?),
+        _ => return None,
+    };
+    Some(scaled(&leaf.kind, whole))
+}
+
+/// A decimal with its point; other whole numbers as they are.
+fn scaled(kind: &LogicalType, whole: i128) -> Number {
+    match kind {
+        LogicalType::Decimal { scale: 0, .. } => Number::Whole(whole),
+        LogicalType::Decimal { .. } => Number::Real(whole as f64 / kind.one() as f64),
+        _ => Number::Whole(whole),
+    }
+}
+
+/// A number of type `kind`, in ones, as PLAIN encoding has it.
+pub(crate) fn stored_number(kind: &LogicalType, bytes: &[u8]) -> Option<Number> {
+    let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
+    Some(match kind.physical() {
+        Physical::Int32 if unsigned => Number::Whole(u32::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Int64 if unsigned => Number::Whole(u64::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Int32 => scaled(kind, i32::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Int64 => scaled(kind, i64::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Float => Number::Real(f32::from_le_bytes(bytes.try_into().ok()?).into()),
+        Physical::Double => Number::Real(f64::from_le_bytes(bytes.try_into().ok()?)),
+        Physical::Fixed(2) if *kind == LogicalType::Float16 => {
+            Number::Real(half::f16::from_le_bytes(bytes.try_into().ok()?).to_f64())
+        }
+        Physical::Fixed(_) => {
+            let negative = bytes.first()? & 0x80 != 0;
+            let mut wide = [if negative { 0xFF } else { 0 }; 16];
+            let n = bytes.len().min(16);
+            wide[16 - n..].copy_from_slice(&bytes[bytes.len() - n..]);
+            scaled(kind, i128::from_be_bytes(wide))
+        }
+        Physical::Int96 => {
+            let nanos = i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+            let day = u32::from_le_bytes(bytes.get(8..)?.try_into().ok()?);
+            Number::Whole((i128::from(day) - 2_440_588) * 86_400_000_000_000 + i128::from(nanos))
+        }
+        Physical::Boolean | Physical::Bytes => return None,
+    })
+}
+
+/// Appends the operands of an expression for each entry that is there, and returns how many those
+/// are: entries of which an operand is null get null themselves. `scope` is the repetition levels of
+/// the entries and the definition level of those that are there.
+pub(crate) fn operands(
+    expression: &Expression,
+    kept: &[Kept],
+    scope: (&[u8], u8),
+    definition: &mut [u8],
+    out: &mut Vec<Number>,
+) -> usize {
+    let (repetition, level) = scope;
+    // For each operand the entry of its own that belongs to the one under work.
+    let mut at: Vec<usize> = vec![0; expression.operands.len()];
+    let mut there = 0;
+    for (i, level_here) in repetition.iter().enumerate() {
+        if i > 0 {
+            for (at, operand) in at.iter_mut().zip(&expression.operands) {
+                // A new entry of the operand begins where nothing deeper than its lists repeats.
+                *at += usize::from(*level_here <= operand.repetition);
+            }
+        }
+        let is_there = definition.get(i).is_none_or(|d| *d == level);
+        if !is_there {
+            continue;
+        }
+        let before = out.len();
+        for (at, operand) in at.iter().zip(&expression.operands) {
+            if let Some(Some(number)) = kept[operand.leaf].values.get(*at) {
+                out.push(*number);
+            }
+        }
+        if out.len() - before < expression.operands.len() {
+            out.truncate(before);
+            // Only an optional field can have a null operand, and then has a level to lower.
+            if let Some(definition) = definition.get_mut(i) {
+                *definition = definition.saturating_sub(1);
+            }
+        } else {
+            there += 1;
+        }
+    }
+    there
+}
+
+/// Makes the keys of each map differ: one that was there before becomes the next that was not, in
+/// the order of the values. Those that are not drawn from a list or a range stay as they are.
+pub(crate) fn distinguish(
+    leaf: &Leaf,
+    buffer: &mut ValueBuffer,
+    first: usize,
+    (definition, repetition): (&[u8], &[u8]),
+    (level, list_level): (u8, u8),
+) {
+    let (low, different): (i64, u64) = match &leaf.values {
+        Values::Choice { table, .. } => (0, table.probabilities().len() as u64),
+        Values::Boolean(_) => (0, 2),
+        Values::Zipf(ranks) if leaf.kind.is_whole() && leaf.kind.one() == 1 => (1, ranks.count()),
+        Values::Integers { min, span } if *span > 0 => (*min, *span),
+        _ => return,
+    };
+    // In offsets from the least value, which for numbers of 64 bits wrap as they are stored.
+    let mut used: Vec<u64> = Vec::new();
+    let mut next = first;
+    for (definition, repetition) in definition.iter().zip(repetition) {
+        if *repetition != list_level {
+            used.clear();
+        }
+        if *definition != level {
+            continue;
+        }
+        let value = match buffer {
+            ValueBuffer::Indices(v) => i64::from(v[next]),
+            ValueBuffer::Booleans(v) => i64::from(v[next]),
+            ValueBuffer::Int32(v) if low >= 0 => i64::from(v[next] as u32),
+            ValueBuffer::Int32(v) => i64::from(v[next]),
+            ValueBuffer::Int64(v) => v[next],
+            ValueBuffer::Fixed { width, data } => {
+                let mut wide = [0; 16];
+                let n = (*width).min(16);
+                wide[16 - n..].copy_from_slice(&data[next * *width + *width - n..(next + 1) * *width]);
+                i128::from_be_bytes(wide) as i64
+            }
+            _ => return,
+        };
+        let mut offset = value.wrapping_sub(low) as u64;
+        while used.contains(&offset) {
+            offset = (offset + 1) % different;
+        }
+        used.push(offset);
+        let value = low.wrapping_add(offset as i64);
+        match buffer {
+            ValueBuffer::Indices(v) => v[next] = value as u32,
+            ValueBuffer::Booleans(v) => v[next] = value as u8,
+            ValueBuffer::Int32(v) => v[next] = value as i32,
+            ValueBuffer::Int64(v) => v[next] = value,
+            ValueBuffer::Fixed { width, data } => {
+                big_endian(value.into(), &mut data[next * *width..(next + 1) * *width]);
+            }
+            _ => return,
+        }
+        next += 1;
+    }
+}

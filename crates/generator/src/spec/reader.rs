@@ -1,0 +1,490 @@
+//! Reading a dataset spec: from TOML to the tree of fields, with every check.
+
+mod later_keys;
+
+use std::collections::HashMap;
+
+use toml::de::DeTable;
+
+use crate::draw::choice::bad_weights;
+use crate::draw::distribution::count;
+use crate::draw::lengths::Lengths;
+use crate::draw::rng::purpose;
+use crate::draw::values::{FoundKey, ReferencedKey, Surroundings, Values, Wrong};
+use crate::draw::weights::Weights;
+use crate::error::Error;
+use crate::expression::{Operand, Reach};
+use crate::shred::levels::Levels;
+use crate::shred::value_length::{MOST_RECORD_BYTES, longest};
+use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, MOST_ELEMENTS, Nulls, Present};
+use crate::spec::folder::SpecFolder;
+use crate::spec::logical_type::{LEAF_TYPES, LogicalType};
+use crate::spec::toml_reader::{Node, Table, listed, position};
+
+/// Keys of the whole file, and what they are.
+pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
+    ("name", "the dataset's name, the stem of its files' names"),
+    ("rows", "rows where a command gives no number of them, and for references from other datasets"),
+    ("fields", "the fields of a record"),
+    ("present", "which optional fields of the record are there together"),
+];
+
+/// Keys of the types that have fields below them.
+pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
+    ("struct", &["fields", "present"]),
+    ("list", &["length", "empty", "element", "legacy"]),
+    ("map", &["length", "empty", "key", "value"]),
+];
+
+/// How many datasets may refer to one another in a row.
+const MOST_REFERENCES: usize = 8;
+
+/// Reads the spec in `text`, `depth` references away from the one that was asked for.
+pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
+    let parsed = DeTable::parse(text).map_err(|error| {
+        let place = error.span().map_or_else(String::new, |span| position(text, span.start));
+        let what = error.message().trim().replace('\n', ", ");
+        Error::spec(what, place, "write TOML as the specs that `sawmill gen contacts --print` shows")
+    })?;
+    let root = Table::root(parsed.get_ref(), text);
+    let keys: Vec<&str> = DATASET_KEYS.iter().map(|(key, _)| *key).collect();
+    root.check("", "a dataset", &keys)?;
+    let name = root.need("name", "", "a dataset")?;
+    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let stem = name.string().filter(|n| !n.is_empty() && n.chars().all(named));
+    let Some(stem) = stem else {
+        let what = format!("{} cannot be the stem of file names", name.described());
+        return Err(name.error("", what, "use letters, digits, - and _"));
+    };
+    let rows = root.get("rows").map(|node| count(node, "", i64::MAX as u64)).transpose()?;
+    let mut reader = Reader {
+        folder,
+        depth,
+        dataset: stem,
+        rows,
+        leaves: Vec::new(),
+        kept: Vec::new(),
+        keys: HashMap::new(),
+        groups: HashMap::from([(String::new(), Levels::default())]),
+    };
+    let specs = root.need("fields", "", "a dataset")?;
+    let (names, present) = present(root, specs, "")?;
+    later_keys::collect(specs, names.as_deref(), "", folder, &mut reader.keys);
+    let position = Position { parent: "", levels: Levels::default(), elements: 1, depth: 1 };
+    let fields = reader.fields(specs, position, names.as_deref())?;
+    let text_hash = folder.sum();
+    let leaves = reader.leaves.len();
+    let kept = reader.kept;
+    let mut dataset = Dataset { name: stem.to_owned(), rows, fields, present, leaves, text_hash };
+    dataset.each_leaf_mut(&mut |leaf| leaf.kept = kept.contains(&leaf.index));
+    Ok(dataset)
+}
+
+/// Where in the tree the reader stands.
+#[derive(Clone, Copy)]
+struct Position<'a> {
+    parent: &'a str,
+    levels: Levels,
+    /// Most elements of one record here.
+    elements: u32,
+    depth: usize,
+}
+
+/// A leaf that was read.
+struct Seen {
+    path: String,
+    kind: LogicalType,
+    levels: Levels,
+    /// Whether numbers can be made of its values.
+    numeric: bool,
+    /// Between which numbers its values are.
+    reach: Reach,
+}
+
+struct Reader<'a> {
+    folder: &'a SpecFolder<'a>,
+    depth: usize,
+    dataset: &'a str,
+    rows: Option<u64>,
+    leaves: Vec<Seen>,
+    /// Leaves that expressions use.
+    kept: Vec<usize>,
+    /// Fields of this dataset that its fields, earlier and later ones, may refer to.
+    keys: HashMap<String, ReferencedKey>,
+    /// The levels at which each group is there, by its path.
+    groups: HashMap<String, Levels>,
+}
+
+impl Reader<'_> {
+    fn fields(
+        &mut self,
+        specs: Node<'_>,
+        position: Position<'_>,
+        together: Option<&[String]>,
+    ) -> Result<Vec<Field>, Error> {
+        let path = position.parent;
+        let Some(array) = specs.array() else {
+            let what = format!("`fields` is {}", specs.described());
+            return Err(specs.error(path, what, "write each field under [[fields]]"));
+        };
+        if array.len() == 0 {
+            return Err(specs.error(path, "no fields", "give at least one field"));
+        }
+        let mut fields: Vec<Field> = Vec::new();
+        for spec in array {
+            let table = spec.any_table(path, "a field")?;
+            let node = table.need("name", path, "a field")?;
+            let name = node.string().filter(|n| !n.is_empty() && !n.contains(['.', '\0']));
+            let Some(name) = name else {
+                let what = format!("{} is no name for a field", node.described());
+                return Err(node.error(path, what, "give `name = \"...\"` without dots"));
+            };
+            if fields.iter().any(|f| f.name == name) {
+                return Err(node.error(path, format!("two fields are named {name:?}"), "rename one"));
+            }
+            let bit = together.and_then(|names| names.iter().position(|n| n == name));
+            let own = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            fields.push(self.field(table, name, own, position, bit)?);
+        }
+        Ok(fields)
+    }
+
+    /// One field; `together` is its bit in the `present` of the struct around it.
+    fn field(
+        &mut self,
+        table: Table<'_>,
+        name: &str,
+        path: String,
+        position: Position<'_>,
+        together: Option<usize>,
+    ) -> Result<Field, Error> {
+        if position.depth > DEEPEST {
+            let what = format!("nested more than {DEEPEST} deep");
+            return Err(table.error(&path, what, "flatten the record"));
+        }
+        let type_node = table.need("type", &path, "a field")?;
+        let type_name = type_node.string().unwrap_or_default();
+        self.check_keys(table, type_node, type_name, &path)?;
+        let nulls = nulls(table, together, &path)?;
+        let optional = u8::from(nulls != Nulls::Never);
+        let mut levels = Levels { definition: position.levels.definition + optional, ..position.levels };
+        let kind = match type_name {
+            "struct" => {
+                self.groups.insert(path.clone(), levels);
+                let specs = table.need("fields", &path, "a struct")?;
+                let (names, present) = present(table, specs, &path)?;
+                let inner = Position { parent: &path, levels, depth: position.depth + 1, ..position };
+                let fields = self.fields(specs, inner, names.as_deref())?;
+                Kind::Struct { fields, present }
+            }
+            "list" | "map" => self.list(table, type_name, &path, &mut levels, nulls, position)?,
+            _ => self.leaf(table, type_name, &path, levels, position)?,
+        };
+        let (null_draws, value_draws) = (purpose(&path, "null"), purpose(&path, "value"));
+        Ok(Field { name: name.to_owned(), path, nulls, levels, kind, null_draws, value_draws })
+    }
+
+    /// Refuses types that are none, and keys that do not belong to the type.
+    fn check_keys(&self, table: Table<'_>, node: Node<'_>, name: &str, path: &str) -> Result<(), Error> {
+        let mut allowed = vec!["name", "type", "nulls"];
+        if let Some((_, keys)) = GROUP_KEYS.iter().find(|(group, _)| *group == name) {
+            allowed.extend_from_slice(keys);
+        } else if let Some(keys) = LogicalType::keys(name) {
+            allowed.push("values");
+            allowed.extend_from_slice(keys);
+        } else {
+            let names = LEAF_TYPES.iter().map(|(name, _)| *name);
+            let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
+            let what = format!("{} is no type", node.described());
+            return Err(node.error(path, what, format!("allowed: {}", listed(&names))));
+        }
+        table.check(path, &format!("a field of type {name}"), &allowed)
+    }
+
+    fn list(
+        &mut self,
+        table: Table<'_>,
+        type_name: &str,
+        path: &str,
+        levels: &mut Levels,
+        nulls: Nulls,
+        position: Position<'_>,
+    ) -> Result<Kind, Error> {
+        let length = table.need("length", path, &format!("a {type_name}"))?;
+        let lengths = Lengths::read(length, table.get("empty"), nulls, path)?;
+        let elements = position.elements.saturating_mul(lengths.longest.max(1));
+        if elements > MOST_ELEMENTS {
+            let what = format!("lists may hold {elements} elements in one record");
+            let advice = format!("shorten the lists to at most {MOST_ELEMENTS} on one path");
+            return Err(length.error(path, what, advice));
+        }
+        *levels = Levels { definition: levels.definition + 1, repetition: levels.repetition + 1 };
+        let inner = Position { parent: path, levels: *levels, elements, depth: position.depth + 1 };
+        if type_name == "map" {
+            let (key_node, value) = (table.need("key", path, "a map")?, table.need("value", path, "a map")?);
+            let group = format!("{path}.key_value");
+            self.groups.insert(group.clone(), *levels);
+            let key =
+                self.field(child(key_node, type_name, path)?, "key", format!("{group}.key"), inner, None)?;
+            let value =
+                self.field(child(value, type_name, path)?, "value", format!("{group}.value"), inner, None)?;
+            if key.nulls != Nulls::Never || !matches!(key.kind, Kind::Leaf(_)) {
+                let what = "the key of a map is a leaf that is never null";
+                return Err(key_node.error(path, what, "give it a leaf's type and no `nulls`"));
+            }
+            let mut children = vec![key, value];
+            if let Some(Field { kind: Kind::Leaf(leaf), .. }) = children.first_mut() {
+                leaf.distinct = true;
+                let different = match &leaf.values {
+                    Values::Choice { table, .. } => table.probabilities().len() as u64,
+                    Values::Boolean(_) => 2,
+                    Values::Zipf(ranks) => ranks.count(),
+                    Values::Integers { span, .. } if *span > 0 => *span,
+                    _ => u64::MAX,
+                };
+                if u64::from(lengths.longest) > different {
+                    let what = format!("maps of {} keys of which only {different} differ", lengths.longest);
+                    return Err(key_node.error(path, what, "shorten the map or give its keys more values"));
+                }
+            }
+            return Ok(Kind::List { lengths, style: ListStyle::Map, children });
+        }
+        let legacy = match table.get("legacy") {
+            None => false,
+            Some(node) => node.boolean().ok_or_else(|| {
+                node.error(path, format!("`legacy = {}`", node.described()), "give true or false")
+            })?,
+        };
+        let node = table.need("element", path, "a list")?;
+        let (style, name, own) = match legacy {
+            false => (ListStyle::Standard, "element", format!("{path}.list.element")),
+            true => (ListStyle::Legacy, "array", format!("{path}.array")),
+        };
+        self.groups.insert(own.rsplit_once('.').map_or(path, |(group, _)| group).to_owned(), *levels);
+        let element = self.field(child(node, type_name, path)?, name, own, inner, None)?;
+        if legacy && (element.nulls != Nulls::Never || matches!(element.kind, Kind::List { .. })) {
+            let what = "the element of a legacy list cannot be null, nor a list or map itself";
+            return Err(node.error(path, what, "leave `nulls` out, or leave `legacy` out"));
+        }
+        Ok(Kind::List { lengths, style, children: vec![element] })
+    }
+
+    fn leaf(
+        &mut self,
+        table: Table<'_>,
+        type_name: &str,
+        path: &str,
+        levels: Levels,
+        position: Position<'_>,
+    ) -> Result<Kind, Error> {
+        let Some(kind) = LogicalType::read(type_name, table, path)? else {
+            return Err(table.error(path, format!("{type_name} is no type of a leaf"), "change the type"));
+        };
+        let node = table.need("values", path, "a leaf")?;
+        let (leaves, groups, keys) = (&self.leaves, &self.groups, &self.keys);
+        let (folder, depth, dataset, rows) = (self.folder, self.depth, self.dataset, self.rows);
+        let mut around = Surroundings {
+            kind: &kind,
+            path,
+            folder,
+            operand: &mut |name| operand(name, path, leaves, groups),
+            key: &mut |name| key(name, dataset, rows, keys, folder, depth),
+        };
+        let values = Values::read(node, &mut around)?;
+        if let Some(longest) = longest(&values)
+            && longest.saturating_mul(position.elements.into()) > MOST_RECORD_BYTES
+        {
+            let what = match position.elements {
+                1 => format!("values of up to {longest} bytes"),
+                n => format!("{n} values of up to {longest} bytes in one record"),
+            };
+            let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
+            return Err(node.error(path, what, advice));
+        }
+        if let Values::Expression(expression) = &values {
+            let optional = levels.definition > position.levels.definition;
+            if let (false, Some(operand)) = (optional, expression.operands.iter().find(|o| o.nullable)) {
+                let name = &self.leaves[operand.leaf].path;
+                let what = format!("a required field from {name}, which can be null");
+                return Err(node.error(path, what, "add `nulls = 0`: it is null where that one is"));
+            }
+            self.kept.extend(expression.operands.iter().map(|o| o.leaf));
+        }
+        let index = self.leaves.len();
+        let numeric = kind.is_whole() || kind.is_real();
+        let reach = values.reach(&kind);
+        self.leaves.push(Seen { path: path.to_owned(), kind: kind.clone(), levels, numeric, reach });
+        let mut leaf = Leaf::new(index, kind, values);
+        leaf.most_in_record = position.elements.into();
+        Ok(Kind::Leaf(Box::new(leaf)))
+    }
+}
+
+/// The field inside a list or map, which has no name of its own.
+fn child<'a>(node: Node<'a>, around: &str, path: &str) -> Result<Table<'a>, Error> {
+    let table = node.any_table(path, "a field")?;
+    if table.get("name").is_some() {
+        let what = format!("`name` on a field inside a {around}");
+        return Err(table.key_error("name", path, what, "leave it out: the format names it"));
+    }
+    Ok(table)
+}
+
+/// How often the field that `table` describes is null.
+fn nulls(table: Table<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
+    let Some(node) = table.get("nulls") else {
+        return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
+    };
+    if together.is_some() {
+        let what = "`nulls` beside a `present` of the struct around it that names this field";
+        return Err(node.error(path, what, "keep one of the two"));
+    }
+    let wrong = || {
+        let what = format!("`nulls = {}` is no probability", node.described());
+        node.error(path, what, "give 0.0 to 1.0, or { weights = { null = 1, value = 9 } }")
+    };
+    if node.is_table() {
+        let weights = node.table(path, "`nulls`", &["weights"])?.need("weights", path, "`nulls`")?;
+        let weights = weights.table(path, "`nulls`", &["null", "value"])?;
+        let weight = |key| {
+            let number = weights.need(key, path, "`nulls`")?.number();
+            number.filter(|w| w.is_finite() && *w >= 0.0).ok_or_else(wrong)
+        };
+        let (null, value) = (weight("null")?, weight("value")?);
+        return if null + value > 0.0 { Ok(Nulls::Share(null / (null + value))) } else { Err(wrong()) };
+    }
+    node.number().filter(|p| (0.0..=1.0).contains(p)).map(Nulls::Share).ok_or_else(wrong)
+}
+
+/// The combinations of fields of `table` that are there together, with the names they are about.
+fn present(
+    table: Table<'_>,
+    fields: Node<'_>,
+    path: &str,
+) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
+    let Some(node) = table.get("present") else { return Ok((None, None)) };
+    let wrong = |node: Node<'_>| {
+        let what = format!("`present` has {}", node.described());
+        node.error(path, what, "give a list of { fields = [...], weight = ... }")
+    };
+    let mut combinations: Vec<(Vec<String>, f64)> = Vec::new();
+    for combination in node.array().ok_or_else(|| wrong(node))? {
+        let table = combination.table(path, "a combination of `present`", &["fields", "weight"])?;
+        let names = table.need("fields", path, "a combination of `present`")?;
+        let mut all = Vec::new();
+        for name in names.array().ok_or_else(|| wrong(names))? {
+            let text = name.string().ok_or_else(|| wrong(name))?;
+            let known = fields.array().into_iter().flatten().any(|field| {
+                let table = field.any_table(path, "a field").ok();
+                table.and_then(|t| t.get("name")).and_then(|n| n.string()) == Some(text)
+            });
+            if !known {
+                let what = format!("there is no field {text:?}");
+                return Err(name.error(path, what, "name fields of this struct"));
+            }
+            all.push(text.to_owned());
+        }
+        let weight = table.need("weight", path, "a combination of `present`")?;
+        combinations.push((all, weight.number().ok_or_else(|| wrong(weight))?));
+    }
+    let mut names: Vec<String> = combinations.iter().flat_map(|(names, _)| names.iter().cloned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() > 32 {
+        return Err(node.error(path, "`present` of more than 32 fields", "name fewer fields"));
+    }
+    let bit = |name: &String| names.iter().position(|n| n == name).map_or(0, |i| 1u32 << i);
+    let masks = combinations.iter().map(|(n, _)| n.iter().map(bit).fold(0, |a, b| a | b)).collect();
+    let weights: Vec<f64> = combinations.iter().map(|(_, w)| *w).collect();
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    Ok((Some(names), Some(Present { table, masks })))
+}
+
+/// Finds the field that an expression of the field at `path` calls `name`: looked for beside it,
+/// then further and further out.
+fn operand(
+    name: &str,
+    path: &str,
+    leaves: &[Seen],
+    groups: &HashMap<String, Levels>,
+) -> Result<Operand, Wrong> {
+    let mut group = path;
+    loop {
+        group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
+        let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
+        if let Some((leaf, seen)) = leaves.iter().enumerate().find(|(_, seen)| seen.path == wanted) {
+            let shared = groups.get(group).copied().unwrap_or_default();
+            if seen.levels.repetition != shared.repetition {
+                let advice = "use fields of this record or of the element that this one stands in";
+                return Err((format!("{name} is inside a list"), advice.into()));
+            }
+            if !seen.numeric {
+                let what = format!("{name} is a {}", seen.kind.name());
+                return Err((what, "use numbers, dates and times".into()));
+            }
+            // The groups on both paths are there where this field is.
+            let nullable = seen.levels.definition > shared.definition;
+            let kind = seen.kind.clone();
+            return Ok(Operand {
+                leaf,
+                kind,
+                repetition: seen.levels.repetition,
+                nullable,
+                reach: seen.reach,
+            });
+        }
+        if group.is_empty() {
+            let advice =
+                "use the name of a field that stands before this one, or a dotted path from the record";
+            return Err((format!("there is no earlier field {name}"), advice.into()));
+        }
+    }
+}
+
+/// Finds the key that `name`, a dataset and one of its fields, means.
+fn key(
+    name: &str,
+    dataset: &str,
+    rows: Option<u64>,
+    keys: &HashMap<String, ReferencedKey>,
+    folder: &SpecFolder<'_>,
+    depth: usize,
+) -> Result<FoundKey, Wrong> {
+    let advice = "name a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
+    let Some((of, field)) = name.split_once('.') else {
+        return Err((format!("{name:?} is no key of a dataset"), advice.into()));
+    };
+    let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
+    if of == dataset {
+        return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
+    }
+    if depth >= MOST_REFERENCES {
+        let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
+        return Err((what, "break the circle".into()));
+    }
+    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if of.is_empty() || !of.chars().all(named) {
+        return Err((format!("{of:?} is no name of a dataset"), advice.into()));
+    }
+    let file = format!("{of}.toml");
+    let text = match (folder.read(&file), Dataset::built_in_text(of)) {
+        (Ok(text), _) => text,
+        (Err(_), Some(Ok(text))) => text,
+        (Err(error), _) => {
+            let what = format!("there is no dataset {of}: {}: {error}", folder.path(&file).display());
+            return Err((what, "put its spec beside this one, or name a built-in dataset".into()));
+        }
+    };
+    let referenced = read(&text, folder, depth + 1)
+        .map_err(|error| (format!("the dataset {of} is wrong: {error}"), "mend its spec".to_owned()))?;
+    let mut found = None;
+    referenced.each_leaf(&mut |other, leaf| {
+        if other.path == field && other.levels == Levels::default() {
+            found = ReferencedKey::of(&leaf.values);
+        }
+    });
+    found.map(|key| (key, referenced.rows)).ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests;

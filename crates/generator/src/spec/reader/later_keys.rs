@@ -1,0 +1,61 @@
+//! The keys of a dataset, before its fields are read: a field may refer to a key that stands behind it, as that of a
+//! manager among the employees.
+
+use std::collections::HashMap;
+
+use crate::draw::values::{ReferencedKey, Surroundings, Values, Wrong};
+use crate::spec::folder::SpecFolder;
+use crate::spec::logical_type::LogicalType;
+use crate::spec::toml_reader::{Node, Table};
+
+/// Adds the keys among the fields `specs` of the record, or of a struct in it at `path`: required fields with
+/// `sequence` or `unique` values. Fields named in `together` are optional. What is wrong with a field is for its
+/// reader to say.
+pub(super) fn collect(
+    specs: Node<'_>,
+    together: Option<&[String]>,
+    path: &str,
+    folder: &SpecFolder<'_>,
+    keys: &mut HashMap<String, ReferencedKey>,
+) {
+    for spec in specs.array().into_iter().flatten() {
+        let Ok(table) = spec.any_table(path, "a field") else { continue };
+        let text = |key: &str| table.get(key).and_then(|node| node.string());
+        let (Some(name), Some(type_name)) = (text("name"), text("type")) else { continue };
+        let optional = table.get("nulls").is_some() || together.is_some_and(|t| t.iter().any(|n| n == name));
+        if optional {
+            continue;
+        }
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match (type_name, table.get("fields")) {
+            ("struct", Some(fields)) => {
+                let present = super::present(table, fields, &path).ok().and_then(|(names, _)| names);
+                collect(fields, present.as_deref(), &path, folder, keys);
+            }
+            _ => {
+                if let Some(key) = key(table, type_name, &path, folder) {
+                    keys.insert(path, key);
+                }
+            }
+        }
+    }
+}
+
+/// The key that a required field of the record is, where it is one.
+fn key(table: Table<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -> Option<ReferencedKey> {
+    let kind = LogicalType::read(type_name, table, path).ok()??;
+    let node = table.get("values")?;
+    // Keys are made of nothing else.
+    let not_here = || -> Wrong { ("not a key".to_owned(), String::new()) };
+    let is_key = ["sequence", "unique"];
+    let entries = node.any_table(path, "`values`").ok()?;
+    entries.entries().next().filter(|(name, _)| is_key.contains(name))?;
+    let mut around = Surroundings {
+        kind: &kind,
+        path,
+        folder,
+        operand: &mut |_| Err(not_here()),
+        key: &mut |_| Err(not_here()),
+    };
+    ReferencedKey::of(&Values::read(node, &mut around).ok()?)
+}

@@ -1,0 +1,247 @@
+use super::*;
+use crate::spec::dataset::BUILT_IN;
+
+#[test]
+fn built_in_specs_are_valid() {
+    for (name, _) in BUILT_IN {
+        let dataset = Dataset::built_in(name).unwrap().unwrap();
+        assert_eq!(dataset.name(), *name);
+    }
+    assert_eq!(Dataset::built_in("wide:7:string").unwrap().unwrap().columns(), 7);
+    assert_eq!(Dataset::built_in("wide").unwrap().unwrap().columns(), 1000);
+    assert!(Dataset::built_in("wide:0").unwrap().is_err());
+    assert!(Dataset::built_in("nothing").is_none());
+}
+
+#[test]
+fn contacts_has_three_columns_with_the_levels_of_an_optional_list_of_structs() {
+    let dataset = Dataset::built_in("contacts").unwrap().unwrap();
+    let mut seen = Vec::new();
+    dataset.each_leaf(&mut |field, leaf| {
+        seen.push((leaf.index, field.path.clone(), field.levels.definition, field.levels.repetition));
+    });
+    assert_eq!(
+        seen,
+        [
+            (0, "name".to_owned(), 1, 0),
+            (1, "phones.list.element.number".to_owned(), 3, 1),
+            (2, "phones.list.element.phone_type".to_owned(), 3, 1),
+        ]
+    );
+}
+
+fn field(rest: &str) -> String {
+    format!("name = \"d\"\n[[fields]]\nname = \"f\"\n{rest}")
+}
+
+/// A record of a time, a whole number and a field `f`.
+fn derived(rest: &str) -> String {
+    let at = "values = { walk = { start = 2024-01-01T00:00:00, step = \"1s\" } }";
+    let small = "values = { uniform = { min = 1, max = 200 } }";
+    format!(
+        "name = \"d\"\n[[fields]]\nname = \"at\"\ntype = \"timestamp\"\n{at}\n[[fields]]\nname = \"n\"\ntype = \"int32\"\n{small}\n[[fields]]\nname = \"f\"\n{rest}"
+    )
+}
+
+#[test]
+fn a_formula_of_which_no_value_fits_is_refused() {
+    let cases = [
+        ("date", "at", "divide, like floor((at) / 86400000000)"),
+        ("date", "at + 1d", "and more, which no date holds"),
+        ("time", "at", "(at) % 86400000000"),
+        ("int32", "at", "1704067200000000 and more"),
+        ("int8", "n + 127", "128 and more, which no int8 holds"),
+        ("uint8", "-n", "-1 and less, which no uint8 holds"),
+        ("float16", "n * 70000", "70000 and more"),
+        ("int32", "n / 0", "divides by zero"),
+        ("double", "n % (2 - 2)", "divides by zero"),
+    ];
+    for (kind, formula, expected) in cases {
+        let spec = derived(&format!("type = \"{kind}\"\nvalues = {{ expression = \"{formula}\" }}"));
+        let error = Dataset::from_toml(&spec).expect_err(&spec).to_string();
+        assert!(error.contains(expected) && error.contains("field f"), "{formula} in {kind}: {error}");
+    }
+    // What fits in part is for the rows to tell.
+    for (kind, formula) in [
+        ("date", "floor(at / 86400000000)"),
+        ("time", "at % 86400000000"),
+        ("int8", "n + 126"),
+        ("int8", "n - 200"),
+        ("uint8", "100 - n"),
+        ("timestamp", "at + lognormal(3h, 0.5)"),
+        ("float16", "n * 60000"),
+    ] {
+        let spec = derived(&format!("type = \"{kind}\"\nvalues = {{ expression = \"{formula}\" }}"));
+        Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+    }
+}
+
+#[test]
+fn distributions_that_their_type_cannot_hold_are_refused() {
+    for (kind, values, expected) in [
+        ("int8", "{ normal = { mean = 1000, stddev = 1 } }", "values around 1000 in a int8"),
+        ("int8", "{ normal = { mean = 0, stddev = 1, max = 300 } }", "`max = 300` of a int8"),
+        ("uint8", "{ exponential = { mean = 9, min = -1 } }", "`min = -1` of a uint8"),
+        ("float16", "{ lognormal = { median = 1e6, sigma = 1 } }", "in a float16 - "),
+        ("float16", "{ zipf = { n = 70_000, s = 1 } }", "values up to 70000 in a float16"),
+        ("float16", "{ uniform = { min = 0, max = 1e6 } }", "no finite float16"),
+        ("float", "{ constant = 1e39 }", "no float"),
+        ("double", "{ choice = [1e999] }", "no double"),
+        ("date", "{ sequence = { start = 2024-01-01, step = \"12h\" } }", "give a step of whole units"),
+    ] {
+        let spec = field(&format!("type = \"{kind}\"\nvalues = {values}"));
+        let error = Dataset::from_toml(&spec).expect_err(&spec).to_string();
+        assert!(error.contains(expected), "{values} in {kind}: {error}");
+    }
+    for (kind, values) in [
+        ("int8", "{ normal = { mean = 1000, stddev = 1, max = 100 } }"),
+        ("int64", "{ exponential = { mean = 1e18, max = 9223372036854775807 } }"),
+        ("float", "{ choice = [inf, -inf, nan] }"),
+    ] {
+        let spec = field(&format!("type = \"{kind}\"\nvalues = {values}"));
+        Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+    }
+}
+
+#[test]
+fn a_field_may_refer_to_a_key_behind_it() {
+    let boss = |to: &str, rest: &str| {
+        format!(
+            "name = \"staff\"\nrows = 100\n[[fields]]\nname = \"boss\"\ntype = \"int64\"\nvalues = {{ ref = \"{to}\" }}\n{rest}"
+        )
+    };
+    let id = "type = \"int64\", values = { sequence = { start = 1 } }";
+    let key =
+        format!("[[fields]]\nname = \"key\"\ntype = \"struct\"\nfields = [{{ name = \"id\", {id} }}]\n");
+    Dataset::from_toml(&boss("staff.key.id", &key)).unwrap();
+    Dataset::from_toml(&boss("staff.boss", "")).unwrap_err();
+    // A key is required, and of the record itself.
+    for rest in [
+        key.replace("type = \"struct\"", "type = \"struct\"\nnulls = 0.1"),
+        key.replace("type = \"int64\",", "type = \"int64\", nulls = 0.1,"),
+        key.replace("type = \"struct\"", "type = \"struct\"\npresent = [{ fields = [\"id\"], weight = 1 }]"),
+        key.replace("sequence = { start = 1 }", "constant = 1"),
+        "[[fields]]\nname = \"key\"\ntype = \"list\"\nlength = { constant = 1 }\nelement = { type = \"int64\", values = { sequence = {} } }\n".to_owned(),
+    ] {
+        let error = Dataset::from_toml(&boss("staff.key.id", &rest)).expect_err(&rest).to_string();
+        assert!(error.contains("staff has no key \"key.id\""), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
+    let list = |rest: &str| field(&format!("type = \"list\"\n{rest}"));
+    let cases = [
+        ("name = ".to_owned(), "line 1, column 8"),
+        ("name = \"d\"\nfields = []".to_owned(), "no fields - line 2, column 10, the record"),
+        ("name = \"a/b\"\nfields = []".to_owned(), "stem of file names"),
+        (
+            "name = \"d\"\nsize = 3".to_owned(),
+            "unknown key `size` of a dataset - line 2, column 1, the record - allowed there: `name`",
+        ),
+        (
+            field("type = \"int32\"\ncolour = 1"),
+            "line 5, column 1, field f - allowed there: `name`, `type`, `nulls` and `values`",
+        ),
+        (field("type = \"int31\""), "line 4, column 8, field f - allowed: `boolean`"),
+        (field("type = \"int32\""), "line 2, column 1, field f - add `values`"),
+        (field("type = \"int32\"\nvalues = \"person_name\""), "person_name makes strings"),
+        (
+            field("type = \"int32\"\nvalues = { norml = {} }"),
+            "unknown distribution \"norml\" - line 5, column 10, field f - allowed: `constant`",
+        ),
+        (field("type = \"int32\"\nnulls = 1.5\nvalues = { constant = 1 }"), "no probability"),
+        (
+            field("type = \"int32\"\nvalues = { constant = 3000000000 }"),
+            "give a whole number from -2147483648",
+        ),
+        (field("type = \"uint8\"\nvalues = { uniform = { min = -1, max = 1 } }"), "no uint8"),
+        (field("type = \"int32\"\nvalues = { uniform = { min = 2, max = 1 } }"), "above"),
+        (field("type = \"int8\"\nvalues = { zipf = { n = 1000, s = 1 } }"), "values up to 1000 in a int8"),
+        (field("type = \"string\"\nvalues = { unique = \"x\" }"), "needs {id}"),
+        (field("type = \"string\"\nvalues = { weights = { } }"), "no choice"),
+        (field("type = \"string\"\nvalues = { pattern = \"[a\" }"), "no pattern"),
+        (field("type = \"string\"\nvalues = { choice = { file = \"/no/such/file\" } }"), "cannot be read"),
+        (field("type = \"double\"\nvalues = { expression = \"x + 1\" }"), "no earlier field x"),
+        (field("type = \"int64\"\nvalues = { ref = \"nothing.id\" }"), "there is no dataset nothing"),
+        (field("type = \"decimal\"\nvalues = { constant = 1 }"), "add `precision`"),
+        (field("type = \"decimal\"\nprecision = 3\nscale = 2\nvalues = { constant = 1.234 }"), "no decimal"),
+        (
+            field("type = \"decimal\"\nprecision = 20\nstorage = \"int64\"\nvalues = { constant = 1 }"),
+            "int64 holds 18 digits",
+        ),
+        (
+            field("type = \"timestamp\"\nzone = \"Mars/X\"\nvalues = { constant = 2024-01-01T00:00:00Z }"),
+            "\"Mars/X\" is no time zone",
+        ),
+        (
+            field(
+                "type = \"timestamp\"\nzone = \"europe/vienna\"\nvalues = { constant = 2024-01-01T00:00:00Z }",
+            ),
+            "write \"Europe/Vienna\"",
+        ),
+        (
+            field("type = \"timestamp\"\nunit = \"h\"\nvalues = { constant = 2024-01-01 }"),
+            "give \"ms\", \"us\", \"ns\" or \"int96\"",
+        ),
+        (list("values = \"person_name\""), "unknown key `values` of a field of type list"),
+        (list("length = { constant = 1 }"), "add `element`"),
+        (list("length = { weights = { x = 1 } }"), "no length"),
+        (
+            list(
+                "length = { constant = 2 }\nlegacy = true\nelement = { type = \"int32\", nulls = 0.5, values = { constant = 1 } }",
+            ),
+            "legacy",
+        ),
+        (
+            field("type = \"struct\"\npresent = [{ fields = [\"x\"], weight = 1 }]\nfields = []"),
+            "there is no field \"x\"",
+        ),
+        (
+            field(
+                "type = \"map\"\nlength = { constant = 3 }\nkey = { type = \"boolean\", values = { weights = { true = 1, false = 1 } } }\nvalue = { type = \"int32\", values = { constant = 1 } }",
+            ),
+            "only 2 differ",
+        ),
+    ];
+    for (spec, expected) in cases {
+        let error = Dataset::from_toml(&spec).unwrap_err().to_string();
+        assert!(error.contains(expected), "{spec}\n=> {error}\nexpected {expected}");
+        assert!(error.contains("line "), "{error}");
+    }
+}
+
+#[test]
+fn an_expression_over_an_optional_field_needs_an_optional_field() {
+    let spec = |nulls: &str| {
+        format!(
+            "name = \"d\"\n[[fields]]\nname = \"a\"\ntype = \"int32\"\nnulls = 0.5\nvalues = {{ constant = 1 }}\n\
+             [[fields]]\nname = \"b\"\ntype = \"int32\"\n{nulls}values = {{ expression = \"a + 1\" }}\n"
+        )
+    };
+    let error = Dataset::from_toml(&spec("")).unwrap_err().to_string();
+    assert!(error.contains("which can be null") && error.contains("nulls = 0"), "{error}");
+    assert!(Dataset::from_toml(&spec("nulls = 0\n")).is_ok());
+}
+
+#[test]
+fn an_expression_cannot_look_into_another_list() {
+    let spec = "name = \"d\"\n[[fields]]\nname = \"a\"\ntype = \"list\"\nlength = { constant = 2 }\n\
+                element = { type = \"int32\", values = { constant = 1 } }\n\
+                [[fields]]\nname = \"b\"\ntype = \"int32\"\nvalues = { expression = \"a.list.element + 1\" }\n";
+    let error = Dataset::from_toml(spec).unwrap_err().to_string();
+    assert!(error.contains("inside a list"), "{error}");
+}
+
+#[test]
+fn a_reference_takes_the_rows_that_the_other_dataset_says() {
+    let spec = |values: &str| {
+        format!("name = \"d\"\n[[fields]]\nname = \"f\"\ntype = \"int64\"\nvalues = {{ ref = {values} }}\n")
+    };
+    assert!(Dataset::from_toml(&spec("\"orders.id\"")).is_ok());
+    assert!(Dataset::from_toml(&spec("{ to = \"orders.id\", rows = 10, s = 0 }")).is_ok());
+    let error = Dataset::from_toml(&spec("\"orders.status\"")).unwrap_err().to_string();
+    assert!(error.contains("orders has no key \"status\""), "{error}");
+    let error = Dataset::from_toml(&spec("\"devices.id\"")).unwrap_err().to_string();
+    assert!(error.contains("a unique key makes strings"), "{error}");
+}

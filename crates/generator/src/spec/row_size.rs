@@ -1,0 +1,168 @@
+//! How many bytes a row takes, from the first rows of the dataset, written as its files will be.
+//!
+//! Files and row groups that are asked for by size get their number of rows from this before the first
+//! of them is made. The sample depends on the dataset, the seed and the options alone, so layouts do
+//! too.
+
+use crate::error::Error;
+use crate::layout::{PAGE_ROWS, ROW_GROUP_ROWS};
+use crate::options::{FileOptions, FilePlan};
+use crate::shred::block::BLOCK_ROWS;
+use crate::spec::dataset::Dataset;
+use crate::write::file_metadata::FileEnd;
+use crate::write::row_group::RowGroupMaker;
+
+/// The sample grows until it has so many bytes.
+const SAMPLE_BYTES: u64 = 4 << 20;
+
+/// Bytes of encoded pages that a row group is kept under where nothing else is asked for: 64 MiB.
+pub const ROW_GROUP_BYTES: u64 = 64 << 20;
+
+/// Bytes before compression that a row group may be expected to take at most, whatever its number of rows:
+/// each thread holds one. 1 GiB.
+pub const MOST_GROUP_BYTES: u64 = 1 << 30;
+
+/// The average size of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RowSize {
+    /// Bytes in the file, with their share of indexes and footer.
+    pub stored: f64,
+    /// Bytes of its pages before compression, which is about what it takes in memory.
+    pub raw: f64,
+    /// Rows that were measured, as one row group.
+    pub sampled: u64,
+}
+
+impl RowSize {
+    /// Measures the first rows of `dataset`.
+    ///
+    /// ```
+    /// use sawmill_generator::{Dataset, FileOptions, RowSize};
+    /// let contacts = Dataset::built_in("contacts").unwrap()?;
+    /// let size = RowSize::measure(&contacts, &FileOptions::default(), 42)?;
+    /// assert!(size.stored > 15.0 && size.stored < 40.0);
+    /// # Ok::<(), sawmill_generator::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the options do not fit the dataset.
+    pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
+        let plan = FilePlan::new(options, dataset, None)?;
+        let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
+        // Of long rows a block is more than there is memory for.
+        let expected = dataset.expected_row_bytes().max(1.0);
+        let mut rows = power_of_two((4 * SAMPLE_BYTES) as f64 / expected).min(BLOCK_ROWS);
+        loop {
+            let (size, bytes) = Self::of_row_group(&plan, &mut maker, rows)?;
+            let raw = (size.raw * rows as f64) as u64;
+            if bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= ROW_GROUP_ROWS {
+                return Ok(size);
+            }
+            rows = (rows * 4).min(ROW_GROUP_ROWS);
+        }
+    }
+
+    /// The average row of a row group of the first `rows` rows, and the bytes of its pages.
+    fn of_row_group(
+        plan: &FilePlan<'_>,
+        maker: &mut RowGroupMaker<'_>,
+        rows: u64,
+    ) -> Result<(Self, u64), Error> {
+        maker.make(0..rows, rows, &|| Ok(()))?;
+        let pages: u64 = maker.chunks.iter().map(|c| (c.bytes() + c.bloom.len()) as u64).sum();
+        let raw: u64 = maker.chunks.iter().map(|c| c.raw_bytes as u64).sum();
+        let mut end = FileEnd::default();
+        end.add_row_group(plan, &maker.chunks, rows, 4);
+        let end: usize = end.finish(plan, pages + 4).iter().map(Vec::len).sum();
+        let of_row = |bytes: u64| bytes as f64 / rows as f64;
+        Ok((RowSize { stored: of_row(pages + end as u64), raw: of_row(raw), sampled: rows }, pages))
+    }
+
+    /// The rows that take about `bytes` in a file, at least one, of the dataset, options and seed that
+    /// this was measured of. Fewer than were measured are measured anew: a dictionary weighs more in a
+    /// short row group, or is not worth having.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn rows_in(
+        &self,
+        bytes: u64,
+        dataset: &Dataset,
+        options: &FileOptions,
+        seed: u64,
+    ) -> Result<u64, Error> {
+        let rows = |size: &Self| ((bytes as f64 / size.stored.max(f64::MIN_POSITIVE)) as u64).max(1);
+        let first = rows(self);
+        if first >= self.sampled {
+            return Ok(first);
+        }
+        let plan = FilePlan::new(options, dataset, None)?;
+        let (anew, _) = Self::of_row_group(&plan, &mut RowGroupMaker::new(&plan, seed)?.of_samples(), first)?;
+        Ok(rows(&anew))
+    }
+
+    /// The rows of a row group where nothing is asked for: [`ROW_GROUP_ROWS`] or, where these would
+    /// take more than [`ROW_GROUP_BYTES`], as many whole blocks as do not; of rows so long that a block
+    /// takes more, a power of two that does not, or one.
+    pub fn row_group_rows(&self) -> u64 {
+        let rows = ROW_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE);
+        match rows as u64 / BLOCK_ROWS {
+            0 => power_of_two(rows),
+            blocks => (blocks.saturating_mul(BLOCK_ROWS)).min(ROW_GROUP_ROWS),
+        }
+    }
+
+    /// Most rows of a page where nothing is asked for: they are drawn together, for all columns. Of wide
+    /// rows no more than a row group has, of long ones an eighth of it.
+    pub fn page_rows(&self) -> u64 {
+        match self.row_group_rows() {
+            rows @ ..BLOCK_ROWS => (rows / 8).max(1),
+            rows => rows.min(PAGE_ROWS),
+        }
+    }
+
+    /// Most rows of a row group that is expected to take no more than [`MOST_GROUP_BYTES`], at least one.
+    pub fn most_group_rows(&self) -> u64 {
+        ((MOST_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64).max(1)
+    }
+
+    /// Refuses row groups of `rows` rows that would take more than [`MOST_GROUP_BYTES`].
+    ///
+    /// # Errors
+    /// When they would.
+    pub fn check_row_groups(&self, rows: u64) -> Result<(), Error> {
+        let most = self.most_group_rows();
+        if rows <= most {
+            return Ok(());
+        }
+        let gigabytes = self.raw * rows as f64 / 1e9;
+        Err(Error::spec(
+            format!(
+                "row groups of {rows} rows, which take about {gigabytes:.1} GB of memory for each thread"
+            ),
+            "the layout",
+            format!("give at most {most} rows, or --row-group-size"),
+        ))
+    }
+}
+
+/// The greatest power of two that is no more than `n`, or one.
+fn power_of_two(n: f64) -> u64 {
+    1 << (n.max(1.0) as u64).ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_rows_get_small_row_groups_and_narrow_ones_the_usual() {
+        let rows = |raw| RowSize { stored: raw, raw, sampled: 1 }.row_group_rows();
+        assert_eq!(rows(30.0), ROW_GROUP_ROWS);
+        assert_eq!(rows(0.0), ROW_GROUP_ROWS);
+        assert_eq!(rows(8192.0), 8192);
+        assert_eq!(rows(500e3), 128);
+        assert_eq!(rows(1e9), 1);
+    }
+}

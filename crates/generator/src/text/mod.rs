@@ -1,0 +1,6 @@
+//! Text values: names of people, words, e-mail addresses, templates, patterns.
+
+pub(crate) mod pattern;
+pub(crate) mod person_name;
+pub(crate) mod template;
+pub(crate) mod words;

@@ -1,0 +1,230 @@
+//! Names of people, "First Last", drawn from two word lists.
+//!
+//! A name is kept as one code, the rank of its first word above the rank of its last word in
+//! 16 bits each. The lists are sorted, and a space sorts before every letter, so codes sort as
+//! the names do: the smallest code of a page is its smallest name.
+//!
+//! Where a column chunk has many more values than there are names, its dictionary is that of all
+//! names, known before and the same for every chunk: an index is then the code without its gaps.
+
+use std::sync::LazyLock;
+
+use crate::draw::instruction_sets::widest;
+use crate::draw::rng::{Stream, scale32};
+use crate::write::thrift::varint;
+
+/// A word, padded so that copying it is a copy of fixed size.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    bytes: [u8; WORD],
+    len: u8,
+}
+
+/// Longest word, with the space behind a first name.
+const WORD: usize = 16;
+
+#[derive(Debug)]
+struct Lists {
+    first: Vec<Word>,
+    last: Vec<Word>,
+    /// The lengths of the words, in tables that every byte is an index of.
+    first_lengths: [u32; 256],
+    last_lengths: [u32; 256],
+}
+
+static LISTS: LazyLock<Lists> = LazyLock::new(|| {
+    let words = |text: &str, end: &str| {
+        text.lines()
+            .map(|line| {
+                let mut bytes = [0; WORD];
+                let len = line.len() + end.len();
+                bytes[..line.len()].copy_from_slice(line.as_bytes());
+                bytes[line.len()..len].copy_from_slice(end.as_bytes());
+                Word { bytes, len: len as u8 }
+            })
+            .collect::<Vec<_>>()
+    };
+    let lengths =
+        |words: &[Word]| std::array::from_fn(|i| words.get(i).map_or(0, |word| u32::from(word.len)));
+    let first = words(include_str!("../../datasets/first_names.txt"), " ");
+    let last = words(include_str!("../../datasets/last_names.txt"), "");
+    Lists { first_lengths: lengths(&first), last_lengths: lengths(&last), first, last }
+});
+
+/// Fills `codes` with names, every first and every last word alike often.
+pub(crate) fn draw(stream: Stream, codes: &mut [u32]) {
+    fill(stream, LISTS.first.len() as u32, LISTS.last.len() as u32, codes);
+}
+
+widest! {
+fn fill(stream: Stream, first: u32, last: u32, codes: &mut [u32]) {
+    for (i, code) in codes.iter_mut().enumerate() {
+        let draw = stream.draw(i as u64);
+        *code = scale32(draw as u32, first).0 << 16 | scale32((draw >> 32) as u32, last).0;
+    }
+}
+}
+
+/// All names in their order, as a dictionary page has them.
+static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let (first, last) = (LISTS.first.len() as u32, LISTS.last.len() as u32);
+    let codes: Vec<u32> = (0..first).flat_map(|f| (0..last).map(move |l| f << 16 | l)).collect();
+    let mut out = Vec::new();
+    render_plain(&codes, &mut out);
+    out
+});
+
+/// How many names there are.
+pub(crate) fn count() -> usize {
+    LISTS.first.len() * LISTS.last.len()
+}
+
+/// All names, each behind its length.
+pub(crate) fn dictionary() -> &'static [u8] {
+    &DICTIONARY
+}
+
+/// Whether a column chunk of so many values is smaller with the dictionary of all names: an index and a
+/// name's share of the dictionary are then less than the name, with some to spare for estimates. It is made
+/// faster from there on, too.
+pub(crate) fn dictionary_pays_off(values: f64) -> bool {
+    values >= 1.25 * count() as f64
+}
+
+/// Bits of an index into the dictionary of all names.
+pub(crate) const INDEX_BITS: usize = 16;
+
+/// Appends the indices of `codes` as one bit-packed run behind the byte that says their width, and
+/// returns the bytes of the names.
+pub(crate) fn encode_indices(codes: &[u32], out: &mut Vec<u8>) -> usize {
+    out.push(INDEX_BITS as u8);
+    if codes.is_empty() {
+        return 0;
+    }
+    let groups = codes.len().div_ceil(8);
+    varint((groups as u64) << 1 | 1, out);
+    let at = out.len();
+    out.resize(at + groups * INDEX_BITS, 0);
+    pack(&LISTS, codes, &mut out[at..])
+}
+
+widest! {
+/// Writes the indices of `codes`, two bytes each, and returns the bytes of the names.
+fn pack(lists: &Lists, codes: &[u32], out: &mut [u8]) -> usize {
+    let last_words = lists.last.len() as u32;
+    let mut bytes = 0;
+    for (code, out) in codes.iter().zip(out.chunks_exact_mut(2)) {
+        let (first, last) = (code >> 16, code & 0xFFFF);
+        out.copy_from_slice(&((first * last_words + last) as u16).to_le_bytes());
+        let length = lists.first_lengths[usize::from(first as u8)] + lists.last_lengths[usize::from(last as u8)];
+        bytes += u64::from(length);
+    }
+    bytes as usize
+}
+}
+
+/// Appends the name of `code`.
+pub(crate) fn render(code: u32, out: &mut Vec<u8>) {
+    let lists = &*LISTS;
+    let (first, last) = (&lists.first[(code >> 16) as usize], &lists.last[(code & 0xFFFF) as usize]);
+    out.extend_from_slice(&first.bytes[..first.len.into()]);
+    out.extend_from_slice(&last.bytes[..last.len.into()]);
+}
+
+/// Appends the names of `codes`, each behind its length as PLAIN encoding has it, and returns the
+/// bytes of the names alone.
+pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
+    let lists = &*LISTS;
+    let before = out.len();
+    out.resize(before + codes.len() * (4 + 2 * WORD), 0);
+    let at = before + write(&lists.first, &lists.last, codes, &mut out[before..]);
+    out.truncate(at);
+    at - before - 4 * codes.len()
+}
+
+widest! {
+/// Writes the names of `codes` behind one another, and returns the bytes that they take. `out` has room
+/// for names of the greatest length.
+fn write(first: &[Word], last: &[Word], codes: &[u32], out: &mut [u8]) -> usize {
+    let mut at = 0;
+    for &code in codes {
+        let (first, last) = (&first[(code >> 16) as usize], &last[(code & 0xFFFF) as usize]);
+        let (first_len, last_len) = (usize::from(first.len), usize::from(last.len));
+        // Both words are copied at full width; what follows overwrites the padding.
+        let record = &mut out[at..at + 4 + 2 * WORD];
+        record[..4].copy_from_slice(&((first_len + last_len) as u32).to_le_bytes());
+        record[4..4 + WORD].copy_from_slice(&first.bytes);
+        record[4 + first_len..4 + first_len + WORD].copy_from_slice(&last.bytes);
+        at += 4 + first_len + last_len;
+    }
+    at
+}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted_and_their_words_fit() {
+        for text in
+            [include_str!("../../datasets/first_names.txt"), include_str!("../../datasets/last_names.txt")]
+        {
+            let words: Vec<&str> = text.lines().collect();
+            assert!(words.is_sorted() && words.len() > 190 && words.len() <= 256);
+            assert!(words.iter().all(|w| w.len() < WORD && w.bytes().all(|b| b.is_ascii_alphabetic())));
+        }
+    }
+
+    #[test]
+    fn an_index_leads_to_its_name_in_the_dictionary() {
+        assert!((1 << (INDEX_BITS - 1)..=1 << INDEX_BITS).contains(&count()));
+        let mut names = Vec::new();
+        let mut rest = dictionary();
+        while let Some((length, behind)) = rest.split_first_chunk() {
+            let (name, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+            names.push(name);
+            rest = behind;
+        }
+        assert_eq!(names.len(), count());
+        assert!(names.is_sorted());
+        let mut codes = vec![0; 1003];
+        draw(Stream::new(1, 2, 3), &mut codes);
+        let mut page = Vec::new();
+        let bytes = encode_indices(&codes, &mut page);
+        // The width, then (126 groups of 8) << 1 | 1 as a varint.
+        assert_eq!(page[..3], [16, 0xFD, 0x01]);
+        let indices = page[3..].chunks(2).map(|i| usize::from(u16::from_le_bytes([i[0], i[1]])));
+        let mut rendered = Vec::new();
+        for (code, index) in codes.iter().zip(indices) {
+            let mut name = Vec::new();
+            render(*code, &mut name);
+            assert_eq!(name, names[index]);
+            rendered.extend(name);
+        }
+        assert_eq!(bytes, rendered.len());
+        assert_eq!(page.len(), 3 + 126 * 16);
+    }
+
+    #[test]
+    fn codes_sort_as_names_and_render_alike_one_by_one_and_together() {
+        let mut codes = vec![0; 1000];
+        draw(Stream::new(1, 2, 3), &mut codes);
+        codes.sort_unstable();
+        let names: Vec<Vec<u8>> = codes
+            .iter()
+            .map(|&code| {
+                let mut name = Vec::new();
+                render(code, &mut name);
+                name
+            })
+            .collect();
+        assert!(names.is_sorted());
+        let mut plain = Vec::new();
+        let bytes = render_plain(&codes, &mut plain);
+        assert_eq!(bytes, names.iter().map(Vec::len).sum::<usize>());
+        let each: Vec<u8> =
+            names.iter().flat_map(|n| (n.len() as u32).to_le_bytes().into_iter().chain(n.clone())).collect();
+        assert_eq!(plain, each);
+    }
+}

@@ -1,0 +1,399 @@
+//! A column chunk in the making: leaf buffers in, encoded pages and what the footer says of them
+//! out.
+//!
+//! A page's body is encoded where it will stay (or compressed to there); its header, whose size
+//! depends on the body's, is put right before it, into room left for it. A finished chunk is therefore
+//! a list of pieces of one buffer, written with one gathering write.
+
+use std::ops::Range;
+
+use sawmill_profile::span;
+
+use crate::encode::bloom_filter::Hashes;
+use crate::encode::dictionary_page::DictionaryPage;
+use crate::encode::physical::physical;
+use crate::encode::statistics::Bounds;
+use crate::encode::values::Encoding;
+use crate::error::Error;
+use crate::options::{ColumnPlan, FilePlan, PageVersion};
+use crate::shred::levels::{bit_width, encode_indices};
+use crate::shred::value_buffer::ValueBuffer;
+use crate::text::person_name;
+use crate::write::file_metadata::statistics;
+use crate::write::page_header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
+use crate::write::page_maker::PageMaker;
+use crate::write::page_rows::PageRows;
+use crate::write::thrift::structure;
+
+/// Largest body of a page, whose size its header says in 31 bits.
+const MOST_BODY: usize = i32::MAX as usize - 1024;
+
+/// One data page, as footer and page indexes describe it.
+#[derive(Debug)]
+pub(crate) struct PageSummary {
+    /// Header and body.
+    pub bytes: usize,
+    pub rows: usize,
+    pub encoding: Encoding,
+    pub nulls: u64,
+    pub bounds: Option<Bounds>,
+    /// Whether it has entries and all of them are null.
+    pub all_null: bool,
+    /// Bytes of the strings in it, for byte array columns.
+    pub string_bytes: u64,
+    /// For each level the entries that have it; empty where the column has no such levels.
+    pub definition_histogram: Vec<u64>,
+    pub repetition_histogram: Vec<u64>,
+}
+
+/// The pages of one column in one row group.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnChunk {
+    buffer: Vec<u8>,
+    /// The parts of the buffer that are the chunk, in order.
+    pieces: Vec<Range<usize>>,
+    /// Bytes of the dictionary page, 0 without one.
+    pub dictionary_bytes: usize,
+    pub pages: Vec<PageSummary>,
+    /// Entries: values and nulls.
+    pub entries: u64,
+    /// Bytes of all pages as if they were not compressed.
+    pub raw_bytes: usize,
+    /// The Bloom filter with its header; empty without one.
+    pub bloom: Vec<u8>,
+    hashes: Hashes,
+    dictionary: DictionaryPage,
+    /// Bytes of the last page's body before compression.
+    last_body: usize,
+    /// The dictionary has become too large: pages are plain from here on.
+    without_dictionary: bool,
+    /// Whether its dictionary is that of all names; decided with its first page.
+    names: Option<bool>,
+}
+
+impl ColumnChunk {
+    /// Empties it for the next row group; its buffer stays.
+    pub(crate) fn clear(&mut self) {
+        self.buffer.clear();
+        self.pieces.clear();
+        self.dictionary_bytes = 0;
+        self.pages.clear();
+        self.entries = 0;
+        self.raw_bytes = 0;
+        self.bloom.clear();
+        self.hashes.clear();
+        self.dictionary.clear();
+        self.without_dictionary = false;
+        self.names = None;
+    }
+
+    /// Bytes of all its pages.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pieces.iter().map(Range::len).sum()
+    }
+
+    /// Its pages, in order.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(|piece| &self.buffer[piece.clone()])
+    }
+
+    /// Appends `rows` as one page or, where that would be too large, as several.
+    ///
+    /// # Errors
+    /// When the codec fails, or one row alone takes more than a page can hold.
+    pub(crate) fn add_rows(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<(), Error> {
+        let limit = maker.plan.options.page_bytes as usize;
+        // As large as the page before, row by row.
+        let expected = self.pages.last().map_or(0, |last| self.last_body / last.rows.max(1) * rows.rows);
+        let size = if rows.rows > 1 && expected > limit {
+            expected
+        } else {
+            match self.add_page(maker, rows)? {
+                None => return Ok(()),
+                Some(size) => size,
+            }
+        };
+        let parts = size.div_ceil(limit).clamp(2, rows.rows);
+        for part in 0..parts {
+            let range = rows.rows * part / parts..rows.rows * (part + 1) / parts;
+            let cut = rows.cut(range);
+            self.add_rows(maker, &cut.rows())?;
+        }
+        Ok(())
+    }
+
+    /// Appends `rows` as one page, or returns the size of its body where that is more than a page
+    /// should have and the rows can be cut.
+    fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>, Error> {
+        let plan = maker.plan;
+        let (leaf, column) = (rows.leaf, plan.columns[rows.leaf.index]);
+        if column.sorted_dictionary && self.dictionary_bytes == 0 {
+            self.sorted_dictionary_page(maker, rows)?;
+        }
+        if column.name_dictionary && self.names.is_none() {
+            let values = rows.values.len() as f64 / rows.rows as f64 * maker.group_rows as f64;
+            let names = person_name::dictionary_pays_off(values);
+            self.names = Some(names);
+            if names {
+                self.name_dictionary_page(maker, &rows.field.path)?;
+            }
+        }
+        let bounds = match plan.chunk_statistics() {
+            true => Bounds::of(leaf, rows.values),
+            false => None,
+        };
+        let entries = rows.entries();
+        let nulls = entries - rows.values.len();
+        maker.statistics.clear();
+        if plan.header_statistics() {
+            structure(&mut maker.statistics, |w| statistics(w, nulls as i64, bounds.as_ref(), leaf));
+        }
+
+        let start = self.buffer.len();
+        let body = start + HEADER_ROOM + maker.statistics.len();
+        // Both out of their places, so that the encoders can use what is beside them.
+        let mut out = std::mem::take(&mut self.buffer);
+        let mut raw = std::mem::take(&mut maker.body);
+        out.resize(body, 0);
+        raw.clear();
+        let second = plan.options.page_version == PageVersion::V2;
+        let compresses = !maker.compressor.is_none();
+        // In version 1 levels are compressed with the values, in version 2 never.
+        let levels = if compresses && !second { &mut raw } else { &mut out };
+        let before = levels.len();
+        rows.repetition_block(!second, levels);
+        let repetition_bytes = levels.len() - before;
+        rows.definition_block(!second, levels);
+        let definition_bytes = levels.len() - before - repetition_bytes;
+        let values = if compresses { &mut raw } else { &mut out };
+        let (encoding, string_bytes) = self.encode_values(maker, rows, column, values);
+        let raw_size = out.len() - body + raw.len();
+        let too_large = raw_size > plan.options.page_bytes as usize && rows.rows > 1;
+        let mut compressed = false;
+        if !too_large && compresses {
+            let levels = out.len();
+            let _compressing = span("compress");
+            maker.compressor.compress(&raw, &mut out).map_err(|e| Error::page(&e, &rows.field.path))?;
+            compressed = true;
+            if second && out.len() - levels >= raw.len() {
+                // Version 2 may keep values that a codec does not make smaller.
+                out.truncate(levels);
+                out.extend_from_slice(&raw);
+                compressed = false;
+            }
+        }
+        maker.body = raw;
+        self.buffer = out;
+        if too_large {
+            self.buffer.truncate(start);
+            return Ok(Some(raw_size));
+        }
+        let stored = self.buffer.len() - body;
+        if raw_size.max(stored) > MOST_BODY {
+            let what = format!("one row takes {raw_size} bytes of a page");
+            let place = format!("column {}", rows.field.path);
+            return Err(Error::spec(what, place, "a page holds less than 2 GiB: make the values shorter"));
+        }
+
+        maker.header.clear();
+        let header = if second { data_page_v2 } else { data_page };
+        header(
+            &mut maker.header,
+            &DataPage {
+                size: BodySize { raw: raw_size, stored, checksum: self.checksum(plan, body) },
+                entries,
+                nulls,
+                rows: rows.rows,
+                encoding: encoding.id(),
+                definition_bytes,
+                repetition_bytes,
+                compressed,
+                statistics: plan.header_statistics().then_some(maker.statistics.as_slice()),
+            },
+        );
+        let piece = self.put_header(&maker.header, body);
+        self.last_body = raw_size;
+        self.raw_bytes += maker.header.len() + raw_size;
+        self.entries += entries as u64;
+        let (definition_histogram, repetition_histogram) = match plan.chunk_statistics() {
+            true => (rows.definition_histogram(), rows.repetition_histogram()),
+            false => Default::default(),
+        };
+        self.pages.push(PageSummary {
+            bytes: piece.len(),
+            rows: rows.rows,
+            encoding,
+            nulls: nulls as u64,
+            bounds,
+            all_null: entries > 0 && nulls == entries,
+            string_bytes,
+            definition_histogram,
+            repetition_histogram,
+        });
+        self.pieces.push(piece);
+        self.without_dictionary =
+            encoding == Encoding::Dictionary && self.dictionary.is_too_large() || self.without_dictionary;
+        Ok(None)
+    }
+
+    /// Appends values and returns their encoding and the bytes of strings among them.
+    fn encode_values(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        rows: &PageRows<'_>,
+        column: ColumnPlan,
+        out: &mut Vec<u8>,
+    ) -> (Encoding, u64) {
+        if column.bloom.is_none() {
+            // Straight from codes.
+            match (rows.values, rows.leaf.template()) {
+                (ValueBuffer::Names(codes), _) if self.names == Some(true) => {
+                    return (Encoding::Dictionary, person_name::encode_indices(codes, out) as u64);
+                }
+                (ValueBuffer::Names(codes), _) if column.encoding == Encoding::Plain => {
+                    return (Encoding::Plain, person_name::render_plain(codes, out) as u64);
+                }
+                (ValueBuffer::Ids(ids), Some(template)) if column.encoding == Encoding::Plain => {
+                    return (Encoding::Plain, template.render_plain(ids, out) as u64);
+                }
+                _ => {}
+            }
+        }
+        if column.bloom.is_some() || !column.sorted_dictionary {
+            let values = physical(rows.leaf, rows.values, &mut maker.physical);
+            if column.bloom.is_some() {
+                self.hashes.add(values);
+            }
+            if !column.sorted_dictionary {
+                let encoding = match column.encoding {
+                    Encoding::Dictionary if self.without_dictionary => Encoding::Plain,
+                    encoding => encoding,
+                };
+                if encoding == Encoding::Dictionary {
+                    maker.indices.clear();
+                    self.dictionary.indices(values, &mut maker.indices);
+                    let most = self.dictionary.len().saturating_sub(1) as u32;
+                    encode_indices(&maker.indices, bit_width(most), out);
+                } else {
+                    encoding.encode(values, out);
+                }
+                return (encoding, values.string_bytes() as u64);
+            }
+        }
+        let ValueBuffer::Indices(indices) = rows.values else {
+            debug_assert!(false, "a sorted dictionary without indices");
+            return (Encoding::Dictionary, 0);
+        };
+        let entries = rows.leaf.dictionary();
+        encode_indices(indices, bit_width(entries.len().saturating_sub(1) as u32), out);
+        let bytes = if !rows.leaf.is_byte_array() || !maker.plan.chunk_statistics() {
+            0
+        } else if entries.len() <= indices.len() {
+            maker.counts.clear();
+            maker.counts.resize(entries.len(), 0);
+            for index in indices {
+                maker.counts[*index as usize] += 1;
+            }
+            maker.counts.iter().zip(entries).map(|(n, entry)| n * entry.len() as u64).sum()
+        } else {
+            indices.iter().map(|i| entries[*i as usize].len() as u64).sum()
+        };
+        (Encoding::Dictionary, bytes)
+    }
+
+    /// Appends the dictionary of listed values, whose indices are drawn.
+    fn sorted_dictionary_page(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        rows: &PageRows<'_>,
+    ) -> Result<(), Error> {
+        let entries = rows.leaf.dictionary();
+        let mut body = std::mem::take(&mut maker.body);
+        body.clear();
+        for entry in entries {
+            if rows.leaf.is_byte_array() {
+                body.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+            }
+            body.extend_from_slice(entry);
+        }
+        let written = self.dictionary_page(maker, &body, entries.len(), &rows.field.path);
+        maker.body = body;
+        written
+    }
+
+    /// Appends the dictionary of all names. Compressing it takes longer than a row group of indices does,
+    /// so that is done once.
+    fn name_dictionary_page(&mut self, maker: &mut PageMaker<'_>, path: &str) -> Result<(), Error> {
+        let names = person_name::dictionary();
+        if maker.compressor.is_none() {
+            return self.dictionary_page(maker, names, person_name::count(), path);
+        }
+        if maker.names.is_empty() {
+            maker.compressor.compress(names, &mut maker.names).map_err(|e| Error::page(&e, path))?;
+        }
+        let body = self.buffer.len() + HEADER_ROOM;
+        self.buffer.resize(body, 0);
+        self.buffer.extend_from_slice(&maker.names);
+        self.put_dictionary(maker, body, names.len(), person_name::count());
+        Ok(())
+    }
+
+    /// Puts a dictionary page of `n` values before all other pages.
+    fn dictionary_page(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        values: &[u8],
+        n: usize,
+        path: &str,
+    ) -> Result<(), Error> {
+        let body = self.buffer.len() + HEADER_ROOM;
+        self.buffer.resize(body, 0);
+        maker.compressor.compress(values, &mut self.buffer).map_err(|e| Error::page(&e, path))?;
+        self.put_dictionary(maker, body, values.len(), n);
+        Ok(())
+    }
+
+    /// Makes a dictionary page of what the buffer has from `body` on.
+    fn put_dictionary(&mut self, maker: &mut PageMaker<'_>, body: usize, raw: usize, n: usize) {
+        maker.header.clear();
+        let checksum = self.checksum(maker.plan, body);
+        let size = BodySize { raw, stored: self.buffer.len() - body, checksum };
+        dictionary_page(&mut maker.header, size, n);
+        let piece = self.put_header(&maker.header, body);
+        self.dictionary_bytes = piece.len();
+        self.raw_bytes += maker.header.len() + raw;
+        self.pieces.insert(0, piece);
+    }
+
+    /// Ends the chunk: its dictionary page, where one was built, and its Bloom filter.
+    ///
+    /// # Errors
+    /// When the codec fails.
+    pub(crate) fn finish(&mut self, maker: &mut PageMaker<'_>, column: usize) -> Result<(), Error> {
+        let plan = maker.plan;
+        if self.dictionary.is_used() {
+            let mut body = std::mem::take(&mut maker.body);
+            body.clear();
+            self.dictionary.encode(&mut body);
+            let n = self.dictionary.len();
+            self.dictionary_page(maker, &body, n, &plan.leaves[column].0.path)?;
+            maker.body = body;
+        }
+        if let Some(false_positives) = plan.columns[plan.leaves[column].1.index].bloom {
+            self.hashes.filter(false_positives, &mut self.bloom);
+        }
+        Ok(())
+    }
+
+    /// The checksum of the body that the buffer has from `body` on, where pages have one.
+    fn checksum(&self, plan: &FilePlan<'_>, body: usize) -> Option<u32> {
+        plan.options.page_checksums.then(|| crc32fast::hash(&self.buffer[body..]))
+    }
+
+    /// Puts a header into the room before `body` and returns where the page lies.
+    fn put_header(&mut self, header: &[u8], body: usize) -> Range<usize> {
+        let start = body - header.len();
+        self.buffer[start..body].copy_from_slice(header);
+        start..self.buffer.len()
+    }
+}

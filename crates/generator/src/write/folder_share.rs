@@ -1,0 +1,72 @@
+//! Which share of the rows the largest folder of a partitioned dataset gets.
+
+use std::collections::HashMap;
+
+use crate::draw::values::Values;
+use crate::encode::physical::{PhysicalRoom, physical};
+use crate::error::Error;
+use crate::options::{FileOptions, FilePlan};
+use crate::shred::block::Shredder;
+use crate::spec::dataset::{Dataset, Field, Leaf, Nulls};
+use crate::spec::row_size::RowSize;
+
+/// Most rows of which folders are counted where the spec does not say their shares.
+const SAMPLE_ROWS: u64 = 16_384;
+
+impl RowSize {
+    /// The share of the rows that the folder with the most rows gets, from 0 to 1: files and row groups of a
+    /// size have that much of the rows. It depends on the dataset, the seed and the column alone.
+    ///
+    /// # Errors
+    /// When folders cannot be made of the column.
+    pub fn largest_folder(
+        &self,
+        dataset: &Dataset,
+        options: &FileOptions,
+        column: &str,
+        seed: u64,
+    ) -> Result<f64, Error> {
+        let plan = FilePlan::new(options, dataset, Some(column))?;
+        let Some((field, leaf)) = plan.partition else { return Ok(1.0) };
+        let share = match said(field, leaf) {
+            Some(share) => share,
+            None => sampled(dataset, leaf, seed, self.sampled.clamp(1, SAMPLE_ROWS)),
+        };
+        Ok(share.clamp(1e-9, 1.0))
+    }
+}
+
+/// What the spec says.
+fn said(field: &Field, leaf: &Leaf) -> Option<f64> {
+    let null = match field.nulls {
+        Nulls::Never => 0.0,
+        Nulls::Share(share) => share,
+        Nulls::Together(_) => return None,
+    };
+    let most = match &leaf.values {
+        Values::Choice { table, .. } | Values::Boolean(table) => {
+            table.probabilities().iter().copied().fold(0.0, f64::max)
+        }
+        Values::Integers { span, .. } if *span > 0 => 1.0 / *span as f64,
+        _ => return None,
+    };
+    Some((most * (1.0 - null)).max(null))
+}
+
+/// What the first rows have.
+fn sampled(dataset: &Dataset, leaf: &Leaf, seed: u64, rows: u64) -> f64 {
+    let mut shredder = Shredder::new(dataset, seed);
+    let (shredded, _) = shredder.sample(0..rows);
+    let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
+    let mut there = 0;
+    physical(leaf, &shredded.leaves[leaf.index].values, &mut PhysicalRoom::default()).each(|value| {
+        there += 1;
+        match counts.get_mut(value) {
+            Some(count) => *count += 1,
+            // A value is copied only when it is new.
+            None => drop(counts.insert(value.to_vec(), 1)),
+        }
+    });
+    let null = rows.saturating_sub(there);
+    counts.into_values().chain([null]).max().unwrap_or(0) as f64 / rows as f64
+}

@@ -1,0 +1,338 @@
+//! Units of work made into row groups: one for the file or, where rows are sorted into folders by the
+//! values of a column, one for each folder.
+//!
+//! Rows are drawn as they are without folders, and copied, column by column, to where they belong;
+//! which folders there are is known when the rows are. The column itself is in the folders' names and
+//! not in the files, as readers of such directories expect.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use sawmill_profile::span;
+
+use crate::encode::physical::{PhysicalRoom, physical};
+use crate::error::Error;
+use crate::options::FilePlan;
+use crate::shred::block::{LeafBuffer, Shredded, Shredder};
+use crate::shred::value_buffer::ValueBuffer;
+use crate::spec::civil::date_text;
+use crate::spec::dataset::{Field, Leaf};
+use crate::spec::logical_type::LogicalType;
+use crate::write::column_chunk::ColumnChunk;
+use crate::write::page_maker::PageMaker;
+use crate::write::row_group::{RowGroupMaker, add_pages, empty_chunks, finish_chunks};
+
+/// The folder of rows whose value is null, as Hive names it.
+const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Most folders of a dataset: each has a file under way, and an unforeseen number is a mistake.
+pub const MOST_PARTITIONS: usize = 4096;
+
+/// Makes the row groups of units.
+#[derive(Debug)]
+pub(crate) struct UnitMaker<'a> {
+    kind: Kind<'a>,
+    groups: Vec<MadeGroup>,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Whole(Box<RowGroupMaker<'a>>),
+    Sorted(Box<Sorter<'a>>),
+}
+
+/// A row group that was made.
+#[derive(Debug)]
+pub(crate) struct MadeGroup {
+    /// `COLUMN=VALUE`, empty without folders.
+    pub folder: String,
+    pub rows: u64,
+    pub chunks: Vec<ColumnChunk>,
+}
+
+impl<'a> UnitMaker<'a> {
+    /// # Errors
+    /// When the codec cannot be set up.
+    pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
+        if let Some((field, leaf)) = plan.partition {
+            let sorter = Sorter {
+                field,
+                leaf,
+                shredder: Shredder::new(plan.dataset, seed),
+                maker: PageMaker::new(plan)?,
+                folders: HashMap::new(),
+                waiting: Vec::new(),
+                of_rows: Vec::new(),
+                physical: PhysicalRoom::default(),
+            };
+            return Ok(UnitMaker { kind: Kind::Sorted(Box::new(sorter)), groups: Vec::new() });
+        }
+        let mut maker = RowGroupMaker::new(plan, seed)?;
+        let chunks = std::mem::take(&mut maker.chunks);
+        let groups = vec![MadeGroup { folder: String::new(), rows: 0, chunks }];
+        Ok(UnitMaker { kind: Kind::Whole(Box::new(maker)), groups })
+    }
+
+    /// The row groups of the last unit, those of folders that got no rows being empty.
+    pub(crate) fn groups(&self) -> &[MadeGroup] {
+        &self.groups
+    }
+
+    /// Makes the row groups of `rows`.
+    ///
+    /// # Errors
+    /// What `check` says, when a page cannot be encoded, or there are too many folders.
+    pub(crate) fn make(
+        &mut self,
+        rows: Range<u64>,
+        page_rows: u64,
+        check: &dyn Fn() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match (&mut self.kind, self.groups.as_mut_slice()) {
+            (Kind::Whole(maker), [group]) => {
+                std::mem::swap(&mut maker.chunks, &mut group.chunks);
+                group.rows = rows.end - rows.start;
+                let made = maker.make(rows, page_rows, check);
+                std::mem::swap(&mut maker.chunks, &mut group.chunks);
+                made
+            }
+            (Kind::Sorted(sorter), _) => sorter.make(rows, page_rows, check, &mut self.groups),
+            // A whole row group is in one piece.
+            (Kind::Whole(_), _) => Ok(()),
+        }
+    }
+}
+
+/// Sorts rows into folders.
+#[derive(Debug)]
+struct Sorter<'a> {
+    field: &'a Field,
+    leaf: &'a Leaf,
+    shredder: Shredder<'a>,
+    maker: PageMaker<'a>,
+    /// For each value, `None` being null, the index of its folder among the groups.
+    folders: HashMap<Option<Vec<u8>>, usize>,
+    /// For each folder the rows that are not in a page yet.
+    waiting: Vec<Shredded>,
+    /// For each row of a page the index of its folder.
+    of_rows: Vec<usize>,
+    physical: PhysicalRoom,
+}
+
+impl Sorter<'_> {
+    fn make(
+        &mut self,
+        rows: Range<u64>,
+        page_rows: u64,
+        check: &dyn Fn() -> Result<(), Error>,
+        groups: &mut Vec<MadeGroup>,
+    ) -> Result<(), Error> {
+        for group in groups.iter_mut() {
+            group.rows = 0;
+            group.chunks.iter_mut().for_each(ColumnChunk::clear);
+        }
+        let mut at = rows.start;
+        while at < rows.end {
+            check()?;
+            let end = rows.end.min(at.saturating_add(page_rows));
+            let drawing = span("draw");
+            let shredded = self.shredder.rows(at..end)?;
+            drop(drawing);
+            let sorting = span("sort into folders");
+            let column = &shredded.leaves[self.leaf.index];
+            let max = self.field.levels.definition;
+            let mut values = Vec::with_capacity(column.values.len());
+            physical(self.leaf, &column.values, &mut self.physical).each(|value| values.push(value));
+            let mut values = values.into_iter();
+            self.of_rows.clear();
+            for row in 0..shredded.rows {
+                let there = max == 0 || column.definition[row] == max;
+                let value = if there { values.next() } else { None };
+                // A key is copied only when it is new.
+                let known = self.folders.get(&value.map(<[u8]>::to_vec)).copied();
+                let folder = match known {
+                    Some(folder) => folder,
+                    None => {
+                        if groups.len() == MOST_PARTITIONS {
+                            return Err(Error::spec(
+                                format!("more than {MOST_PARTITIONS} values, each of which gets a folder"),
+                                format!("column {}", self.field.path),
+                                "partition by a column of fewer values",
+                            ));
+                        }
+                        self.folders.insert(value.map(<[u8]>::to_vec), groups.len());
+                        groups.push(MadeGroup {
+                            folder: folder_name(&self.field.name, &self.leaf.kind, value),
+                            rows: 0,
+                            chunks: empty_chunks(self.maker.plan),
+                        });
+                        self.waiting.push(empty_like(self.maker.plan, shredded));
+                        groups.len() - 1
+                    }
+                };
+                self.of_rows.push(folder);
+            }
+            let mut counts = BTreeMap::new();
+            for folder in &self.of_rows {
+                *counts.entry(*folder).or_insert(0) += 1;
+            }
+            for (folder, count) in counts {
+                if self.waiting[folder].rows + count > page_rows as usize {
+                    flush(&mut self.maker, &mut self.waiting[folder], &mut groups[folder])?;
+                }
+            }
+            scatter(self.maker.plan, shredded, &self.of_rows, &mut self.waiting);
+            drop(sorting);
+            at = end;
+        }
+        for (waiting, group) in self.waiting.iter_mut().zip(groups) {
+            flush(&mut self.maker, waiting, group)?;
+            if group.rows > 0 {
+                finish_chunks(&mut self.maker, &mut group.chunks)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the rows that wait for their folder into pages.
+fn flush(maker: &mut PageMaker<'_>, waiting: &mut Shredded, group: &mut MadeGroup) -> Result<(), Error> {
+    if waiting.rows > 0 {
+        add_pages(maker, waiting, &mut group.chunks)?;
+        group.rows += waiting.rows as u64;
+    }
+    waiting.rows = 0;
+    for leaf in &mut waiting.leaves {
+        leaf.definition.clear();
+        leaf.values.clear();
+    }
+    waiting.lists.iter_mut().for_each(Vec::clear);
+    Ok(())
+}
+
+/// Buffers without rows for the columns of `shredded`.
+fn empty_like(plan: &FilePlan<'_>, shredded: &Shredded) -> Shredded {
+    let mut leaves: Vec<&Leaf> = Vec::with_capacity(shredded.leaves.len());
+    plan.dataset.each_leaf(&mut |_, leaf| leaves.push(leaf));
+    let leaves = leaves.into_iter().zip(&shredded.leaves).map(|(leaf, column)| LeafBuffer {
+        definition: Vec::new(),
+        values: ValueBuffer::new(leaf),
+        list: column.list,
+    });
+    Shredded { rows: 0, leaves: leaves.collect(), lists: vec![Vec::new(); shredded.lists.len()] }
+}
+
+/// Appends each row to the rows that wait for its folder.
+fn scatter(plan: &FilePlan<'_>, shredded: &Shredded, of_rows: &[usize], waiting: &mut [Shredded]) {
+    // Neighbours of the same folder go together.
+    let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
+    for (row, folder) in of_rows.iter().enumerate() {
+        match runs.last_mut() {
+            Some((last, rows)) if last == folder => rows.end = row + 1,
+            _ => runs.push((*folder, row..row + 1)),
+        }
+        waiting[*folder].rows += 1;
+    }
+    // Where the entries of each row begin.
+    let starts: Vec<Vec<usize>> = (shredded.lists.iter())
+        .map(|levels| {
+            let starts = levels.iter().enumerate().filter(|(_, level)| **level == 0).map(|(i, _)| i);
+            starts.chain([levels.len()]).collect()
+        })
+        .collect();
+    for (list, (levels, starts)) in shredded.lists.iter().zip(&starts).enumerate() {
+        for (folder, rows) in &runs {
+            let entries = starts[rows.start]..starts[rows.end];
+            waiting[*folder].lists[list].extend_from_slice(&levels[entries]);
+        }
+    }
+    for (field, leaf) in &plan.leaves {
+        let column = &shredded.leaves[leaf.index];
+        let max = field.levels.definition;
+        let mut value = 0;
+        for (folder, rows) in &runs {
+            let entries = match column.list {
+                Some(list) => starts[list][rows.start]..starts[list][rows.end],
+                None => rows.clone(),
+            };
+            let to = &mut waiting[*folder].leaves[leaf.index];
+            let values = if max == 0 {
+                entries.len()
+            } else {
+                let levels = &column.definition[entries];
+                to.definition.extend_from_slice(levels);
+                levels.iter().filter(|level| **level == max).count()
+            };
+            to.values.extend_from(&column.values, value..value + values);
+            value += values;
+        }
+    }
+}
+
+/// Whether values of a type can be names of folders.
+pub(crate) fn can_be_folder(kind: &LogicalType) -> bool {
+    use LogicalType::{Boolean, Date, Enum, Integer, String};
+    matches!(kind, Boolean | Date | Enum | Integer { .. } | String)
+}
+
+/// `COLUMN=VALUE`, with what a path cannot hold written as `%` and two digits, as Hive does.
+fn folder_name(column: &str, kind: &LogicalType, value: Option<&[u8]>) -> String {
+    let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
+    let text = match (kind, value) {
+        (_, None) => return format!("{}={NULL_VALUE}", escaped(column)),
+        (LogicalType::Boolean, Some(value)) => (value == [1]).to_string(),
+        (LogicalType::Date, Some(&[a, b, c, d])) => date_text(i32::from_le_bytes([a, b, c, d]).into()),
+        (LogicalType::Integer { .. }, Some(&[a, b, c, d])) => match i32::from_le_bytes([a, b, c, d]) {
+            number if unsigned => (number as u32).to_string(),
+            number => number.to_string(),
+        },
+        (LogicalType::Integer { .. }, Some(&[a, b, c, d, e, f, g, h])) => {
+            match i64::from_le_bytes([a, b, c, d, e, f, g, h]) {
+                number if unsigned => (number as u64).to_string(),
+                number => number.to_string(),
+            }
+        }
+        (_, Some(value)) => String::from_utf8_lossy(value).into_owned(),
+    };
+    // Hive takes the empty string for null; so would a reader of a folder without a value.
+    if text.is_empty() {
+        return format!("{}={NULL_VALUE}", escaped(column));
+    }
+    format!("{}={}", escaped(column), escaped(&text))
+}
+
+fn escaped(text: &str) -> String {
+    const SPECIAL: &str = "\"#%'*/:=?\\{}[]^";
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_control() || SPECIAL.contains(c) {
+            out.push_str(&format!("%{:02X}", c as u32));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_named_as_hive_names_them() {
+        let name = |kind, value: Option<&[u8]>| folder_name("c", &kind, value);
+        assert_eq!(name(LogicalType::String, Some(b"a/b=c 1%")), "c=a%2Fb%3Dc 1%25");
+        assert_eq!(name(LogicalType::String, None), "c=__HIVE_DEFAULT_PARTITION__");
+        assert_eq!(name(LogicalType::Boolean, Some(&[1])), "c=true");
+        assert_eq!(
+            name(LogicalType::Integer { bits: 32, signed: true }, Some(&(-5i32).to_le_bytes())),
+            "c=-5"
+        );
+        let unsigned = LogicalType::Integer { bits: 64, signed: false };
+        assert_eq!(name(unsigned, Some(&u64::MAX.to_le_bytes())), "c=18446744073709551615");
+        assert_eq!(name(LogicalType::Date, Some(&0i32.to_le_bytes())), "c=1970-01-01");
+        assert_eq!(name(LogicalType::Date, Some(&19_782i32.to_le_bytes())), "c=2024-02-29");
+        assert_eq!(name(LogicalType::Date, Some(&(-1i32).to_le_bytes())), "c=1969-12-31");
+    }
+}

@@ -1,0 +1,110 @@
+//! One row group in the making: rows drawn a page at a time, each column's pages encoded into its
+//! chunk.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use sawmill_profile::span;
+
+use crate::error::Error;
+use crate::options::FilePlan;
+use crate::shred::block::{Shredded, Shredder};
+use crate::write::column_chunk::ColumnChunk;
+use crate::write::page_maker::PageMaker;
+use crate::write::page_rows::{PageRows, Repetition};
+
+/// Makes row groups, one after the other, in the same memory.
+#[derive(Debug)]
+pub(crate) struct RowGroupMaker<'a> {
+    shredder: Shredder<'a>,
+    pages: PageMaker<'a>,
+    pub chunks: Vec<ColumnChunk>,
+    /// Made for what rows are like: values that their columns cannot hold are no error.
+    is_sample: bool,
+}
+
+impl<'a> RowGroupMaker<'a> {
+    /// # Errors
+    /// When the codec cannot be set up.
+    pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
+        Ok(RowGroupMaker {
+            shredder: Shredder::new(plan.dataset, seed),
+            pages: PageMaker::new(plan)?,
+            chunks: empty_chunks(plan),
+            is_sample: false,
+        })
+    }
+
+    /// Makes row groups that nobody keeps, of rows that may not have been asked for.
+    pub(crate) fn of_samples(mut self) -> Self {
+        self.is_sample = true;
+        self
+    }
+
+    /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`.
+    /// `check` is asked before each page whether to go on.
+    ///
+    /// # Errors
+    /// What `check` says, or when a page cannot be encoded.
+    pub(crate) fn make(
+        &mut self,
+        rows: Range<u64>,
+        page_rows: u64,
+        check: &dyn Fn() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for chunk in &mut self.chunks {
+            chunk.clear();
+        }
+        self.pages.group_rows = rows.end - rows.start;
+        let mut at = rows.start;
+        while at < rows.end {
+            check()?;
+            let end = rows.end.min(at.saturating_add(page_rows));
+            let drawing = span("draw");
+            let shredded = match self.is_sample {
+                true => self.shredder.sample(at..end).0,
+                false => self.shredder.rows(at..end)?,
+            };
+            drop(drawing);
+            add_pages(&mut self.pages, shredded, &mut self.chunks)?;
+            at = end;
+        }
+        finish_chunks(&mut self.pages, &mut self.chunks)
+    }
+}
+
+/// A chunk for each column of the plan.
+pub(crate) fn empty_chunks(plan: &FilePlan<'_>) -> Vec<ColumnChunk> {
+    let mut chunks = Vec::new();
+    chunks.resize_with(plan.leaves.len(), ColumnChunk::default);
+    chunks
+}
+
+/// Appends rows to the chunks of their columns.
+pub(crate) fn add_pages(
+    maker: &mut PageMaker<'_>,
+    shredded: &Shredded,
+    chunks: &mut [ColumnChunk],
+) -> Result<(), Error> {
+    let encoding = span("encode");
+    encoding.add_rows(shredded.rows as u64);
+    let plan = maker.plan;
+    // The repetition levels of each list are encoded for the first column that has them.
+    let mut lists: Vec<Option<Repetition<'_>>> = Vec::new();
+    lists.resize_with(shredded.lists.len(), || None);
+    for ((field, leaf), chunk) in plan.leaves.iter().zip(chunks) {
+        let column = &shredded.leaves[leaf.index];
+        let repetition = column.list.map(|list| {
+            &*lists[list].get_or_insert_with(|| {
+                Repetition::new(Cow::Borrowed(&shredded.lists[list]), field.levels.repetition)
+            })
+        });
+        chunk.add_rows(maker, &PageRows::whole(field, leaf, column, shredded.rows, repetition))?;
+    }
+    Ok(())
+}
+
+/// Ends the chunks of a row group.
+pub(crate) fn finish_chunks(maker: &mut PageMaker<'_>, chunks: &mut [ColumnChunk]) -> Result<(), Error> {
+    chunks.iter_mut().enumerate().try_for_each(|(column, chunk)| chunk.finish(maker, column))
+}

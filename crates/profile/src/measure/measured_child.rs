@@ -1,0 +1,300 @@
+//! Starts a program, watches over it and reaps it with its use of the machine; see
+//! [`crate::CommandLine`].
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::measure::captured_output::CapturedOutput;
+use crate::measure::command_run::{CommandLine, CommandRun, Ending, Output};
+use crate::measure::output_reader::OutputReader;
+use crate::trace::peak_memory::PeakMemory;
+use crate::trace::process;
+
+/// How often the flag, the clock and the memory of the program are looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// How long a program that was asked to end has before it is forced to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long output is waited for after the end of the program.
+const LATE_OUTPUT: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun> {
+    let mut command = prepare(line)?;
+    // A child's ru_maxrss starts with the peak of the memory it was started from, ours: set that
+    // back to what is resident now, and know it.
+    let own_peak = PeakMemory::start();
+    let floor = process::peak_memory().unwrap_or(u64::MAX);
+    let started = Instant::now();
+    let mut child = command.spawn().map_err(|error| not_started(line, &error))?;
+    let watched = watch(line, cancel, &mut child, started);
+    drop(own_peak);
+    let watched = watched.map_err(|error| {
+        // The child must not be left running, nor as a zombie.
+        signal_group(child.id(), libc::SIGKILL);
+        let _ = child.wait();
+        Error::new(format!("the program cannot be watched: {error}"), line.text(), "")
+    })?;
+    let (status, usage) = reap(child.id()).map_err(|error| {
+        Error::new(format!("the system does not tell how it ended: {error}"), line.text(), "")
+    })?;
+    let told = process::peak_of(&usage);
+    Ok(CommandRun {
+        command: line.text(),
+        ending: watched.stopped.unwrap_or(if libc::WIFSIGNALED(status) {
+            Ending::Signalled(libc::WTERMSIG(status))
+        } else {
+            Ending::Exited(libc::WEXITSTATUS(status))
+        }),
+        wall: watched.wall,
+        user: process::user_time(&usage),
+        system: process::system_time(&usage),
+        peak_memory: if told > floor { Some(told) } else { watched.peak_memory },
+        stdout: watched.stdout,
+        stderr: watched.stderr,
+    })
+}
+
+fn prepare(line: &CommandLine) -> Result<Command> {
+    let Some((program, arguments)) = line.words.split_first() else {
+        return Err(Error::new("the command is empty", "", "name a program"));
+    };
+    let mut command = Command::new(program);
+    let output = || match line.output {
+        Output::Discard => Stdio::null(),
+        Output::Capture => Stdio::piped(),
+    };
+    command.args(arguments).envs(line.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(output()).stderr(output()).process_group(0);
+    if let Some(directory) = &line.directory {
+        command.current_dir(directory);
+    }
+    Ok(command)
+}
+
+fn not_started(line: &CommandLine, error: &io::Error) -> Error {
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => "install it, or write the whole path; check the directory it runs in",
+        io::ErrorKind::PermissionDenied => "make it executable",
+        _ => "",
+    };
+    Error::new(format!("the program cannot be started: {error}"), line.text(), advice)
+}
+
+struct Watched {
+    wall: Duration,
+    stopped: Option<Ending>,
+    peak_memory: Option<u64>,
+    stdout: CapturedOutput,
+    stderr: CapturedOutput,
+}
+
+/// Watches until the program has ended; it is not reaped then, so that its number stays its own and
+/// no signal of ours can reach another process.
+fn watch(
+    line: &CommandLine,
+    cancel: &AtomicBool,
+    child: &mut Child,
+    started: Instant,
+) -> io::Result<Watched> {
+    let stdout = child.stdout.take().map(OutputReader::start).transpose()?;
+    let stderr = child.stderr.take().map(OutputReader::start).transpose()?;
+    let pid = child.id();
+    let ended = end_of(pid)?;
+    let mut memory = SampledPeak::new(pid);
+    let mut stopped = None;
+    let mut force_at: Option<Instant> = None;
+    let ended_at = loop {
+        match ended.recv_timeout(TICK) {
+            Ok(moment) => break moment?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("its waiter is gone")),
+        }
+        memory.look(started.elapsed());
+        let over = line.timeout.is_some_and(|most| started.elapsed() > most);
+        match force_at {
+            None if cancel.load(Relaxed) || over => {
+                stopped = Some(if over { Ending::TimedOut } else { Ending::Cancelled });
+                signal_group(pid, libc::SIGTERM);
+                force_at = Some(Instant::now() + GRACE);
+            }
+            Some(moment) if Instant::now() >= moment => signal_group(pid, libc::SIGKILL),
+            _ => {}
+        }
+    };
+    if stopped.is_some() {
+        // Its children may have outlived the polite signal; its group is still its own.
+        signal_group(pid, libc::SIGKILL);
+    }
+    Ok(Watched {
+        wall: ended_at.saturating_duration_since(started),
+        stopped,
+        peak_memory: memory.peak,
+        stdout: stdout.map(|reader| reader.finish(LATE_OUTPUT)).unwrap_or_default(),
+        stderr: stderr.map(|reader| reader.finish(LATE_OUTPUT)).unwrap_or_default(),
+    })
+}
+
+/// Tells the moment at which a child has ended, without reaping it.
+fn end_of(pid: u32) -> io::Result<Receiver<io::Result<Instant>>> {
+    let (tell, told) = sync_channel(1);
+    std::thread::Builder::new().name("child waiter".into()).spawn(move || {
+        let result = loop {
+            // SAFETY: an all-zero siginfo_t is a valid value, and waitid writes one through the
+            // valid pointer.
+            let answer = unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT)
+            };
+            let now = Instant::now();
+            if answer == 0 {
+                break Ok(now);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                break Err(error);
+            }
+        };
+        // Nobody listens any more only when watching has failed already.
+        let _ = tell.send(result);
+    })?;
+    Ok(told)
+}
+
+fn reap(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: an all-zero rusage is a valid value; wait4 writes a status and a rusage through
+        // valid pointers.
+        let (answer, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::wait4(pid as libc::pid_t, &mut status, 0, &mut usage), usage)
+        };
+        if answer == pid as libc::pid_t {
+            return Ok((status, usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Sends a signal to the process group of a child that is not reaped yet.
+fn signal_group(pid: u32, signal: libc::c_int) {
+    // SAFETY: kill takes numbers. The group is the child's own, as it leads it and is not reaped.
+    unsafe { libc::kill(-(pid as libc::pid_t), signal) };
+}
+
+/// The peak memory of a program and its descendants, looked at while they run.
+struct SampledPeak {
+    #[cfg(target_os = "linux")]
+    members: Vec<u32>,
+    #[cfg(target_os = "linux")]
+    list_at: Duration,
+    peak: Option<u64>,
+}
+
+impl SampledPeak {
+    #[cfg(target_os = "linux")]
+    fn new(pid: u32) -> Self {
+        Self { members: vec![pid], list_at: Duration::ZERO, peak: None }
+    }
+
+    /// Reads the peaks; looks for new descendants each time the run is half as long again, for a
+    /// look takes about 2 ms.
+    #[cfg(target_os = "linux")]
+    fn look(&mut self, elapsed: Duration) {
+        if elapsed >= self.list_at
+            && let Some(root) = self.members.first()
+        {
+            self.members = crate::watch::process_tree::descendants(*root);
+            self.list_at = (elapsed + elapsed / 2).max(elapsed + 2 * TICK);
+        }
+        for pid in &self.members {
+            let peak = crate::watch::proc_files::status_bytes(&format!("/proc/{pid}/status"), "VmHWM:");
+            self.peak = self.peak.max(peak);
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn new(_: u32) -> Self {
+        Self { peak: None }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn look(&mut self, _: Duration) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    fn shell(script: &str) -> CommandLine {
+        CommandLine::new(["sh", "-c", script]).unwrap().output(Output::Capture)
+    }
+
+    #[test]
+    fn a_program_is_measured_and_its_output_and_exit_code_are_kept() {
+        let run = shell("echo out; echo err >&2; sleep 0.1; exit 7").run(&GO).unwrap();
+        assert_eq!(run.ending, Ending::Exited(7));
+        assert_eq!((run.stdout.text(), run.stderr.text()), ("out\n".into(), "err\n".into()));
+        assert!(run.wall >= Duration::from_millis(100), "{:?}", run.wall);
+        let error = run.checked().unwrap_err();
+        assert_eq!(error.what(), "the program failed with exit code 7");
+        assert_eq!(error.advice(), "it said: err");
+    }
+
+    #[test]
+    fn cpu_time_of_children_counts() {
+        let run = shell("i=0; (while [ $i -lt 60000 ]; do i=$((i+1)); done); true").run(&GO).unwrap();
+        assert!(run.succeeded() && run.user >= Duration::from_millis(10), "{run:?}");
+        assert!(run.figures().cpu() <= run.wall * 2 + TICK);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn peak_memory_is_the_programs_and_not_ours() {
+        let ours = std::hint::black_box(vec![1u8; 200 << 20]);
+        let small = shell("sleep 0.15").run(&GO).unwrap();
+        let large = shell("x=$(head -c 300000000 /dev/zero | tr '\\0' x); sleep 0.1").run(&GO).unwrap();
+        assert!(small.peak_memory.unwrap() < 50 << 20, "{small:?}");
+        assert!(large.peak_memory.unwrap() > 280 << 20, "{:?}", large.peak_memory);
+        drop(ours);
+    }
+
+    #[test]
+    fn a_timeout_ends_the_program_and_what_it_started() {
+        let line = shell("sleep 30 & sleep 30").timeout(Duration::from_millis(100));
+        let started = Instant::now();
+        let run = line.run(&GO).unwrap();
+        assert_eq!(run.ending, Ending::TimedOut);
+        assert!(started.elapsed() < Duration::from_secs(8));
+        assert!(run.checked().unwrap_err().what().contains("was stopped"));
+    }
+
+    #[test]
+    fn a_program_that_ignores_the_polite_signal_is_forced() {
+        let line = shell("trap '' TERM; while :; do sleep 0.05; done");
+        let run = line.timeout(Duration::from_millis(100)).run(&GO).unwrap();
+        assert_eq!(run.ending, Ending::TimedOut);
+        assert!(run.wall >= GRACE);
+    }
+
+    #[test]
+    fn a_set_flag_ends_the_program() {
+        assert_eq!(shell("sleep 30").run(&AtomicBool::new(true)).unwrap().ending, Ending::Cancelled);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_with_its_name() {
+        let error = CommandLine::new(["/no/such/program", "a b"]).unwrap().run(&GO).unwrap_err();
+        assert_eq!(error.place(), "/no/such/program 'a b'");
+        assert!(error.advice().starts_with("install it"));
+    }
+}

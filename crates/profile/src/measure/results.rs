@@ -1,0 +1,350 @@
+//! The file of a benchmark's results: a versioned JSON schema with everything that a reader needs
+//! to judge the figures, or to make others from the raw samples. `docs/bench-results.md` describes
+//! it field by field.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::measure::commit::Commit;
+use crate::measure::comparison::Comparison;
+use crate::measure::machine::{Filesystem, Machine};
+use crate::measure::run::Run;
+use crate::measure::statistics::Statistics;
+use crate::reports::whole_file::write_whole;
+use crate::trace::bottleneck::{Bottleneck, bottleneck};
+use crate::trace::phase::PhaseReport;
+use crate::watch::timeline::Timeline;
+
+/// What stands in [`ResultFile::format`].
+pub const RESULT_FORMAT: &str = "sawmill-bench";
+/// The version of the schema that this code writes; older ones it reads, newer ones it refuses.
+/// Fields can be added without a new version: readers leave out what they do not know.
+pub const RESULT_VERSION: u32 = 1;
+
+/// The results of one invocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultFile {
+    /// [`RESULT_FORMAT`].
+    pub format: String,
+    /// The version of the schema.
+    pub version: u32,
+    /// A name for this point of a series: what was changed, or a baseline's name.
+    pub label: String,
+    /// When it was started, in UTC (RFC 3339, whole seconds).
+    pub started: String,
+    /// The command line.
+    pub command: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The filesystems that data was on.
+    #[serde(default)]
+    pub filesystems: Vec<Filesystem>,
+    /// Versions of what took part: our own, a server's, a peer's.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// The commit of the code that was measured.
+    #[serde(default)]
+    pub commit: Option<Commit>,
+    /// What was measured, one entry for each combination of parameters.
+    pub cases: Vec<Case>,
+}
+
+/// One combination of parameters, with all sides that ran it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// What was run: `gen`, `footer`, `load`, or the name of a peer's task.
+    pub name: String,
+    /// The swept parameters and their values.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// The sides, ours first.
+    pub sides: Vec<SideResult>,
+    /// Our wall time compared with that of each other side.
+    #[serde(default)]
+    pub comparisons: Vec<SideComparison>,
+}
+
+/// Our side compared with another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideComparison {
+    /// The name of the other side, or of the saved baseline.
+    pub with: String,
+    /// The comparison of the wall times.
+    #[serde(flatten)]
+    pub comparison: Comparison,
+}
+
+/// What one side did in one case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideResult {
+    /// Its name.
+    pub name: String,
+    /// Its command line, where it is another program.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// How many runs were made before those that count.
+    #[serde(default)]
+    pub warmup: u32,
+    /// All runs that count, in their order.
+    pub runs: Vec<Run>,
+    /// Statistics of the wall times in seconds.
+    #[serde(default)]
+    pub wall: Option<Statistics>,
+    /// Statistics of the CPU times, user and system, in seconds.
+    #[serde(default)]
+    pub cpu: Option<Statistics>,
+    /// Statistics of the peak memory in bytes, where all runs tell it.
+    #[serde(default)]
+    pub peak_memory: Option<Statistics>,
+    /// The phases of the run whose wall time is the median.
+    #[serde(default)]
+    pub phases: Vec<PhaseReport>,
+    /// What set the speed of the longest phase.
+    #[serde(default)]
+    pub bottleneck: Option<Bottleneck>,
+    /// The samples taken during that run.
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
+    /// CPU samples of a run as folded stacks.
+    #[serde(default)]
+    pub folded_stacks: Option<String>,
+}
+
+impl SideResult {
+    /// A side from its counted runs, with their statistics.
+    pub fn new(name: &str, warmup: u32, runs: Vec<Run>) -> Self {
+        let of = |figure: &dyn Fn(&Run) -> Option<f64>| {
+            let figures: Option<Vec<f64>> = runs.iter().map(figure).collect();
+            figures.and_then(|figures| Statistics::of(&figures))
+        };
+        Self {
+            name: name.to_owned(),
+            warmup,
+            wall: of(&|run| Some(run.wall.as_secs_f64())),
+            cpu: of(&|run| Some(run.cpu().as_secs_f64())),
+            peak_memory: of(&|run| run.peak_memory.map(|bytes| bytes as f64)),
+            runs,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the phases of its median run, and names the bottleneck of the longest.
+    pub fn with_phases(self, phases: Vec<PhaseReport>) -> Self {
+        let longest = phases.iter().filter(|phase| !phase.threads.is_empty()).max_by_key(|phase| phase.wall);
+        let bottleneck = longest.and_then(|phase| bottleneck(&phase.threads));
+        Self { phases, bottleneck, ..self }
+    }
+
+    /// The wall times of its runs in seconds.
+    pub fn walls(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.wall.as_secs_f64()).collect()
+    }
+
+    /// Rows a second of the median run, where rows are counted.
+    pub fn rows_per_second(&self) -> Option<f64> {
+        self.per_second(|run| run.rows)
+    }
+
+    /// Bytes a second of the median run, where bytes are counted.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        self.per_second(|run| run.bytes)
+    }
+
+    fn per_second(&self, figure: impl Fn(&Run) -> Option<u64>) -> Option<f64> {
+        let amount = self.runs.first().and_then(figure)?;
+        let median = self.wall.as_ref()?.median;
+        (median > 0.0).then(|| amount as f64 / median)
+    }
+
+    /// Which run's wall time is nearest to the median, counted from 0: the one whose phases and
+    /// samples are worth keeping.
+    pub fn median_run(&self) -> Option<usize> {
+        let median = self.wall.as_ref()?.median;
+        let distance = |run: &Run| (run.wall.as_secs_f64() - median).abs();
+        let nearest = self.runs.iter().enumerate().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
+        nearest.map(|(place, _)| place)
+    }
+}
+
+impl Case {
+    /// A case from its sides, ours first; ours is compared with each of the others.
+    ///
+    /// # Errors
+    /// The sides cannot be paired; see [`Comparison::paired`].
+    pub fn new(name: &str, parameters: BTreeMap<String, String>, sides: Vec<SideResult>) -> Result<Self> {
+        let mut comparisons = Vec::new();
+        if let Some((ours, others)) = sides.split_first() {
+            for other in others {
+                comparisons.push(SideComparison {
+                    with: other.name.clone(),
+                    comparison: Comparison::paired(&ours.walls(), &other.walls())?,
+                });
+            }
+        }
+        Ok(Self { name: name.to_owned(), parameters, sides, comparisons })
+    }
+
+    /// Compares our side with that of a saved result of the same name and parameters, if it has one.
+    ///
+    /// # Errors
+    /// One of them has no runs.
+    pub fn compare_with_baseline(&mut self, baseline: &ResultFile) -> Result<()> {
+        let same = |case: &&Case| case.name == self.name && case.parameters == self.parameters;
+        let theirs = baseline.cases.iter().find(same).and_then(|case| case.sides.first());
+        if let (Some(ours), Some(theirs)) = (self.sides.first(), theirs) {
+            let comparison = Comparison::independent(&ours.walls(), &theirs.walls())?;
+            self.comparisons.push(SideComparison { with: baseline.label.clone(), comparison });
+        }
+        Ok(())
+    }
+
+    /// The name and the parameters in one text: `load batch_rows=1024 degree=4`.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.name, self.parameters_text()).trim_end().to_owned()
+    }
+
+    /// The parameters in one text: `batch_rows=1024 degree=4`.
+    pub fn parameters_text(&self) -> String {
+        let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        parameters.collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl ResultFile {
+    /// A file without cases, for this machine and this moment.
+    pub fn new(label: &str, command: &str) -> Self {
+        Self {
+            format: RESULT_FORMAT.to_owned(),
+            version: RESULT_VERSION,
+            label: label.to_owned(),
+            started: crate::text::calendar::utc_text(SystemTime::now()),
+            command: command.to_owned(),
+            machine: Machine::this(),
+            filesystems: Vec::new(),
+            versions: BTreeMap::new(),
+            commit: None,
+            cases: Vec::new(),
+        }
+    }
+
+    /// The file as JSON text.
+    ///
+    /// # Errors
+    /// It holds what JSON cannot (which serde tells).
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string_pretty(self)
+            .map(|text| text + "\n")
+            .map_err(|error| Error::new(format!("the results cannot be written as JSON: {error}"), "", ""))
+    }
+
+    /// Reads JSON text; `place` names it in errors.
+    ///
+    /// # Errors
+    /// It is no JSON, no result of a benchmark, or of a newer version.
+    pub fn from_json(text: &str, place: &str) -> Result<Self> {
+        /// What all versions have.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let no_result = |error: serde_json::Error| {
+            let advice = format!("give a file that sawmill bench --json wrote (format {RESULT_FORMAT:?})");
+            Error::new(format!("this is no result of a benchmark: {error}"), place, advice)
+        };
+        let head: Head = serde_json::from_str(text).map_err(no_result)?;
+        if head.format != RESULT_FORMAT {
+            let what = format!("this is a file of format {:?}, not {RESULT_FORMAT:?}", head.format);
+            return Err(Error::new(what, place, "give a file that sawmill bench --json wrote"));
+        }
+        if head.version == 0 || head.version > RESULT_VERSION {
+            let what = format!("it has version {} of the format", head.version);
+            let advice =
+                format!("read it with a newer sawmill; this one knows versions 1 to {RESULT_VERSION}");
+            return Err(Error::new(what, place, advice));
+        }
+        serde_json::from_str(text).map_err(no_result)
+    }
+
+    /// Writes the file: to a new one beside it first, so that it is never half there.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        write_whole(path, self.to_json()?.as_bytes())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read; or see [`ResultFile::from_json`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(format!("the results cannot be read: {error}"), path.display().to_string(), "")
+        })?;
+        Self::from_json(&text, &path.display().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn side(name: &str, walls: &[u64]) -> SideResult {
+        let run =
+            |millis: &u64| Run { wall: Duration::from_millis(*millis), rows: Some(1000), ..Run::default() };
+        SideResult::new(name, 1, walls.iter().map(run).collect())
+    }
+
+    fn file(label: &str, walls: &[u64]) -> ResultFile {
+        let mut file = ResultFile::new(label, "sawmill bench gen");
+        let sides = vec![side("sawmill", walls), side("other", &[200, 210, 220, 205, 215])];
+        let parameters = BTreeMap::from([("writers".to_owned(), "2".to_owned())]);
+        file.cases.push(Case::new("gen", parameters, sides).unwrap());
+        file
+    }
+
+    #[test]
+    fn a_file_survives_its_way_through_json_and_disk() {
+        let file = file("first", &[100, 110, 120, 105, 115]);
+        let path = std::env::temp_dir().join(format!("sawmill-results-{}.json", std::process::id()));
+        file.write(&path).unwrap();
+        let read = ResultFile::read(&path);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read.unwrap(), file);
+        let case = &file.cases[0];
+        assert_eq!(case.title(), "gen writers=2");
+        assert_eq!(case.comparisons[0].comparison.verdict, crate::Verdict::Faster);
+        assert_eq!(case.sides[0].median_run(), Some(1), "110 is the median of the five");
+        assert!((case.sides[0].rows_per_second().unwrap() - 1000.0 / 0.11).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_baseline_is_compared_case_by_case() {
+        let baseline = file("before", &[100, 110, 120, 105, 115]);
+        let mut now = file("after", &[300, 310, 320, 305, 315]);
+        now.cases[0].compare_with_baseline(&baseline).unwrap();
+        let found = now.cases[0].comparisons.last().unwrap();
+        assert_eq!(found.with, "before");
+        assert!(found.comparison.slower_by_more_than(0.05));
+    }
+
+    #[test]
+    fn what_is_no_result_or_too_new_is_refused_with_its_name() {
+        for (text, what) in [
+            ("[]", "this is no result"),
+            (r#"{"format":"other","version":1}"#, "this is a file of format \"other\""),
+            (r#"{"format":"sawmill-bench","version":99}"#, "it has version 99"),
+            (r#"{"format":"sawmill-bench","version":1}"#, "this is no result"),
+        ] {
+            let error = ResultFile::from_json(text, "a.json").unwrap_err();
+            assert!(error.what().starts_with(what), "{error}");
+            assert_eq!(error.place(), "a.json");
+        }
+    }
+}

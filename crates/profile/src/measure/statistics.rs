@@ -1,0 +1,118 @@
+//! Statistics of repeated runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::bootstrap::{self, Interval};
+
+/// What a series of measurements comes to. Of times, the minimum is what the work takes when nothing
+/// disturbs it, and the median what to expect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// How many measurements there are.
+    pub count: usize,
+    /// The smallest.
+    pub min: f64,
+    /// A quarter is below this (linear interpolation, type 7 of Hyndman and Fan, 1996).
+    pub lower_quartile: f64,
+    /// Half is below this.
+    pub median: f64,
+    /// A quarter is above this.
+    pub upper_quartile: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The standard deviation of the sample (divisor n - 1); 0 for one measurement.
+    pub standard_deviation: f64,
+    /// The 95 % interval of the median by bootstrap; `None` below five measurements.
+    pub interval: Option<Interval>,
+    /// Which measurements, counted from 0, lie outside Tukey's fences: 1.5 times the distance of the
+    /// quartiles below or above them (Tukey, *Exploratory Data Analysis*, 1977).
+    pub outliers: Vec<usize>,
+}
+
+impl Statistics {
+    /// The statistics of measurements in the order in which they were made; `None` where there are
+    /// none, or one is not a finite number.
+    ///
+    /// ```
+    /// let times = [1.0, 1.1, 0.9, 1.0, 1.05, 4.0];
+    /// let statistics = sawmill_profile::Statistics::of(&times).unwrap();
+    /// assert_eq!(statistics.outliers, [5]);
+    /// assert!((statistics.median - 1.025).abs() < 1e-9);
+    /// ```
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
+            return None;
+        }
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let count = samples.len();
+        let mean = samples.iter().sum::<f64>() / count as f64;
+        let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+        let (lower, upper) = (quantile(&sorted, 0.25), quantile(&sorted, 0.75));
+        let fence = 1.5 * (upper - lower);
+        let outside = |sample: f64| sample < lower - fence || sample > upper + fence;
+        Some(Self {
+            count,
+            min: *sorted.first()?,
+            lower_quartile: lower,
+            median: quantile(&sorted, 0.5),
+            upper_quartile: upper,
+            max: *sorted.last()?,
+            mean,
+            standard_deviation: (squares / (count.max(2) - 1) as f64).sqrt(),
+            interval: bootstrap::interval(samples, median),
+            outliers: (0..).zip(samples).filter(|(_, s)| outside(**s)).map(|(n, _)| n).collect(),
+        })
+    }
+
+    /// The standard deviation as a share of the mean; 0 where the mean is 0.
+    pub fn relative_deviation(&self) -> f64 {
+        if self.mean == 0.0 { 0.0 } else { (self.standard_deviation / self.mean).abs() }
+    }
+}
+
+/// The median of a group; it is sorted for it.
+pub(crate) fn median(group: &mut [f64]) -> f64 {
+    group.sort_by(f64::total_cmp);
+    quantile(group, 0.5)
+}
+
+/// A quantile of a sorted group by linear interpolation; NaN of an empty one.
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * sorted.len().saturating_sub(1) as f64;
+    let value = |place: f64| sorted.get(place as usize).copied().unwrap_or(f64::NAN);
+    let (below, above) = (value(place.floor()), value(place.ceil()));
+    below + (above - below) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_are_those_of_a_textbook() {
+        // numpy: percentile([2, 4, 4, 4, 5, 5, 7, 9], [25, 50, 75]) = 4, 4.5, 5.5; std(ddof=1) = 2.13809
+        let statistics = Statistics::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        assert_eq!((statistics.lower_quartile, statistics.upper_quartile), (4.0, 5.5));
+        assert_eq!((statistics.median, statistics.mean), (4.5, 5.0));
+        assert!((statistics.standard_deviation - 2.138_089_935).abs() < 1e-9);
+        assert_eq!(statistics.outliers, [7]);
+        let interval = statistics.interval.unwrap();
+        assert!(interval.low < 4.5 && interval.high > 4.5 && interval.high <= 9.0);
+    }
+
+    #[test]
+    fn one_measurement_has_no_deviation_and_no_interval() {
+        let statistics = Statistics::of(&[3.0]).unwrap();
+        assert_eq!((statistics.median, statistics.standard_deviation), (3.0, 0.0));
+        assert_eq!((statistics.interval, statistics.outliers.len()), (None, 0));
+    }
+
+    #[test]
+    fn nothing_and_what_is_no_number_has_no_statistics() {
+        assert_eq!(Statistics::of(&[]), None);
+        assert_eq!(Statistics::of(&[1.0, f64::NAN]), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! A swept parameter as tables for the terminal: one line for each of its values, with the speed-up
+//! over the first; one table for each combination of the other parameters.
+
+use std::collections::BTreeMap;
+
+use crate::measure::results::Case;
+use crate::reports::table::{Align, Table};
+use crate::text::byte_sizes::format_byte_rate;
+use crate::text::counts::format_rate;
+use crate::text::durations::format_duration;
+use crate::text::seconds;
+
+/// Tables of our side's median times over the values of one parameter, each with the name of its
+/// case and the other parameters, in the order in which the cases ran. Cases without the parameter
+/// are left out.
+///
+/// ```
+/// use std::{collections::BTreeMap, time::Duration};
+/// use sawmill_profile::{Case, Run, SideResult, sweep_tables};
+/// let case = |degree: &str, seconds| {
+///     let run = Run { wall: Duration::from_secs(seconds), ..Run::default() };
+///     let parameters = BTreeMap::from([("degree".to_owned(), degree.to_owned())]);
+///     Case::new("load", parameters, vec![SideResult::new("sawmill", 0, vec![run])]).unwrap()
+/// };
+/// let tables = sweep_tables(&[case("1", 12), case("4", 4)], "degree");
+/// assert_eq!(tables[0].0, "load");
+/// assert_eq!(tables[0].1.to_string(), "\
+/// degree    time  speed-up  rate
+/// ------  ------  --------  ----
+///      1  12.0 s    1.00 x
+///      4  4.00 s    3.00 x
+/// ");
+/// ```
+pub fn sweep_tables(cases: &[Case], parameter: &str) -> Vec<(String, Table)> {
+    let mut titles: Vec<String> = Vec::new();
+    let mut lines: BTreeMap<String, Vec<(&str, &Case)>> = BTreeMap::new();
+    for case in cases {
+        let Some(value) = case.parameters.get(parameter) else { continue };
+        let mut others = case.parameters.clone();
+        others.remove(parameter);
+        let title = Case { name: case.name.clone(), parameters: others, ..Case::default() }.title();
+        if !titles.contains(&title) {
+            titles.push(title.clone());
+        }
+        lines.entry(title).or_default().push((value, case));
+    }
+    titles
+        .into_iter()
+        .filter_map(|title| {
+            let table = table(parameter, lines.get(&title)?);
+            Some((title, table))
+        })
+        .collect()
+}
+
+fn table(parameter: &str, lines: &[(&str, &Case)]) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new([(parameter, right), ("time", right), ("speed-up", right), ("rate", right)]);
+    let median = |case: &Case| Some(case.sides.first()?.wall.as_ref()?.median);
+    let first = lines.first().and_then(|(_, case)| median(case));
+    for (value, case) in lines {
+        let side = case.sides.first();
+        let time = median(case);
+        let rate = side.and_then(|side| side.rows_per_second()).map(|rate| format_rate(rate, "rows"));
+        let rate = rate.or_else(|| side?.bytes_per_second().map(format_byte_rate));
+        let speed = first.zip(time).filter(|(_, time)| *time > 0.0).map(|(first, time)| first / time);
+        table.row([
+            (*value).to_owned(),
+            time.map(|time| format_duration(seconds::from_number(time))).unwrap_or_default(),
+            speed.map(|speed| format!("{speed:.2} x")).unwrap_or_default(),
+            rate.unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::results::SideResult;
+    use crate::measure::run::Run;
+
+    #[test]
+    fn each_combination_of_the_other_parameters_has_a_table() {
+        let mut cases = Vec::new();
+        for table in ["logged", "unlogged"] {
+            for degree in ["1", "2"] {
+                let parameters = [("table", table), ("degree", degree)];
+                let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                let side = SideResult::new("sawmill", 0, vec![Run::default()]);
+                cases.push(Case::new("load", parameters.into(), vec![side]).unwrap());
+            }
+        }
+        let titles: Vec<String> =
+            sweep_tables(&cases, "degree").into_iter().map(|(title, _)| title).collect();
+        assert_eq!(titles, ["load table=logged", "load table=unlogged"]);
+        assert!(sweep_tables(&cases, "writers").is_empty());
+    }
+}

@@ -1,0 +1,13 @@
+//! What a run tells of itself: phases, spans, waits, counters of bytes, and the bottleneck they show.
+
+pub(crate) mod bottleneck;
+pub(crate) mod ledger;
+pub(crate) mod live;
+pub(crate) mod peak_memory;
+pub(crate) mod phase;
+pub(crate) mod process;
+pub(crate) mod span;
+pub(crate) mod span_report;
+pub(crate) mod thread_clock;
+pub(crate) mod wait;
+pub(crate) mod wire;

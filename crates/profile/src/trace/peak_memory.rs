@@ -1,0 +1,63 @@
+//! Peak memory of several phases at once, although the system keeps one peak a process.
+//!
+//! The peak is set back whenever a phase starts; before that, what it had reached is entered into
+//! every phase that is open, so that a nested phase does not hide the peak of the one around it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::trace::process;
+
+static OPEN: Mutex<Vec<Weak<AtomicU64>>> = Mutex::new(Vec::new());
+
+/// The peak of one open phase; 0 as long as the system has not told any.
+#[derive(Debug)]
+pub(crate) struct PeakMemory {
+    seen: Arc<AtomicU64>,
+}
+
+impl PeakMemory {
+    /// Starts counting from what is resident now.
+    pub(crate) fn start() -> Self {
+        let seen = Arc::new(AtomicU64::new(0));
+        let mut open = enter_peak();
+        process::reset_peak_memory();
+        open.push(Arc::downgrade(&seen));
+        Self { seen }
+    }
+
+    /// The peak since [`PeakMemory::start`], `None` where the system does not tell.
+    pub(crate) fn so_far(&self) -> Option<u64> {
+        drop(enter_peak());
+        Some(self.seen.load(Relaxed)).filter(|peak| *peak > 0)
+    }
+}
+
+/// Enters the present peak of the process into all open phases and forgets those that are gone.
+fn enter_peak() -> std::sync::MutexGuard<'static, Vec<Weak<AtomicU64>>> {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let peak = process::peak_memory().unwrap_or(0);
+    open.retain(|phase| match phase.upgrade() {
+        Some(seen) => {
+            seen.fetch_max(peak, Relaxed);
+            true
+        }
+        None => false,
+    });
+    open
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_started_later_does_not_hide_the_peak_of_an_earlier_one() {
+        const SIZE: usize = 96 << 20;
+        let outer = PeakMemory::start();
+        drop(std::hint::black_box(vec![1u8; SIZE]));
+        let inner = PeakMemory::start();
+        assert!(outer.so_far().unwrap() >= SIZE as u64);
+        assert!(inner.so_far().is_some());
+    }
+}

@@ -1,0 +1,217 @@
+//! Where the CPU time goes: each thread is interrupted at a steady rate of its CPU time, and the stack that was
+//! running is noted, with the thread's name.
+//!
+//! ```text
+//! timer of each thread ─SIGPROF─▶ handler unwinds into a slot ─every 5 ms─▶ collector: addresses and counts
+//!     run is over ─▶ SampledStacks ─when nothing is measured any more─▶ names ─▶ FoldedStacks
+//! ```
+//!
+//! Behind the feature `flamegraph`, for unwinding and symbols are those of the crate `backtrace`. Threads that wait
+//! are not seen here; [`crate::trace::wait`] tells of those. On Unix systems other than Linux, which have no timers of a
+//! thread's CPU time, the whole process is interrupted (`setitimer(2)`, crate `pprof`), which loses samples of
+//! programs with several threads.
+
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+mod collector;
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+mod interrupted;
+#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
+mod process_timer;
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+mod sampled_stacks;
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+mod slots;
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+mod thread_timers;
+#[cfg(not(all(unix, feature = "flamegraph")))]
+mod unavailable;
+
+use crate::error::{Error, Result};
+
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+use collector::Collector;
+#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
+use process_timer::Collector;
+#[cfg(not(all(unix, feature = "flamegraph")))]
+use unavailable::Collector;
+
+#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
+pub use process_timer::SampledStacks;
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+pub use sampled_stacks::SampledStacks;
+#[cfg(not(all(unix, feature = "flamegraph")))]
+pub use unavailable::SampledStacks;
+
+/// How often a second of a thread's CPU time a sample is taken; a prime, so that it does not beat with loops.
+#[cfg(all(unix, feature = "flamegraph"))]
+const FREQUENCY: u32 = 199;
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+const PERIOD: std::time::Duration = std::time::Duration::from_nanos(1_000_000_000 / FREQUENCY as u64);
+
+/// Samples the stacks of all threads until it is stopped or dropped. One at a time in a process.
+pub struct CpuSampler {
+    collector: Collector,
+    // Given back last, when the timers are gone.
+    _alone: Alone,
+}
+
+impl std::fmt::Debug for CpuSampler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CpuSampler").finish_non_exhaustive()
+    }
+}
+
+impl CpuSampler {
+    /// Tells whether this program can sample its stacks, without starting to.
+    ///
+    /// # Errors
+    /// It was built without the feature `flamegraph`, or not for Unix.
+    pub fn available() -> Result<()> {
+        match cfg!(all(unix, feature = "flamegraph")) {
+            true => Ok(()),
+            false => Err(Error::new(
+                "this program was built without the sampling of stacks",
+                "",
+                "build it for Unix with the feature flamegraph",
+            )),
+        }
+    }
+
+    /// Starts sampling.
+    ///
+    /// # Errors
+    /// Another one is running, the system gives no timer, or it is not [`CpuSampler::available`].
+    pub fn start() -> Result<Self> {
+        Self::available()?;
+        let failed = |error: &dyn std::fmt::Display| {
+            let advice = "sample once at a time; leave the flame graph out";
+            Error::new(format!("the CPU cannot be sampled: {error}"), "", advice)
+        };
+        let alone = Alone::take().ok_or_else(|| failed(&"it is being sampled already"))?;
+        let collector = Collector::start().map_err(|error| failed(&error))?;
+        Ok(Self { collector, _alone: alone })
+    }
+
+    /// Ends sampling and gives the stacks.
+    ///
+    /// # Errors
+    /// The samples cannot be read back.
+    pub fn stop(self) -> Result<SampledStacks> {
+        self.collector.stop().ok_or_else(|| Error::new("the CPU samples are lost", "", ""))
+    }
+}
+
+/// The one sampler of this process.
+struct Alone;
+
+static SAMPLING: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+impl Alone {
+    fn take() -> Option<Self> {
+        let before = SAMPLING.swap(true, std::sync::atomic::Ordering::AcqRel);
+        (!before).then_some(Self)
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        SAMPLING.store(false, std::sync::atomic::Ordering::Release);
+    }
+}
+
+#[cfg(all(test, target_os = "linux", feature = "flamegraph"))]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::watch::folded_stacks::FoldedStacks;
+
+    /// There is one sampler in a process.
+    static ONE: Mutex<()> = Mutex::new(());
+
+    fn thread_cpu_time() -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid timespec to write to for the length of the call.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+
+    #[inline(never)]
+    fn burn_for_the_flame_graph(time: Duration) -> u64 {
+        let until = thread_cpu_time() + time;
+        let mut sum = 0u64;
+        while thread_cpu_time() < until {
+            for n in 0..20_000u64 {
+                sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(n));
+            }
+        }
+        sum
+    }
+
+    fn burners(threads: usize, time: Duration) -> FoldedStacks {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let sampler = CpuSampler::start().unwrap();
+        assert!(CpuSampler::start().is_err(), "one at a time");
+        std::thread::scope(|scope| {
+            for number in 0..threads {
+                let thread = std::thread::Builder::new().name(format!("burner {number}"));
+                thread.spawn_scoped(scope, move || burn_for_the_flame_graph(time)).unwrap();
+            }
+        });
+        sampler.stop().unwrap().named()
+    }
+
+    fn seen(stacks: &FoldedStacks, thread: &str, function: &str) -> u64 {
+        let frames = |frames: &[String]| {
+            frames[0].starts_with(thread) && frames.iter().any(|name| name.contains(function))
+        };
+        stacks.iter().filter(|(stack, _)| frames(stack)).map(|(_, samples)| samples).sum()
+    }
+
+    #[test]
+    fn each_thread_gives_199_samples_of_each_second_of_its_cpu_time() {
+        for (threads, time) in [(1, 900), (2, 900), (7, 400)] {
+            let stacks = burners(threads, Duration::from_millis(time));
+            let expected = threads as f64 * time as f64 / 1000.0 * 199.0;
+            let found = seen(&stacks, "burner", "") as f64;
+            assert!((found / expected - 1.0).abs() < 0.05, "{threads}: {found} of {expected}\n{stacks}");
+        }
+    }
+
+    #[test]
+    fn the_function_that_burns_the_time_is_seen_under_its_thread() {
+        let stacks = burners(1, Duration::from_millis(300));
+        assert!(seen(&stacks, "burner", "burn_for_the_flame_graph") > 50, "{stacks}");
+        assert!(!stacks.to_string().contains("__rust_begin_short_backtrace"), "{stacks}");
+    }
+
+    #[test]
+    fn threads_that_are_there_for_30_ms_are_counted_like_others() {
+        let stacks = burners(40, Duration::from_millis(30));
+        let expected = 40.0 * 0.03 * 199.0;
+        let found = seen(&stacks, "burner", "") as f64;
+        assert!((found / expected - 1.0).abs() < 0.25, "{found} of {expected}\n{stacks}");
+    }
+
+    #[test]
+    fn time_in_the_kernel_and_in_the_c_library_is_seen_under_its_caller() {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let sampler = CpuSampler::start().unwrap();
+        let until = thread_cpu_time() + Duration::from_millis(300);
+        #[inline(never)]
+        fn write_zeros(until: Duration) {
+            use std::io::{Read, Write};
+            let (mut zero, mut null) =
+                (std::fs::File::open("/dev/zero").unwrap(), std::fs::File::create("/dev/null").unwrap());
+            let mut bytes = vec![0; 1 << 20];
+            while thread_cpu_time() < until {
+                zero.read_exact(&mut bytes).unwrap();
+                null.write_all(&bytes).unwrap();
+            }
+        }
+        write_zeros(until);
+        let stacks = sampler.stop().unwrap().named();
+        assert!(seen(&stacks, "", "write_zeros") >= 45, "{stacks}");
+    }
+}

@@ -1,0 +1,17 @@
+//! Samples while a run goes on: memory, CPU time and stacks of this process and of others.
+
+pub(crate) mod cpu_sampler;
+pub(crate) mod folded_stacks;
+#[cfg(any(test, all(unix, feature = "flamegraph")))]
+pub(crate) mod frame_name;
+#[cfg(target_os = "linux")]
+pub(crate) mod listener;
+pub(crate) mod observed;
+#[cfg(target_os = "linux")]
+pub(crate) mod proc_files;
+#[cfg(target_os = "linux")]
+pub(crate) mod process_tree;
+pub(crate) mod sampler;
+#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
+pub(crate) mod sampler_files;
+pub(crate) mod timeline;

@@ -1,0 +1,312 @@
+//! A thread that looks at the run every 100 ms, in the first second every 20 ms: memory, CPU by thread, bytes
+//! of storage and of our own connections, and the same of other process trees.
+//!
+//! The thread is named `sampler` and stands in its own figures: 0.2 % of one processor every 100 ms,
+//! without other processes (`cargo run --release -p sawmill-profile --example sampler_cost`). Sampling ends when [`Sampler`] is
+//! stopped or dropped. Memory is bounded: when the series is full every second sample is left out
+//! and the distance doubles, so that an hour and a second both give between half and all of
+//! [`SamplerOptions::most_samples`].
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::trace::phase::Profile;
+use crate::trace::wire::WireCounters;
+use crate::watch::observed::Observed;
+use crate::watch::timeline::Timeline;
+
+/// A run's start is sampled at a fraction of the interval, for as many intervals: runs of less than a second are
+/// seen, too.
+const START: (u32, u32) = (5, 10);
+/// The smallest distance of samples.
+const LEAST: Duration = Duration::from_millis(5);
+
+/// Another process that is sampled together with its descendants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The process of this number.
+    Pid(u32),
+    /// The process that listens on this TCP port of this host.
+    TcpPort(u16),
+    /// The process that listens on this unix socket.
+    UnixSocket(PathBuf),
+}
+
+impl Target {
+    /// The process it means, now. Where a server and its children share a socket it is the server.
+    ///
+    /// # Errors
+    /// Nothing listens there, or the process cannot be seen from here (another user, a container).
+    pub fn pid(&self) -> Result<u32> {
+        #[cfg(target_os = "linux")]
+        return match self {
+            Self::Pid(pid) => match crate::watch::proc_files::Stat::read(&format!("/proc/{pid}/stat")) {
+                Some(_) => Ok(*pid),
+                None => Err(Error::new("there is no such process", format!("pid {pid}"), "")),
+            },
+            Self::TcpPort(port) => crate::watch::listener::of_port(*port),
+            Self::UnixSocket(path) => crate::watch::listener::of_unix_socket(path),
+        };
+        #[cfg(not(target_os = "linux"))]
+        Err(Error::new(
+            "other processes are sampled on Linux only",
+            format!("{self:?}"),
+            "leave it out, or measure on Linux",
+        ))
+    }
+}
+
+/// What is sampled, and how often.
+#[derive(Clone, Debug)]
+pub struct SamplerOptions {
+    interval: Duration,
+    most_samples: usize,
+    started: Instant,
+    wire: Option<WireCounters>,
+    rows: Option<Arc<AtomicU64>>,
+    targets: Vec<(String, u32)>,
+    missing: Vec<String>,
+}
+
+impl Default for SamplerOptions {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(100),
+            most_samples: 1200,
+            started: Instant::now(),
+            wire: None,
+            rows: None,
+            targets: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+}
+
+impl SamplerOptions {
+    /// Every 100 ms, at most 1200 samples, this process alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the distance of samples, 5 ms at least; it is a fifth of that in the first ten.
+    pub fn interval(self, interval: Duration) -> Self {
+        Self { interval: interval.max(LEAST), ..self }
+    }
+
+    /// Sets how many samples are kept at most, 16 at least.
+    pub fn most_samples(self, most: usize) -> Self {
+        Self { most_samples: most.max(16), ..self }
+    }
+
+    /// Sets the zero of the time axis; that of a profile is [`crate::Profile::started`].
+    pub fn started(self, started: Instant) -> Self {
+        Self { started, ..self }
+    }
+
+    /// Samples a profile's run: its rows and the bytes of its connections, on its time axis.
+    pub fn profile(self, profile: &Profile) -> Self {
+        let rows = Some(Arc::clone(profile.rows()));
+        Self { rows, ..self.started(profile.started()).wire(profile.wire()) }
+    }
+
+    /// Samples the bytes of our own connections, too.
+    pub fn wire(self, counters: &WireCounters) -> Self {
+        Self { wire: Some(counters.clone()), ..self }
+    }
+
+    /// Samples another process and its descendants under a name. A process that cannot be found
+    /// does not stop the run: the timeline says under [`Timeline::missing`] why it is not there.
+    pub fn watch(mut self, name: &str, target: &Target) -> Self {
+        match target.pid() {
+            Ok(pid) => self.targets.push((name.to_owned(), pid)),
+            Err(error) => self.missing.push(format!("{name}: {error}")),
+        }
+        self
+    }
+}
+
+/// Samples until it is stopped or dropped.
+///
+/// ```
+/// use sawmill_profile::{Sampler, SamplerOptions};
+/// let sampler = Sampler::start(SamplerOptions::new()).unwrap();
+/// // ... the run ...
+/// let timeline = sampler.stop();
+/// assert!(timeline.samples.len() >= 2);
+/// ```
+#[derive(Debug)]
+pub struct Sampler {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    stopped: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stop: bool,
+    timeline: Timeline,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sampler {
+    /// Starts the thread and takes the first sample.
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn start(options: SamplerOptions) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        {
+            let timeline = &mut shared.state().timeline;
+            timeline.interval = options.interval;
+            timeline.watched = options.targets.iter().map(|(name, _)| name.clone()).collect();
+            timeline.missing = options.missing.clone();
+            timeline.missing.extend(crate::watch::observed::missing_here());
+        }
+        let mut observed = Observed::new(options.started, options.wire, options.rows, &options.targets);
+        observed.sample(&mut shared.state().timeline);
+        let (theirs, most) = (Arc::clone(&shared), options.most_samples);
+        let thread = std::thread::Builder::new()
+            .name("sampler".into())
+            .spawn(move || run(&theirs, observed, most))
+            .map_err(|error| {
+                Error::new(
+                    format!("no thread for sampling: {error}"),
+                    "",
+                    "raise the limit of threads (ulimit -u)",
+                )
+            })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The samples so far, for a live display.
+    pub fn timeline(&self) -> Timeline {
+        self.shared.state().timeline.clone()
+    }
+
+    /// Takes a last sample, ends the thread and gives the samples.
+    pub fn stop(mut self) -> Timeline {
+        self.end();
+        std::mem::take(&mut self.shared.state().timeline)
+    }
+
+    fn end(&mut self) {
+        self.shared.state().stop = true;
+        self.shared.stopped.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A sampler that panicked has no more samples; those it took are there.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn run(shared: &Shared, mut observed: Observed, most_samples: usize) {
+    let mut next = Instant::now();
+    let mut state = shared.state();
+    let (fraction, intervals) = START;
+    let (start, dense) = (next + state.timeline.interval * intervals, state.timeline.interval / fraction);
+    let mut last = false;
+    while !last {
+        next += if next < start { dense.max(LEAST) } else { state.timeline.interval };
+        // After a suspension of the machine the samples missed are not made up for.
+        next = next.max(Instant::now());
+        while !state.stop && Instant::now() < next {
+            let left = next.saturating_duration_since(Instant::now());
+            state = shared.stopped.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        // What happened up to the stop is sampled, too.
+        last = state.stop;
+        if state.timeline.samples.len() >= most_samples {
+            state.timeline.thin_out();
+        }
+        observed.sample(&mut state.timeline);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn threads_memory_wire_and_a_server_are_sampled() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let wire = WireCounters::new();
+        let options = SamplerOptions::new()
+            .interval(Duration::from_millis(10))
+            .wire(&wire)
+            .watch("server", &Target::TcpPort(port))
+            .watch("gone", &Target::Pid(u32::MAX));
+        let sampler = Sampler::start(options).unwrap();
+        let busy = std::thread::Builder::new().name("busy bee".into()).spawn(|| {
+            let until = crate::cpu_time() + Duration::from_millis(120);
+            while crate::cpu_time() < until {
+                std::hint::spin_loop();
+            }
+        });
+        wire.add_sent(1234);
+        busy.unwrap().join().unwrap();
+        let live = sampler.timeline();
+        let timeline = sampler.stop();
+        assert!(!live.samples.is_empty());
+        let last = timeline.samples.last().unwrap();
+        assert_eq!((last.wire_sent, last.watched.len()), (1234, 1));
+        assert!(timeline.peak_resident().unwrap() > 1_000_000);
+        assert!(timeline.peak_resident_of(0).unwrap() > 1_000_000);
+        assert!(last.own.cpu > 0.1 && last.watched[0].unwrap().cpu > 0.05, "{last:?}");
+        let bee = timeline.thread_totals().into_iter().find(|(name, _)| *name == "busy bee").unwrap();
+        assert!(bee.1 > 0.02, "an ended thread keeps its CPU time: {bee:?}");
+        assert!(timeline.missing[0].starts_with("gone: there is no such process"));
+        let text = serde_json::to_string(&timeline).unwrap();
+        assert_eq!(serde_json::from_str::<Timeline>(&text).unwrap().threads, timeline.threads);
+    }
+
+    #[test]
+    fn a_server_is_seen_in_the_first_tenth_of_a_second() {
+        let mut server = std::process::Command::new("sh")
+            .args(["-c", "read line; (while :; do :; done) & a=$!; read line; kill $a"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let options = SamplerOptions::new().watch("server", &Target::Pid(server.id()));
+        let sampler = Sampler::start(options).unwrap();
+        std::io::Write::write_all(server.stdin.as_mut().unwrap(), b"begin\n").unwrap();
+        std::thread::sleep(Duration::from_millis(250));
+        let timeline = sampler.stop();
+        drop(server.stdin.take());
+        server.wait().unwrap();
+        let used = timeline.rate(|sample| Some(sample.watched[0].as_ref()?.cpu));
+        assert!(used.iter().any(|(at, processors)| *at < 0.15 && *processors > 0.1), "{used:?}");
+        let most = std::thread::available_parallelism().unwrap().get() as f64 * 1.2;
+        assert!(used.iter().all(|(_, processors)| *processors < most), "of {most}: {used:?}");
+    }
+
+    #[test]
+    fn a_long_run_is_thinned_to_the_bound() {
+        let options = SamplerOptions::new().interval(Duration::from_millis(5)).most_samples(16);
+        let sampler = Sampler::start(options).unwrap();
+        std::thread::sleep(Duration::from_millis(250));
+        let timeline = sampler.stop();
+        assert!(timeline.samples.len() <= 17 && timeline.interval > Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,230 @@
+//! What a sampler saw over a run: a bounded series of samples, and what can be read off it.
+//!
+//! Samples hold sums since the start, not rates. So a series can be thinned by leaving samples out,
+//! and a rate over any two of them is right.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::seconds;
+
+/// Samples of this process and of others, in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The distance of the samples now, but for those of the run's start, which are closer; it doubles when the
+    /// series is thinned.
+    #[serde(with = "seconds")]
+    pub interval: Duration,
+    /// The samples.
+    pub samples: Vec<Sample>,
+    /// Names of our threads; several threads of one name are one series.
+    pub threads: Vec<String>,
+    /// Names of the other process trees.
+    pub watched: Vec<String>,
+    /// What could not be sampled here, each in a sentence.
+    #[serde(default)]
+    pub missing: Vec<String>,
+}
+
+/// One moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When, counted from the start of the run.
+    #[serde(with = "seconds")]
+    pub at: Duration,
+    /// This process.
+    pub own: Usage,
+    /// CPU time of our threads since sampling started, in seconds, in the order of
+    /// [`Timeline::threads`]; threads that came later are missing at the end.
+    #[serde(default)]
+    pub threads: Vec<f64>,
+    /// Rows that the run's phases have counted.
+    #[serde(default)]
+    pub rows: u64,
+    /// Bytes sent on our own connections since they were counted.
+    pub wire_sent: u64,
+    /// Bytes received on them.
+    pub wire_received: u64,
+    /// The other process trees, in the order of [`Timeline::watched`]; `None` once they are gone.
+    #[serde(default)]
+    pub watched: Vec<Option<Usage>>,
+}
+
+/// What a process, or a tree of processes, has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time since sampling started, in seconds, user and system.
+    pub cpu: f64,
+    /// Resident memory in bytes; the larger value where samples were thinned.
+    pub resident: Option<u64>,
+    /// Bytes read from storage since sampling started.
+    pub read: Option<u64>,
+    /// Bytes written to storage since sampling started.
+    pub written: Option<u64>,
+    /// Processes in the tree.
+    pub processes: u32,
+}
+
+/// The largest of what was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Maxima {
+    /// Resident memory of this process in bytes.
+    pub memory: Option<u64>,
+    /// Processors in use by this process, over half a second.
+    pub processors: f64,
+    /// Rows a second, over half a second.
+    pub rows_per_second: f64,
+    /// Bytes sent a second on our own connections, over half a second.
+    pub sent_per_second: f64,
+}
+
+/// What maxima of rates are taken over: of shorter times they would be chance.
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// Points of a series: seconds since the start of the run, and a value.
+pub type Points = Vec<(f64, f64)>;
+
+impl Timeline {
+    /// The largest resident memory of this process that was seen, in bytes.
+    pub fn peak_resident(&self) -> Option<u64> {
+        self.samples.iter().filter_map(|sample| sample.own.resident).max()
+    }
+
+    /// The largest resident memory of a watched tree that was seen, in bytes.
+    pub fn peak_resident_of(&self, watched: usize) -> Option<u64> {
+        let usages = self.samples.iter().filter_map(|sample| (*sample.watched.get(watched)?).as_ref());
+        usages.filter_map(|usage| usage.resident).max()
+    }
+
+    /// The change a second of a sum, between each sample and the one before it. For CPU seconds this
+    /// is the number of processors in use.
+    ///
+    /// ```
+    /// # let timeline = sawmill_profile::Timeline::default();
+    /// let processors = timeline.rate(|sample| Some(sample.own.cpu));
+    /// let sent_per_second = timeline.rate(|sample| Some(sample.wire_sent as f64));
+    /// # assert!(processors.is_empty() && sent_per_second.is_empty());
+    /// ```
+    pub fn rate(&self, sum: impl Fn(&Sample) -> Option<f64>) -> Points {
+        let pairs = self.samples.windows(2).filter_map(|pair| match pair {
+            [before, after] => {
+                let time = after.at.saturating_sub(before.at).as_secs_f64();
+                let change = sum(after)? - sum(before)?;
+                (time > 0.0).then(|| (after.at.as_secs_f64(), change / time))
+            }
+            _ => None,
+        });
+        pairs.collect()
+    }
+
+    /// The largest of what was sampled. A rate is that of half a second, or of the whole run where that is shorter.
+    pub fn maxima(&self) -> Maxima {
+        let most = |sum: &dyn Fn(&Sample) -> f64| {
+            let mut begin = 0;
+            let mut most = 0.0f64;
+            for (place, end) in self.samples.iter().enumerate() {
+                // The window begins at the last sample that is half a second before.
+                let before = |at: usize| {
+                    let start = self.samples.get(at).filter(|_| at <= place)?;
+                    (end.at.saturating_sub(start.at) >= WINDOW).then_some(start)
+                };
+                while before(begin + 1).is_some() {
+                    begin += 1;
+                }
+                let whole = place + 1 == self.samples.len() && most == 0.0;
+                let start = before(begin).or_else(|| self.samples.first().filter(|_| whole));
+                if let Some(start) = start {
+                    let time = end.at.saturating_sub(start.at).as_secs_f64();
+                    if time > 0.0 {
+                        most = most.max((sum(end) - sum(start)) / time);
+                    }
+                }
+            }
+            most
+        };
+        Maxima {
+            memory: self.peak_resident(),
+            processors: most(&|sample| sample.own.cpu),
+            rows_per_second: most(&|sample| sample.rows as f64),
+            sent_per_second: most(&|sample| sample.wire_sent as f64),
+        }
+    }
+
+    /// Processors in use by the threads of one name, over time.
+    pub fn thread_share(&self, thread: usize) -> Points {
+        self.rate(|sample| Some(sample.threads.get(thread).copied().unwrap_or(0.0)))
+    }
+
+    /// CPU seconds of all threads by name, the busiest first.
+    pub fn thread_totals(&self) -> Vec<(&str, f64)> {
+        let last = self.samples.last().map_or(&[][..], |sample| &sample.threads);
+        let mut totals: Vec<(&str, f64)> =
+            self.threads.iter().map(String::as_str).zip(last.iter().copied()).collect();
+        totals.sort_by(|a, b| b.1.total_cmp(&a.1));
+        totals
+    }
+
+    /// Leaves out every second sample but the last, and keeps the peaks of what it leaves out.
+    pub(crate) fn thin_out(&mut self) {
+        let mut kept: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 1);
+        let mut pending: Option<Sample> = None;
+        for mut sample in self.samples.drain(..) {
+            match pending.take() {
+                None => pending = Some(sample),
+                Some(before) => {
+                    sample.own.resident = sample.own.resident.max(before.own.resident);
+                    for (now, then) in sample.watched.iter_mut().zip(&before.watched) {
+                        if let (Some(now), Some(then)) = (now, then) {
+                            now.resident = now.resident.max(then.resident);
+                        }
+                    }
+                    kept.push(sample);
+                }
+            }
+        }
+        kept.extend(pending);
+        self.samples = kept;
+        self.interval *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(tenths: u64, resident: u64) -> Sample {
+        let own = Usage { cpu: tenths as f64 / 20.0, resident: Some(resident), ..Usage::default() };
+        Sample { at: Duration::from_millis(tenths * 100), own, ..Sample::default() }
+    }
+
+    #[test]
+    fn maxima_are_of_half_a_second_or_of_a_run_that_is_shorter() {
+        let rows = [0, 0, 10, 10, 1000, 1000, 1000, 1000, 1000, 1010, 1020];
+        let with_rows = |count: usize| Timeline {
+            samples: (0..count).map(|n| Sample { rows: rows[n], ..sample(n as u64, 7) }).collect(),
+            ..Timeline::default()
+        };
+        let maxima = with_rows(11).maxima();
+        assert_eq!((maxima.memory, maxima.rows_per_second), (Some(7), 2000.0));
+        assert!((maxima.processors - 0.5).abs() < 1e-9, "{maxima:?}");
+        assert!((with_rows(3).maxima().rows_per_second - 50.0).abs() < 1e-9);
+        assert_eq!(Timeline::default().maxima(), Maxima::default());
+    }
+
+    #[test]
+    fn thinning_keeps_the_peak_and_the_last_sample_and_leaves_rates_as_they_were() {
+        let mut timeline = Timeline {
+            interval: Duration::from_millis(100),
+            samples: (0..9).map(|n| sample(n, if n == 4 { 99 } else { 5 })).collect(),
+            ..Timeline::default()
+        };
+        timeline.thin_out();
+        assert_eq!(timeline.samples.len(), 5);
+        assert_eq!(timeline.peak_resident(), Some(99));
+        assert_eq!(timeline.samples.last().unwrap().at, Duration::from_millis(800));
+        assert_eq!(timeline.interval, Duration::from_millis(200));
+        let processors = timeline.rate(|sample| Some(sample.own.cpu));
+        assert!(processors.iter().all(|(_, rate)| (rate - 0.5).abs() < 1e-9), "{processors:?}");
+    }
+}
