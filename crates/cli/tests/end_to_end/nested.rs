@@ -24,7 +24,7 @@ fn client(server: &LocalPg) -> Client {
 
 /// The query that the documentation gives for a layout.
 fn documented(layout: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/loading.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/loading-reference.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (_, after) = text.split_once(&format!("<!-- the rows again: {layout} -->\n```sql\n")).unwrap();
     after.split_once(";\n```").unwrap().0.to_owned()
