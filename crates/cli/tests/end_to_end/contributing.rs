@@ -51,6 +51,22 @@ fn every_environment_variable_stands_in_the_table_and_no_other() {
     assert!(gone.is_empty(), "CONTRIBUTING.md explains {gone:?}, which nothing reads");
 }
 
+#[test]
+fn every_file_that_the_recipes_name_exists() {
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let words = text.split('`').skip(1).step_by(2);
+    let rooms = ["crates/", "docs/", "benches/", "scripts/", "fixtures/", ".ci/", ".github/"];
+    let paths: BTreeSet<&str> = words
+        .filter(|word| rooms.iter().any(|room| word.starts_with(room)) && !word.contains([' ', '*']))
+        .collect();
+    assert!(paths.len() >= 20, "{} files are named", paths.len());
+    let gone: Vec<_> = paths.into_iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(
+        gone.is_empty(),
+        "CONTRIBUTING.md names {gone:?}, which do not exist: name where their content is now"
+    );
+}
+
 /// The lines of documentation comments, without hidden lines of examples.
 fn documentation(source: &str) -> String {
     let lines = source.lines().map(str::trim_start);
@@ -60,11 +76,19 @@ fn documentation(source: &str) -> String {
 }
 
 #[test]
-fn the_example_in_each_readme_of_a_library_is_one_of_its_tested_examples() {
+fn the_rooms_in_each_readme_exist_and_its_example_is_one_that_is_tested() {
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         let library = entry.unwrap().path();
         let readme = std::fs::read_to_string(library.join("README.md")).unwrap();
-        assert!(readme.contains("## Rooms"), "{library:?} names no rooms");
+        let rooms = readme.split("## Rooms").nth(1).expect("a table of rooms");
+        for row in rooms.lines().filter(|line| line.starts_with("| `")) {
+            let names = row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2);
+            for name in names.map(|name| name.trim_end_matches('/')) {
+                let places = [format!("src/{name}"), format!("src/{name}.rs"), name.to_owned()];
+                let there = places.iter().any(|place| library.join(place).exists());
+                assert!(there, "the README of {library:?} names {name}, which does not exist");
+            }
+        }
         if !library.join("src/lib.rs").exists() {
             continue;
         }
