@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use sawmill_loader::{Control, LoadOptions, Located, Verification};
 use sawmill_profile::Profile;
+use serde::Serialize;
 
 use crate::console::Console;
 use crate::crate_options::CrateArgs;
@@ -67,7 +68,8 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
-    if let Some(folders) = Reading::of(&inputs, filtered.as_ref()).folders() {
+    let reading = Reading::of(&inputs, filtered.as_ref());
+    if let Some(folders) = reading.folders() {
         console.notice(&folders);
     }
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
@@ -82,8 +84,18 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     console.step(&format!("verifying {}", args.target.table()));
     let control = Control::new(cancel, &phase);
     let verification = target.verify(source, &options, &control)?;
-    console.result(&verification, || table_of(&verification))?;
+    let report = Report { verification: &verification, reading };
+    console.result(&report, || table_of(&verification))?;
     check(&verification, args.target.table())
+}
+
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    verification: &'a Verification,
+    #[serde(flatten)]
+    reading: Reading,
 }
 
 /// The verification as an error where the two sides differ.

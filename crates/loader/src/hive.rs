@@ -8,7 +8,7 @@ mod agreement;
 mod folder_names;
 mod folder_value;
 
-pub(crate) use agreement::refuse_contradiction;
+pub(crate) use agreement::Compared;
 pub(crate) use folder_names::{FolderName, folder_names, values_of_links};
 pub(crate) use folder_value::FolderValue;
 
@@ -22,7 +22,7 @@ use crate::error::{Error, Kind, Result};
 /// Whether folders such as `year=2020` are columns of the files in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hive {
-    /// Each of them is a column, unless the files have one of its name.
+    /// Each of them is a column, unless the files have one of its name, whose values are then the folder's.
     Columns,
     /// The names of folders mean nothing.
     #[default]

@@ -21,9 +21,7 @@ use crate::common_columns::{common, is_untyped, without_dictionaries};
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
-use crate::hive::{
-    Folder, FolderColumn, FolderName, Folders, Hive, folder_names, refuse_contradiction, values_of_links,
-};
+use crate::hive::{Compared, Folder, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
 use crate::identity::Stamp;
 use crate::page_checksums::PageChecksums;
 use crate::parquet_interval::as_bytes;
@@ -88,8 +86,8 @@ impl ParquetFiles {
     /// Of a column that files have themselves, the files' values are taken.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); files whose folders name different columns; a folder whose value contradicts the
-    /// statistics of the file's own column.
+    /// As for [`open`](Self::open); files whose folders name different columns; a folder whose value not
+    /// all rows of the file's own column have.
     pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
         Self::open_within(paths, hive, DEFAULT_MAX_FOOTER)
     }
@@ -353,7 +351,8 @@ fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)
             .and_then(|as_read| ArrowReaderMetadata::try_new(as_read, options))
     });
     let reader = reader.map_err(|error| not_readable(&error).at(&shown))?;
-    refuse_contradiction(&footer, reader.schema(), &folder_names).map_err(|what| {
+    let compared = Compared { footer: &footer, file: &file, reader: &reader };
+    compared.refuse_contradiction(&folder_names).map_err(|what| {
         Error::new(Kind::Schema, what)
             .at(&shown)
             .advise("rename the folder, or take the file's values alone with --hive no")

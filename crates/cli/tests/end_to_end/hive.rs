@@ -5,7 +5,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use sawmill_cratedb_standin::StandIn;
 
 use crate::harness::{sawmill, signal, start, until, wait};
@@ -53,6 +57,7 @@ fn folders_that_pyarrow_wrote_are_columns_of_the_rows() {
     let ran = sawmill(bench.args("verify", &tree(), "t", &["--json"])).ok();
     assert!(ran.err.contains(named), "{}", ran.err);
     assert_eq!(ran.json()["target"]["rows"], 60);
+    assert_eq!(ran.json()["folders"][0]["name"], "year");
     assert!(bench.load(&tree(), "t", &[]).ok().out.contains("nothing to do"));
     let json = bench.load(&tree(), "other", &["--explain", "--json"]).ok().json();
     assert_eq!(json["folders"][3]["name"], "day");
@@ -141,14 +146,40 @@ fn files_whose_folders_name_other_columns_are_refused_by_name() {
     assert!(error.contains("two folders name column \"k\"") && error.contains("e.parquet"), "{error}");
 }
 
+/// A file of twenty rows whose `id` is the same in all of them.
+fn constant(path: &Path, id: i64, statistics: bool) {
+    let enabled = if statistics { EnabledStatistics::Chunk } else { EnabledStatistics::None };
+    let properties = WriterProperties::builder().set_statistics_enabled(enabled).build();
+    let column: ArrayRef = Arc::new(Int64Array::from_value(id, 20));
+    let batch = RecordBatch::try_from_iter([("id", column)]).unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
 #[test]
 fn a_column_that_files_have_themselves_is_taken_from_them_unless_the_folder_contradicts() {
     let bench = Bench::new();
-    let agrees = orders(&bench, "agrees/id=7/a.parquet", "20");
-    let ran = bench.load(&agrees, "t", &["--columns", "id,status", "--verify"]).ok();
-    assert!(ran.err.contains("id (values of the files, which have it too)"), "{}", ran.err);
-    assert_eq!(bench.count("select count(distinct id) from t"), 20);
+    for (place, statistics) in [("plain/id=7/a.parquet", false), ("told/id=7/a.parquet", true)] {
+        let agrees = bench.dir.path().join(place);
+        constant(&agrees, 7, statistics);
+        let name = place.split('/').next().unwrap();
+        let ran = bench.load(&agrees, name, &["--verify"]).ok();
+        assert!(ran.err.contains("id (values of the files, which have it too)"), "{}", ran.err);
+        assert_eq!(bench.count(&format!("select count(*) from {name} where id = 7")), 20);
+        let json = sawmill(bench.args("verify", &agrees, name, &["--json"])).ok().json();
+        assert_eq!(
+            (&json["folders"][0]["name"], &json["folders"][0]["in_files"]),
+            (&"id".into(), &true.into())
+        );
+    }
     for (folder, what) in [
+        (
+            "id=7",
+            "column \"id\" is \"7\", but the file has the column, too: row 0 of row group 0 has another",
+        ),
         ("id=5000", "column \"id\" is \"5000\", but the file has the column, too: no row of row group 0"),
         ("id=x", "expected a number"),
         ("id=__HIVE_DEFAULT_PARTITION__", "column \"id\" is null"),
