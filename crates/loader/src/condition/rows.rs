@@ -71,7 +71,7 @@ impl RowTest {
             TestedColumn { name: field.name().clone(), place, data_type: field.data_type().clone() }
         };
         let columns: Vec<TestedColumn> = places.into_iter().map(column).collect();
-        let test = test_of(&condition.0, &columns, folders, false)?;
+        let test = test_of(&condition.0, &columns, schema, folders, false)?;
         Ok(Self { columns, test })
     }
 
@@ -112,6 +112,10 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
             .advise(known_columns(name, names)));
     };
     let data_type = schema.field(place).data_type();
+    if *data_type == DataType::Null {
+        // All of its values are null: other files have some.
+        return Ok(());
+    }
     let interval = is_interval(schema.field(place));
     if domain(data_type).is_none() || interval {
         let shown = if interval { "INTERVAL".to_owned() } else { data_type.to_string() };
@@ -124,12 +128,18 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
     Ok(())
 }
 
-fn test_of(node: &Node, columns: &[TestedColumn], folders: &[Folder], negated: bool) -> Result<Test> {
+fn test_of(
+    node: &Node,
+    columns: &[TestedColumn],
+    schema: &Schema,
+    folders: &[Folder],
+    negated: bool,
+) -> Result<Test> {
     let tests = |nodes: &[Node]| {
-        nodes.iter().map(|node| test_of(node, columns, folders, negated)).collect::<Result<_>>()
+        nodes.iter().map(|node| test_of(node, columns, schema, folders, negated)).collect::<Result<_>>()
     };
     match node {
-        Node::Not(inner) => return test_of(inner, columns, folders, !negated),
+        Node::Not(inner) => return test_of(inner, columns, schema, folders, !negated),
         // Not all of them are true where one of them is false.
         Node::And(nodes) | Node::Or(nodes) => {
             let all = matches!(node, Node::And(_)) != negated;
@@ -138,6 +148,9 @@ fn test_of(node: &Node, columns: &[TestedColumn], folders: &[Folder], negated: b
         _ => {}
     }
     let name = column_of(node).unwrap_or_default();
+    if schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Null) {
+        return Ok(Test::decided(matches!(node, Node::IsNull { .. }) && !negated));
+    }
     let test = |data_type: &DataType| {
         value_test(node, data_type, negated).map_err(|what| {
             Error::new(Kind::Config, format!("column {name:?} is {data_type}: {what}"))

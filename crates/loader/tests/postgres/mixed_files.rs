@@ -9,7 +9,7 @@ use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use sawmill_loader::{Enums, LoadOptions, Mode, ParquetFiles, ValueOptions};
 
-use crate::database::{Database, run, small};
+use crate::database::{Database, run, small, with_control};
 
 /// A directory with a file for each of these lists of columns, in this order.
 fn files(each: Vec<Vec<(&str, ArrayRef)>>) -> (tempfile::TempDir, ParquetFiles) {
@@ -135,5 +135,35 @@ fn lists_and_structs_may_lack_a_type_within_them() {
             "[null] {\"inner\": null}",
         ];
         assert_eq!(rows, expected);
+    }
+}
+
+#[test]
+fn a_condition_takes_a_column_without_a_type_as_null() {
+    let kinds: [fn() -> ArrayRef; 2] = [plain, nulls];
+    for first in 0..2 {
+        let columns = |file: usize| vec![("word", kinds[(first + file) % 2]()), ("id", ids(file as i64 * 3))];
+        let (_directory, source) = files((0..2).map(columns).collect());
+        let database = Database::new();
+        for (number, (condition, rows)) in [
+            ("word = 'red'", 1),
+            ("word <> 'red'", 1),
+            ("not word = 'red'", 1),
+            ("word in ('green', 'red')", 2),
+            ("word like 'g%'", 1),
+            ("word is null", 4),
+            ("word is not null", 2),
+            ("word is null or id >= 0", 6),
+            ("word = 'red' and id >= 3", if first == 0 { 0 } else { 1 }),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let picked =
+                with_control(|control| source.filtered(condition.parse().unwrap(), control)).unwrap();
+            let report = run(&picked, &database.target(&format!("t{number}")), &small()).unwrap();
+            assert_eq!(report.rows, rows, "{condition}");
+            assert!(report.verified.unwrap().matches(), "{condition}");
+        }
     }
 }
