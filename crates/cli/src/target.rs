@@ -164,7 +164,7 @@ pub(crate) struct EffortArgs {
     #[arg(long, default_value_t = 8)]
     retries: u32,
     /// How long a load waits for a CrateDB cluster that is away or restarts, such as 90s, 5m or 1h [default: 5m].
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
     patience: Option<Duration>,
     /// Rows that are decoded at once, and of a request to CrateDB [default: 4096, CrateDB 20000].
     #[arg(long, value_parser = phases::count)]
@@ -180,18 +180,6 @@ fn degree(text: &str) -> Result<NonZeroUsize, String> {
     let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let wanted = if number < 0 { (cores() / number.unsigned_abs()).max(1) } else { number.unsigned_abs() };
     NonZeroUsize::new(wanted).ok_or_else(|| "give 1 or more, or -1 or less".to_owned())
-}
-
-/// A time as a user writes it: `90s`, `5m`, `1h`, or seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, unit) = match text.trim().char_indices().last() {
-        Some((at, 's')) => (&text.trim()[..at], 1),
-        Some((at, 'm')) => (&text.trim()[..at], 60),
-        Some((at, 'h')) => (&text.trim()[..at], 3600),
-        _ => (text.trim(), 1),
-    };
-    let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    seconds.map(Duration::from_secs).ok_or_else(|| "give a time such as 90s, 5m or 1h".to_owned())
 }
 
 /// Rows that are decoded at once where nothing else was asked for.
