@@ -4,7 +4,8 @@
 //! then for each column a 32-bit length (-1 for NULL) and that many bytes, exactly as
 //! `COPY (SELECT columns FROM table) TO STDOUT (FORMAT binary)` sends them
 //! (<https://www.postgresql.org/docs/current/sql-copy.html>). The loader sends the same bytes, so
-//! one function sums both sides. Each row is hashed with XXH3-128 and the hashes are added modulo
+//! one function sums both sides. Numbers of types, which the server gives to those that a table's arrays
+//! and composite values are made of, are hashed as zeros: the same rows have the same sum in every table. Each row is hashed with XXH3-128 and the hashes are added modulo
 //! 2^128: order does not matter, a doubled row counts twice, and sums of parts add up to the whole,
 //! which lets units be summed where they are made and a table's growth be told by subtraction.
 

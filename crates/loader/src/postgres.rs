@@ -11,6 +11,7 @@
 mod activity;
 pub(crate) mod bad_records;
 mod blockers;
+mod canonical_row;
 mod catalogue;
 mod catalogue_type;
 pub(crate) mod checkpoint;
@@ -30,7 +31,6 @@ pub(crate) mod jsonb;
 mod locate;
 mod made_types;
 mod new_table;
-mod numeric_values;
 mod parameters;
 mod part_writer;
 mod partition_by;

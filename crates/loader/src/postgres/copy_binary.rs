@@ -36,6 +36,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Field;
 use bytes::Bytes;
 
+use super::canonical_row::CanonicalRow;
 use super::column_type::ColumnType;
 use super::value_options::ValueOptions;
 use crate::buffers::{Buffer, Buffers};
@@ -110,6 +111,8 @@ pub(crate) struct CopyEncoder {
     starts: [u32; BLOCK],
     /// Converted values of a few columns.
     words: [[u64; BLOCK]; rows::MOST_TOGETHER],
+    /// What is hashed of rows.
+    canonical: CanonicalRow,
     tally: Tally,
 }
 
@@ -131,6 +134,7 @@ impl CopyEncoder {
             positions: [0; BLOCK],
             starts: [0; BLOCK],
             words: [[0; BLOCK]; rows::MOST_TOGETHER],
+            canonical: CanonicalRow::of(&columns, false),
             tally: Tally::empty(columns.len()),
             columns,
             buffers,

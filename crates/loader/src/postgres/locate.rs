@@ -11,10 +11,10 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bad_records::BadRecords;
+use super::canonical_row::CanonicalRow;
 use super::columns;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
-use super::numeric_values::ByValue;
 use super::read_back::read_rows;
 use super::server::Server;
 use super::table_name::TableName;
@@ -170,8 +170,8 @@ impl Locating<'_> {
             columns::list(self.columns),
             self.table.quoted()
         );
-        let mut tuples =
-            Tuples::new(self.columns.len(), false).by_value(ByValue::of(self.columns)).hashing(part);
+        let canonical = CanonicalRow::of(self.columns, true);
+        let mut tuples = Tuples::new(self.columns.len(), false).hashed_as(canonical).hashing(part);
         let reading = read_rows(connection, &sql, &mut tuples);
         connection.wait_for(control, reading)?;
         Ok(tuples.into_hashes())
@@ -188,7 +188,7 @@ impl Locating<'_> {
         let mut reader = source.reader(self.options.batch_rows);
         let buffers = Buffers::new(self.options.batch_bytes);
         let mut encoder = RejectingEncoder::new(CopyEncoder::new(Arc::clone(columns), buffers));
-        let mut by_value = ByValue::of(columns);
+        let mut canonical = CanonicalRow::of(columns, true);
         if let Some(records) = self.records {
             encoder = encoder.of_records(records);
         }
@@ -208,7 +208,7 @@ impl Locating<'_> {
                 let mut start = 0;
                 for mark in marked_rows(&block) {
                     let end = mark.end as usize;
-                    found(row(mark.row), Some(xxh3_64(by_value.row(&block.bytes[start..end]))));
+                    found(row(mark.row), Some(xxh3_64(canonical.row(&block.bytes[start..end]))));
                     start = end;
                 }
                 Ok(())

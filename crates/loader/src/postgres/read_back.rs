@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::StreamExt;
 use sawmill_profile::{WaitKind, wait};
 
+use super::canonical_row::CanonicalRow;
 use super::columns;
 use super::connection::{Connection, WireError};
 use super::copy_binary::Column;
-use super::numeric_values::ByValue;
 use super::server::Server;
 use super::table_name::TableName;
 use super::tuples::Tuples;
@@ -159,10 +159,8 @@ impl ReadBack<'_> {
             )?;
             connection
         };
-        let mut tuples = Tuples::new(self.columns.len(), self.each_column);
-        if self.by_value {
-            tuples = tuples.by_value(ByValue::of(self.columns));
-        }
+        let canonical = CanonicalRow::of(self.columns, self.by_value);
+        let mut tuples = Tuples::new(self.columns.len(), self.each_column).hashed_as(canonical);
         loop {
             let sql = format!(
                 "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",

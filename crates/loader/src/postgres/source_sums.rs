@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::bad_records::BadRecords;
+use super::canonical_row::CanonicalRow;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
-use super::numeric_values::ByValue;
 use super::read_back::{Sums, join_all};
 use super::tuples::Tuples;
 use crate::buffers::Buffers;
@@ -53,10 +53,8 @@ impl SourceSums<'_> {
             };
             // The encoder sums up whole rows, all that it encodes; for less than that they are looked at again.
             let again = self.each_column || self.by_value || self.refused.is_some();
-            let mut tuples = Tuples::new(columns.len(), self.each_column);
-            if self.by_value {
-                tuples = tuples.by_value(ByValue::of(columns));
-            }
+            let canonical = CanonicalRow::of(columns, self.by_value);
+            let mut tuples = Tuples::new(columns.len(), self.each_column).hashed_as(canonical);
             let mut encoded = Tally::empty(columns.len());
             let mut place = None;
             while let Some(unit) = schedule.next(&mut place) {

@@ -1,8 +1,8 @@
 //! Rows in binary COPY format, taken apart and summed up as they pass.
 
+use super::canonical_row::CanonicalRow;
 use super::copy_binary::HEADER;
 use super::locate::Part;
-use super::numeric_values::ByValue;
 use super::read_back::Sums;
 use crate::content_sum::{ContentSum, Tally};
 
@@ -21,8 +21,8 @@ pub(crate) struct Tuples {
     each: Option<Vec<ContentSum>>,
     /// Hashes of rows, of a part of all hashes.
     hashes: Option<(Part, Vec<u64>)>,
-    /// What rows are before they are summed up.
-    by_value: ByValue,
+    /// What is hashed of rows.
+    canonical: CanonicalRow,
 }
 
 /// The fields of the row that was looked at last. Most have lengths as in the row before: then where they end is known
@@ -84,13 +84,13 @@ impl Tuples {
             row: Fields::new(columns),
             each: each_column.then(|| vec![ContentSum::default(); columns]),
             hashes: None,
-            by_value: ByValue::default(),
+            canonical: CanonicalRow::default(),
         }
     }
 
-    /// Sums up rows by the values of their numerics.
-    pub(crate) fn by_value(mut self, by_value: ByValue) -> Self {
-        self.by_value = by_value;
+    /// Hashes this of rows, and not all of their bytes.
+    pub(crate) fn hashed_as(mut self, canonical: CanonicalRow) -> Self {
+        self.canonical = canonical;
         self
     }
 
@@ -156,7 +156,7 @@ impl Tuples {
             return Err(format!("a row has {count} fields instead of {}", self.columns));
         }
         let Some(end) = self.row.find(bytes) else { return Ok(None) };
-        let row = self.by_value.row(&bytes[..end]);
+        let row = self.canonical.row(&bytes[..end]);
         if self.row.null {
             for (nulls, length) in self.nulls.iter_mut().zip(&self.row.lengths) {
                 *nulls += u64::from(*length == NULL);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::canonical_row::CanonicalRow;
 use super::catalogue::find;
 use super::connection::Connection;
 use super::locate::Locating;
-use super::numeric_values::ByValue;
 use super::read_back::ReadBack;
 use super::source_sums::SourceSums;
 use super::{Postgres, columns, pooler, rejects_file};
@@ -107,7 +107,7 @@ pub(super) fn compare(
         located: None,
     };
     // Rows that are the same to the last byte are the rule, and compared faster.
-    let by_value = !verification.matches() && ByValue::of(&planned).applies();
+    let by_value = !verification.matches() && CanonicalRow::numerics_in(&planned);
     if by_value {
         verification.source = encode(false, true)?.whole;
         verification.target = read(false, true)?.whole;

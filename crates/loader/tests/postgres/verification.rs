@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Decimal128Array, Int64Array};
+use arrow_array::builder::{Decimal128Builder, ListBuilder};
+use arrow_array::{Array, ArrayRef, Decimal128Array, Int64Array, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field};
 use sawmill_loader::{LoadOptions, ParquetFiles, Verification, verify};
 
 use crate::database::{Database, run, small, with_control};
@@ -146,4 +149,65 @@ fn equal_numerics_are_the_same_whatever_number_of_digits_they_are_shown_with() {
     let located = changed.located.unwrap();
     assert_eq!((located.rows_of_none, located.units.len()), (1, 1));
     assert_eq!(located.units[0].first_missing, [200]);
+}
+
+#[test]
+fn equal_numerics_in_arrays_and_composite_values_are_the_same() {
+    const ROWS: i64 = 300;
+    let decimals = |values: &mut dyn Iterator<Item = Option<i128>>| -> ArrayRef {
+        Arc::new(Decimal128Array::from_iter(values).with_precision_and_scale(12, 2).unwrap())
+    };
+    let prices = || (0..ROWS).map(|row| (row % 7 != 0).then_some(i128::from(row) * 10));
+    let counts: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
+    let mut list = ListBuilder::new(Decimal128Builder::new().with_data_type(DataType::Decimal128(12, 2)));
+    for price in prices() {
+        list.values().append_option(price);
+        list.values().append_value(250);
+        list.append(true);
+    }
+    let field = |name, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), true));
+    let price = decimals(&mut prices());
+    let item =
+        StructArray::from(vec![(field("price", &price), price), (field("n", &counts), Arc::clone(&counts))]);
+    let items = arrow_array::ListArray::new(
+        Arc::new(Field::new("item", item.data_type().clone(), true)),
+        OffsetBuffer::from_lengths(std::iter::repeat_n(1, ROWS as usize)),
+        Arc::new(item.clone()),
+        None,
+    );
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", counts),
+        ("prices", Arc::new(list.finish())),
+        ("item", Arc::new(item)),
+        ("items", Arc::new(items)),
+    ];
+    let (_directory, path) = file_of(columns, 300);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let database = Database::new();
+    let mut client = database.client();
+    // As another loader would have left them: 1.5 and 1.500000 where the file has 1.50.
+    client
+        .batch_execute(
+            "CREATE TYPE item AS (price numeric, n bigint); \
+             CREATE TABLE people (id bigint, prices numeric[], item item, items item[]); \
+             INSERT INTO people SELECT id, ARRAY[price, 2.500], (price, id)::item, ARRAY[(price, id)::item] \
+             FROM (SELECT id, CASE WHEN id % 7 <> 0 THEN CASE WHEN id % 2 = 0 \
+               THEN round(id / 10.0, 1) ELSE round(id / 10.0, 6) END END AS price \
+               FROM generate_series(0, 299) id) AS prices",
+        )
+        .unwrap();
+    let same = verification(&database, &source);
+    assert!(same.matches(), "{same:?}");
+    for (change, column) in [
+        ("UPDATE people SET prices[2] = 2.501 WHERE id = 50", "prices"),
+        ("UPDATE people SET item.price = 7 WHERE id = 60", "item"),
+        ("UPDATE people SET items[1].n = -1 WHERE id = 70", "items"),
+    ] {
+        client.batch_execute(&format!("CREATE TABLE before AS TABLE people; {change}")).unwrap();
+        let changed = verification(&database, &source);
+        assert!(!changed.matches());
+        assert_eq!(changed.differing, [column]);
+        client.batch_execute("TRUNCATE people; INSERT INTO people TABLE before; DROP TABLE before").unwrap();
+    }
+    assert!(verification(&database, &source).matches());
 }

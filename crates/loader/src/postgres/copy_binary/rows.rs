@@ -24,7 +24,7 @@ impl CopyEncoder {
     ) -> Result<(), (usize, Fault)> {
         self.buffer.reserve(bytes);
         let base = self.buffer.filled;
-        let Self { layouts, positions, starts, words, buffer, tally, .. } = self;
+        let Self { layouts, positions, starts, words, buffer, canonical, tally, .. } = self;
         let out = &mut buffer.bytes[base..base + bytes + SLACK];
         let positions = &mut positions[..rows];
         let mut at = 0;
@@ -82,7 +82,7 @@ impl CopyEncoder {
 
         // Each column has moved each position to where the next field goes: now to the row's end.
         for (start, end) in starts.iter().zip(positions.iter()) {
-            tally.content_sum.add(&out[*start as usize..*end as usize]);
+            tally.content_sum.add(canonical.row(&out[*start as usize..*end as usize]));
         }
         tally.rows += rows as u64;
         self.buffer_rows += rows as u64;
