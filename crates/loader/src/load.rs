@@ -193,6 +193,20 @@ impl LoadReport {
         self.notes.extend(other.notes);
     }
 
+    /// Takes over what a later load of the same source, in the same run, found and sent again of what the target had
+    /// lost.
+    pub(crate) fn sent_again(&mut self, again: Self) {
+        let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
+        let lost = again.units.saturating_sub(again.units_resumed);
+        if lost > 0 {
+            notes.push(sent_again(lost, again.rows_loaded));
+        }
+        self.units_lost += lost;
+        self.notes = notes;
+        (self.rows, self.content, self.verified, self.rows_rejected) =
+            (rows, content, verified, rows_rejected);
+    }
+
     /// Says that of `planned` rows these were put aside in a file, before the load.
     ///
     /// # Errors

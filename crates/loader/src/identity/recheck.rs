@@ -149,7 +149,7 @@ pub(crate) fn changed(
         Kind::Changed,
         format!(
             "the file holds something else than what was loaded of it: {} rows with content sum {} now, {} rows with \
-             content sum {} in the load's records",
+             content sum {} in the load's records (if the file is the same, the type of a column of the table was changed)",
             is.rows, is.content_sum, was.rows, was.content_sum
         ),
     )

@@ -270,6 +270,22 @@ impl Checkpoints {
         .advise("run the same command again: it loads what is missing"))
     }
 
+    /// Whether a load's table has its rows in another file than when the load began.
+    pub(crate) fn is_rewritten(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        let sql = format!(
+            "SELECT coalesce(table_file <> pg_catalog.pg_relation_filenode(table_oid::oid), false) FROM {} \
+             WHERE load_id = $1",
+            self.table("loads")
+        );
+        let rows = connection.query(control, &sql, &[&id])?;
+        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    }
+
     /// Marks a load as complete.
     pub(crate) fn complete(
         &self,
@@ -417,8 +433,9 @@ impl Checkpoints {
         control: &Control<'_>,
     ) -> Result<HashMap<UnitKey, Tally>> {
         let sql = format!(
-            "SELECT rows, content_sum, non_null, file, row_group, first_row FROM {} WHERE load_id = $1",
-            self.units_table()
+            "SELECT rows, content_sum, non_null, file, row_group, first_row FROM {} u WHERE load_id = $1",
+            // The table may have become an unlogged one, or a logged one, since they were recorded.
+            self.all_units()
         );
         let rows = connection.query(control, &sql, &[&id])?;
         let mut units = HashMap::with_capacity(rows.len());
@@ -447,9 +464,9 @@ impl Checkpoints {
     /// The query for one unit, by load, file, row group and first row.
     pub(crate) fn select_unit(&self) -> String {
         format!(
-            "SELECT rows, content_sum, non_null FROM {} \
+            "SELECT rows, content_sum, non_null FROM {} u \
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
-            self.units_table()
+            self.all_units()
         )
     }
 }

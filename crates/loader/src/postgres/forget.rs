@@ -48,6 +48,7 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
             let parts = parts::of_load(&connection, &checkpoints, &id, control)?;
             parts::drop_all(&connection, &parts, control)?;
         }
+        parts::drop_emptied(&connection, &checkpoints, &name, control)?;
         let mut parts = Vec::new();
         for oid in checkpoints.parts(&connection, &name.to_string(), control)? {
             let part = name_of(&connection, oid, control)?;

@@ -16,7 +16,7 @@ use super::columns;
 use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
 use super::read_back::read_rows;
-use super::server::Server;
+use super::server_identity::KnownServer;
 use super::table_name::TableName;
 use super::tuples::Tuples;
 use crate::buffers::Buffers;
@@ -34,7 +34,7 @@ const NAMED: usize = 5;
 /// What is compared.
 pub(crate) struct Locating<'a> {
     pub source: &'a dyn Source,
-    pub server: &'a Server,
+    pub server: &'a KnownServer,
     pub table: &'a TableName,
     pub columns: &'a Arc<Vec<Column>>,
     pub options: &'a LoadOptions,
@@ -112,7 +112,7 @@ impl Locating<'_> {
     /// Compares the two sides; `rows` is what the table held when it was compared as a whole, and decides how many
     /// passes there are.
     pub(crate) fn run(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
-        let connection = Connection::open(self.server, control)?;
+        let connection = self.server.connect(control)?;
         connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let rows = rows + self.put_aside.map_or(0, |(source, _)| source.rows());
         let passes = rows.div_ceil(self.options.locate_rows.max(1)).max(1);
@@ -171,7 +171,7 @@ impl Locating<'_> {
             self.table.quoted()
         );
         let canonical = CanonicalRow::of(self.columns, true);
-        let mut tuples = Tuples::new(self.columns.len(), false).hashed_as(canonical).hashing(part);
+        let mut tuples = Tuples::new(self.columns.len(), canonical, false).hashing(part);
         let reading = read_rows(connection, &sql, &mut tuples);
         connection.wait_for(control, reading)?;
         Ok(tuples.into_hashes())

@@ -4,7 +4,7 @@
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
-use super::table_name::{TableName, quote};
+use super::table_name::{PART, TableName, quote};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -107,6 +107,31 @@ fn named_children(
         }
     }
     Ok(children)
+}
+
+/// Drops unlogged parts of which no record is left: a crash of the server has emptied them, and the records of their units.
+pub(super) fn drop_emptied(
+    connection: &Connection,
+    checkpoints: &Checkpoints,
+    table: &TableName,
+    control: &Control<'_>,
+) -> Result<()> {
+    let Some(schema) = table.schema() else { return Ok(()) };
+    // A part that another run is about to commit is not seen before its records are.
+    let sql = format!(
+        "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relpersistence = 'u' AND strpos(c.relname::text, $2) > 0 \
+         AND NOT EXISTS (SELECT FROM {} u WHERE u.part_oid = c.oid)",
+        checkpoints.all_units()
+    );
+    for row in connection.query(control, &sql, &[&schema, &PART])? {
+        let name: String = connection.get(&row, 0)?;
+        if table.has_part(&name) {
+            let part = TableName::new(Some(schema), &name)?;
+            connection.batch(control, &format!("DROP TABLE {}", part.quoted()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Drops parts that no load needs any more, in the caller's transaction.

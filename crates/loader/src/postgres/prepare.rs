@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::copy_binary::Column;
 use super::presence::{Of, Presence, may_look};
 use super::read_back::ReadBack;
+use super::server_identity::KnownServer;
 use super::table_name::TableName;
 use super::{Mode, Postgres, blockers, columns, dependents, durable, enumerations, made_types, parts};
 use crate::content_sum::Tally;
@@ -22,6 +23,7 @@ pub(super) struct Preparing<'p, 'a> {
     pub source: &'a dyn Source,
     pub options: &'a LoadOptions,
     pub control: &'p Control<'p>,
+    pub server: &'p KnownServer,
     pub connection: &'p Connection,
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
@@ -294,7 +296,7 @@ impl Preparing<'_, '_> {
             (false, false) => None,
             (false, true) => {
                 let read = ReadBack {
-                    server: &self.postgres.server,
+                    server: self.server,
                     table: self.table,
                     columns: self.columns,
                     degree: self.options.degree,

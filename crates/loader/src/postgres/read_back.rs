@@ -14,7 +14,7 @@ use super::canonical_row::CanonicalRow;
 use super::columns;
 use super::connection::{Connection, WireError};
 use super::copy_binary::Column;
-use super::server::Server;
+use super::server_identity::KnownServer;
 use super::table_name::TableName;
 use super::tuples::Tuples;
 use crate::content_sum::{ContentSum, Tally};
@@ -57,7 +57,7 @@ impl Sums {
 /// What is to be read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadBack<'a> {
-    pub server: &'a Server,
+    pub server: &'a KnownServer,
     pub table: &'a TableName,
     pub columns: &'a [Column],
     pub degree: usize,
@@ -69,7 +69,7 @@ pub(crate) struct ReadBack<'a> {
 impl ReadBack<'_> {
     /// Reads the table and sums it up.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
-        let leader = Connection::open(self.server, control)?;
+        let leader = self.server.connect(control)?;
         leader.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let rows = leader.query(
             control,
@@ -149,18 +149,23 @@ impl ReadBack<'_> {
         let Some(mut range) = take() else { return Ok(Sums::default()) };
         let connection = {
             let _connecting = wait(WaitKind::Network);
-            let connection = Connection::open(self.server, control)?;
+            let connection = self.server.connect(control)?;
             // The snapshot's name is of the server's own making: digits and hyphens.
-            connection.batch(
+            let taken = connection.batch(
                 control,
                 &format!(
                     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
                 ),
-            )?;
+            );
+            taken.map_err(|error| match error.kind() {
+                // Its transaction has ended with the connection that had begun it.
+                Kind::Server => Error::new(Kind::Connection, error.what()).at(error.place()),
+                _ => error,
+            })?;
             connection
         };
         let canonical = CanonicalRow::of(self.columns, self.by_value);
-        let mut tuples = Tuples::new(self.columns.len(), self.each_column).hashed_as(canonical);
+        let mut tuples = Tuples::new(self.columns.len(), canonical, self.each_column);
         loop {
             let sql = format!(
                 "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",

@@ -14,6 +14,7 @@ use futures_util::SinkExt;
 use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::{CopyInSink, Statement};
 
+use super::canonical_row::CanonicalRow;
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER, marked_rows};
 use super::partition_tables::is_of_partition;
@@ -120,7 +121,7 @@ impl<'a> RejectingUnit<'a> {
         unit: &'a Unit,
         own_table: bool,
     ) -> Self {
-        let encoded = Tuples::new(sender.plan.columns, false);
+        let encoded = Tuples::new(sender.plan.columns, sender.plan.canonical.clone(), false);
         Self {
             sender,
             copy,
@@ -162,7 +163,8 @@ impl<'a> RejectingUnit<'a> {
                 None => return Ok(None),
             }
         };
-        let refused = std::mem::replace(&mut self.encoded, Tuples::new(0, false)).into_sums().whole;
+        let no_more = Tuples::new(0, CanonicalRow::default(), false);
+        let refused = std::mem::replace(&mut self.encoded, no_more).into_sums().whole;
         let tally = tally.minus(&refused);
         let (planned, rejected) = (self.unit.rows, self.rejected());
         if self.sender.plan.rows_planned && tally.rows + rejected != planned {

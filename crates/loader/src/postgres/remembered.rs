@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::copy_binary::{Column, CopyEncoder};
 use super::presence::{Of, Presence};
 use super::read_back::ReadBack;
+use super::server_identity::KnownServer;
 use super::table_name::TableName;
 use super::{Mode, Postgres, columns};
 use crate::buffers::Buffers;
@@ -330,7 +331,7 @@ impl Remembering<'_> {
             return Ok(());
         };
         let read = ReadBack {
-            server: &self.postgres.server,
+            server: &KnownServer::of(&self.postgres.server, self.connection, self.control)?,
             table: self.table,
             columns,
             degree: self.options.degree,

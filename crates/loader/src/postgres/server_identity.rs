@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::connection::Connection;
+use super::server::Server;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -42,21 +43,30 @@ impl Identity {
     }
 }
 
-/// The server that a load began with, and what was seen of others.
-pub(super) struct ServerIdentity {
+/// The server that a load or a verification began with, and what was seen of others.
+#[derive(Debug)]
+pub(crate) struct KnownServer {
+    server: Server,
     first: Identity,
     seen: Mutex<Identity>,
     changes: Mutex<Vec<String>>,
 }
 
-impl ServerIdentity {
-    /// The server of this connection, on which no transaction is open.
-    pub(super) fn of(connection: &Connection, control: &Control<'_>) -> Result<Self> {
+impl KnownServer {
+    /// The server at this address as it is at the other end of this connection, on which no transaction is open.
+    pub(super) fn of(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let first = match connection.is_rehearsing() {
             true => Identity::default(),
             false => Identity::of(connection, control)?,
         };
-        Ok(Self { seen: Mutex::new(first.clone()), first, changes: Mutex::default() })
+        Ok(Self { server: server.clone(), seen: Mutex::new(first.clone()), first, changes: Mutex::default() })
+    }
+
+    /// Another connection to the same data.
+    pub(super) fn connect(&self, control: &Control<'_>) -> Result<Connection> {
+        let connection = Connection::open(&self.server, control)?;
+        self.check(&connection, control)?;
+        Ok(connection)
     }
 
     /// Makes sure that a later connection has led to the same data. Notes a server that took the place of the first.

@@ -54,7 +54,7 @@ impl SourceSums<'_> {
             // The encoder sums up whole rows, all that it encodes; for less than that they are looked at again.
             let again = self.each_column || self.by_value || self.refused.is_some();
             let canonical = CanonicalRow::of(columns, self.by_value);
-            let mut tuples = Tuples::new(columns.len(), self.each_column).hashed_as(canonical);
+            let mut tuples = Tuples::new(columns.len(), canonical, self.each_column);
             let mut encoded = Tally::empty(columns.len());
             let mut place = None;
             while let Some(unit) = schedule.next(&mut place) {

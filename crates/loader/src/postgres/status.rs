@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::checkpoint::{Checkpoints, advisory_key};
+use super::checkpoint::{Checkpoints, UNITS, advisory_key};
 use super::connection::Connection;
 use super::server::Server;
 use super::table_name::TableName;
@@ -71,6 +71,12 @@ pub fn status(
     }
     let moment =
         |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
+    // Unlogged tables are not to be read on a standby.
+    let standby = connection.query(control, "SELECT pg_catalog.pg_is_in_recovery()", &[])?;
+    let units = match standby.first().map_or(Ok(false), |row| connection.get(row, 0))? {
+        true => checkpoints.table(UNITS),
+        false => checkpoints.all_units(),
+    };
     let sql = format!(
         "SELECT l.load_id, l.target, l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
            ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
@@ -78,9 +84,9 @@ pub fn status(
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
         moment("l.begun"),
         moment("l.completed"),
-        checkpoints.all_units(),
+        units,
         checkpoints.table("loads"),
-        checkpoints.all_units()
+        units
     );
     let mut loads = Vec::new();
     for row in connection.query(control, &sql, &[])? {

@@ -10,6 +10,8 @@ pub(crate) const LONGEST: usize = 63;
 
 /// What the name of a table ends in as long as it is not complete.
 const STAGING: &str = "__sawmill_loading";
+/// What stands before the number of a table in which rows of one worker gather.
+pub(super) const PART: &str = "__sawmill_part_";
 
 /// A table, with its schema if one was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +56,13 @@ impl TableName {
 
     /// Where rows of one worker gather.
     pub(crate) fn part(&self, number: u32) -> Self {
-        self.with_suffix(&format!("__sawmill_part_{number}"))
+        self.with_suffix(&format!("{PART}{number}"))
+    }
+
+    /// Whether `name` is that of a [`part`](Self::part).
+    pub(crate) fn has_part(&self, name: &str) -> bool {
+        let number = name.rsplit_once(PART).and_then(|(_, digits)| digits.parse().ok());
+        number.is_some_and(|number| self.part(number).name == name)
     }
 
     /// One of the tables that this one consists of.

@@ -21,6 +21,7 @@ use super::checkpoint::{Checkpoints, load_id};
 use super::connection::Connection;
 use super::rehearsal::Rehearsal;
 use super::rejected_records::RejectedRecords;
+use super::server_identity::KnownServer;
 use super::table_name::TableName;
 use super::verify::{Compared, compare};
 use super::whole_records::WholeRecords;
@@ -28,7 +29,7 @@ use super::{Enums, Mode, Nested, Postgres, Strategy, dependents, pooler, rejects
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
-use crate::load::{LoadOptions, LoadReport, load, sent_again};
+use crate::load::{LoadOptions, LoadReport, load};
 use crate::source::Source;
 use crate::verify::Verification;
 
@@ -49,6 +50,8 @@ pub(super) struct OneOfSeveral {
     /// The lists that it holds; empty for the records themselves.
     pub lists: String,
     pub records: Arc<RecordNumbers>,
+    /// The server that the first of them is loaded into.
+    pub server: Arc<KnownServer>,
 }
 
 /// What came of one of the tables.
@@ -151,63 +154,67 @@ impl<'a> PostgresTables<'a> {
         let connection = Connection::open(&self.postgres.server, control)?;
         pooler::refuse(&connection, &self.postgres.server, control)?;
         // Its lock is held until all are in their places, so that nobody else finishes what this run is at.
-        let parts = self.begin(&connection, control)?;
-        let mut reports = Vec::with_capacity(parts.len());
-        let mut report = |part: &Postgres, result| reports.push(of_table(part, result));
-        match &self.postgres.rejects {
-            None => {
-                for (table, part) in self.tables.iter().zip(&parts) {
-                    next(&part.table);
-                    report(part, load(&self.rows(table), part, options, control)?);
-                }
-            }
-            Some(rejects) => {
-                let whole = WholeRecords {
-                    source: self.source,
-                    server: &self.postgres.server,
-                    tables: &self.tables,
-                    parts: &parts,
-                    records: &self.records,
-                    checkpoints: &self.checkpoints()?,
-                    options,
-                };
-                let results = whole.load(rejects, control, next)?;
-                parts.iter().zip(results).for_each(|(part, result)| report(part, result));
-            }
+        let (server, parts) = self.begin(&connection, control)?;
+        let mut reports = self.load_parts(&server, &parts, options, control, next)?;
+        let notes = self.put_in_place(&server, &parts, &mut reports, options, control)?;
+        reports.iter_mut().zip(notes).for_each(|(report, notes)| report.notes.extend(notes));
+        if let Some(first) = reports.first_mut() {
+            let news = server.changes().into_iter().filter(|change| !first.notes.contains(change));
+            let news: Vec<String> = news.collect();
+            first.notes.extend(news);
         }
-        let notes = self.put_in_place(&parts, &mut reports, options, control)?;
-        reports.iter_mut().zip(notes).for_each(|(report, notes)| report.result.notes.extend(notes));
         drop(connection);
-        Ok(reports)
+        Ok(parts.iter().zip(reports).map(|(part, report)| of_table(part, report)).collect())
+    }
+
+    /// Loads each of the tables, out of sight.
+    fn load_parts(
+        &self,
+        server: &KnownServer,
+        parts: &[Postgres],
+        options: &LoadOptions,
+        control: &Control<'_>,
+        next: &mut dyn FnMut(&TableName),
+    ) -> Result<Vec<LoadReport>> {
+        let Some(rejects) = &self.postgres.rejects else {
+            let pairs = self.tables.iter().zip(parts);
+            return pairs
+                .map(|(table, part)| {
+                    next(&part.table);
+                    load(&self.rows(table), part, options, control)
+                })
+                .collect();
+        };
+        let whole = WholeRecords {
+            source: self.source,
+            server,
+            tables: &self.tables,
+            parts,
+            records: &self.records,
+            checkpoints: &self.checkpoints()?,
+            options,
+        };
+        whole.load(rejects, control, next)
     }
 
     /// Puts the tables in their places; what the server has lost of them though it had confirmed it is loaded again first.
     fn put_in_place(
         &self,
+        server: &KnownServer,
         parts: &[Postgres],
-        reports: &mut [OfTable<LoadReport>],
+        reports: &mut [LoadReport],
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Vec<Vec<String>>> {
         for _ in 0..options.retries {
-            match self.place(parts, reports, options, control) {
-                Err(error) if error.kind() == Kind::Changed && self.postgres.rejects.is_none() => {}
+            match self.place(server, parts, reports, options, control) {
+                Err(error) if error.kind() == Kind::Changed => {}
                 other => return other,
             }
-            for ((table, part), report) in self.tables.iter().zip(parts).zip(reports.iter_mut()) {
-                let again = load(&self.rows(table), part, options, control)?;
-                let LoadReport { rows, content, verified, mut notes, .. } = again;
-                let lost = again.units - again.units_resumed;
-                if lost > 0 {
-                    notes.push(sent_again(lost, again.rows_loaded));
-                }
-                report.result.units_lost += lost;
-                (report.result.rows, report.result.content, report.result.verified) =
-                    (rows, content, verified);
-                report.result.notes = notes;
-            }
+            let again = self.load_parts(server, parts, options, control, &mut |_| {})?;
+            reports.iter_mut().zip(again).for_each(|(report, again)| report.sent_again(again));
         }
-        self.place(parts, reports, options, control)
+        self.place(server, parts, reports, options, control)
     }
 
     /// Does everything that a load does before the first row of each table, and takes it back.
@@ -219,7 +226,7 @@ impl<'a> PostgresTables<'a> {
             let mut connection = Connection::open(&self.postgres.server, control)?;
             pooler::refuse(&connection, &self.postgres.server, control)?;
             connection.rehearse(control)?;
-            self.begin(&connection, control)?
+            self.begin(&connection, control)?.1
         };
         let pairs = self.tables.iter().zip(&parts);
         pairs
@@ -228,8 +235,12 @@ impl<'a> PostgresTables<'a> {
     }
 
     /// The tables as targets of loads of their own, once nothing speaks against these. The connection holds the lock of
-    /// the whole load from then on.
-    fn begin(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<Postgres>> {
+    /// the whole load from then on, to this server.
+    fn begin(
+        &self,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
         // What cannot be represented in one of them is told before the first is loaded.
         self.ddl(control)?;
         let checkpoints = self.checkpoints()?;
@@ -253,7 +264,10 @@ impl<'a> PostgresTables<'a> {
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
         checkpoints.lock(connection, &id, control)?;
         self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
-        Ok(self.tables.iter().zip(&names).map(|(table, name)| self.part(table, name, &id)).collect())
+        let server = Arc::new(KnownServer::of(&self.postgres.server, connection, control)?);
+        let pairs = self.tables.iter().zip(&names);
+        let parts = pairs.map(|(table, name)| self.part(table, name, &id, &server)).collect();
+        Ok((server, parts))
     }
 
     /// How many records the source has; each table is made of all of them.
@@ -273,11 +287,12 @@ impl<'a> PostgresTables<'a> {
     }
 
     /// One of the tables as the target of a load of its own, which is part of the load `id`.
-    fn part(&self, table: &FlatTable, name: &TableName, id: &str) -> Postgres {
+    fn part(&self, table: &FlatTable, name: &TableName, id: &str, server: &Arc<KnownServer>) -> Postgres {
         let part_of = OneOfSeveral {
             id: part_id(id, table),
             lists: table.path.join("_"),
             records: Arc::clone(&self.records),
+            server: Arc::clone(server),
         };
         Postgres { table: name.clone(), part_of: Some(part_of), ..self.postgres.clone() }
     }

@@ -73,7 +73,8 @@ impl Fields {
 }
 
 impl Tuples {
-    pub(crate) fn new(columns: usize, each_column: bool) -> Self {
+    /// Rows of so many columns, of which `canonical` is hashed.
+    pub(crate) fn new(columns: usize, canonical: CanonicalRow, each_column: bool) -> Self {
         Self {
             columns,
             rest: Vec::new(),
@@ -84,14 +85,8 @@ impl Tuples {
             row: Fields::new(columns),
             each: each_column.then(|| vec![ContentSum::default(); columns]),
             hashes: None,
-            canonical: CanonicalRow::default(),
+            canonical,
         }
-    }
-
-    /// Hashes this of rows, and not all of their bytes.
-    pub(crate) fn hashed_as(mut self, canonical: CanonicalRow) -> Self {
-        self.canonical = canonical;
-        self
     }
 
     /// Collects the hashes of rows, too, those of one part.
@@ -223,7 +218,7 @@ mod tests {
                 stream.extend_from_slice(&bytes);
             }
             stream.extend_from_slice(&[0xff, 0xff]);
-            let mut tuples = Tuples::new(3, true);
+            let mut tuples = Tuples::new(3, CanonicalRow::default(), true);
             tuples.begin();
             let mut rest = &stream[..];
             for piece in pieces.iter().cycle() {
@@ -245,7 +240,7 @@ mod tests {
                 0..9,
             ),
         ) {
-            let mut tuples = Tuples::new(2, false);
+            let mut tuples = Tuples::new(2, CanonicalRow::default(), false);
             // An error is an answer, too.
             let _ = pieces.iter().try_for_each(|piece| tuples.feed(piece));
         }
@@ -253,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_row_of_another_number_of_fields_is_an_error() {
-        let mut tuples = Tuples::new(2, false);
+        let mut tuples = Tuples::new(2, CanonicalRow::default(), false);
         assert_eq!(tuples.feed(&[0, 1, 0]).unwrap_err(), "a row has 1 fields instead of 2");
     }
 }

@@ -7,6 +7,7 @@ use super::catalogue::find;
 use super::connection::Connection;
 use super::locate::Locating;
 use super::read_back::ReadBack;
+use super::server_identity::KnownServer;
 use super::source_sums::SourceSums;
 use super::{Postgres, columns, pooler, rejects_file};
 use crate::control::Control;
@@ -57,6 +58,7 @@ pub(super) fn compare(
     let Compared { source, put_aside: rejects, records } = *compared;
     let connection = Connection::open(&postgres.server, control)?;
     pooler::refuse(&connection, &postgres.server, control)?;
+    let server = &KnownServer::of(&postgres.server, &connection, control)?;
     let Some(found) = find(&connection, &postgres.table, control)? else {
         return Err(Error::new(Kind::Schema, "there is no such table")
             .at(format!("table {}, {}", postgres.table, connection.place()))
@@ -73,7 +75,7 @@ pub(super) fn compare(
     };
     drop(connection);
     let read = |each_column, by_value| {
-        let (server, degree) = (&postgres.server, options.degree);
+        let degree = options.degree;
         ReadBack { server, table: &table, columns: &planned, degree, each_column, by_value }.run(control)
     };
     let encode = |each_column, by_value| {
@@ -114,7 +116,7 @@ pub(super) fn compare(
     }
     if !verification.matches() && options.locate {
         let rows = verification.target.rows;
-        let (server, table, columns) = (&postgres.server, &table, &planned);
+        let (table, columns) = (&table, &planned);
         let put_aside = rejects.as_ref().map(|(source, columns)| (*source, columns));
         let unit_rows = options.unit_rows;
         let locating = Locating {

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::bad_records::{BadRecords, directory_of, of_no_unit, unit_of};
+use super::canonical_row::CanonicalRow;
 use super::catalogue::find;
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
 use super::copy_binary::{Column, HEADER, row_ends};
 use super::read_back::read_copy;
 use super::rejects::{Recorder, Reject, RejectOptions};
-use super::server::Server;
+use super::server_identity::KnownServer;
 use super::table_name::{TableName, literal, quote};
 use super::tuples::Tuples;
 use super::{Postgres, columns, durable};
@@ -30,7 +31,7 @@ use crate::source::{Source, Unit, UnitKey};
 /// The load of several tables that puts records aside.
 pub(super) struct WholeRecords<'a> {
     pub source: &'a dyn Source,
-    pub server: &'a Server,
+    pub server: &'a KnownServer,
     pub tables: &'a [FlatTable],
     /// Each of the tables as the target of a load of its own.
     pub parts: &'a [Postgres],
@@ -51,6 +52,39 @@ impl WholeRecords<'_> {
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<LoadReport>> {
+        let (mut bad, mut reports) = self.load_tables(rejects, control, next)?;
+        let mut attempt = 0;
+        while let Err(error) = self.take_out(&bad, &reports, control) {
+            if error.kind() != Kind::Changed || attempt >= self.options.retries {
+                return Err(error);
+            }
+            attempt += 1;
+            let (bad_now, again) = self.load_tables(rejects, control, &mut |_| {})?;
+            bad = bad_now;
+            reports.iter_mut().zip(again).for_each(|(report, again)| report.sent_again(again));
+        }
+        if bad.count() > 0 || self.options.verify {
+            for ((table, part), report) in self.tables.iter().zip(self.parts).zip(&mut reports) {
+                let rows = FlatRows::new(self.source, table, self.records).leaving_out(Some(&bad));
+                let LoadReport { rows, content, verified, .. } = load(&rows, part, self.options, control)?;
+                report.rows_loaded = report.rows_loaded.saturating_sub(report.rows.saturating_sub(rows));
+                (report.rows, report.content, report.verified) = (rows, content, verified);
+            }
+        }
+        if let Some(records) = reports.first_mut() {
+            records.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
+        }
+        bad.write(&rejects.path, self.source, self.options)?;
+        Ok(reports)
+    }
+
+    /// Loads each table with the rows that it takes; also gives the records of which some were refused.
+    fn load_tables(
+        &self,
+        rejects: &RejectOptions,
+        control: &Control<'_>,
+        next: &mut dyn FnMut(&TableName),
+    ) -> Result<(BadRecords, Vec<LoadReport>)> {
         let mut bad = BadRecords::new(directory_of(&rejects.path))?;
         let mut reports = Vec::with_capacity(self.parts.len());
         // Tables are compared when they hold what they are to hold.
@@ -71,20 +105,7 @@ impl WholeRecords<'_> {
                 return Err(too_many(bad.count(), self.source, unit, &last));
             }
         }
-        self.take_out(&bad, &reports, control)?;
-        if bad.count() > 0 || self.options.verify {
-            for ((table, part), report) in self.tables.iter().zip(self.parts).zip(&mut reports) {
-                let rows = FlatRows::new(self.source, table, self.records).leaving_out(Some(&bad));
-                let LoadReport { rows, content, verified, .. } = load(&rows, part, self.options, control)?;
-                report.rows_loaded = report.rows_loaded.saturating_sub(report.rows.saturating_sub(rows));
-                (report.rows, report.content, report.verified) = (rows, content, verified);
-            }
-        }
-        if let Some(records) = reports.first_mut() {
-            records.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
-        }
-        bad.write(&rejects.path, self.source, self.options)?;
-        Ok(reports)
+        Ok((bad, reports))
     }
 
     /// Takes all rows of these records out of the tables, unless that was done before.
@@ -121,7 +142,7 @@ impl WholeRecords<'_> {
         control: &Control<'_>,
         mut work: impl FnMut(&Connection) -> Result<T>,
     ) -> Result<T> {
-        again(self.options.retries, control, || work(&Connection::open(self.server, control)?))
+        again(self.options.retries, control, || work(&self.server.connect(control)?))
     }
 
     fn take_out_of(
@@ -150,7 +171,7 @@ impl WholeRecords<'_> {
             None => part.table.clone(),
         };
         let delete = self.delete(bad, &written, &columns, id);
-        let mut deleted = Deleted::new(self.records, &units, columns.len());
+        let mut deleted = Deleted::new(self.records, &units, &columns);
         let reading = read_copy(connection, &delete, |bytes| deleted.feed(bytes));
         connection.wait_for(control, reading)?;
         for (unit, gone) in deleted.into_tallies() {
@@ -203,7 +224,7 @@ fn by_unit<'r>(
 struct Deleted<'a> {
     numbers: &'a RecordNumbers,
     units: &'a BTreeMap<UnitKey, Tally>,
-    columns: usize,
+    columns: &'a [Column],
     /// Bytes of a row whose end has not come yet.
     left: Vec<u8>,
     /// Bytes of the stream's header that are still to come.
@@ -212,7 +233,7 @@ struct Deleted<'a> {
 }
 
 impl<'a> Deleted<'a> {
-    fn new(numbers: &'a RecordNumbers, units: &'a BTreeMap<UnitKey, Tally>, columns: usize) -> Self {
+    fn new(numbers: &'a RecordNumbers, units: &'a BTreeMap<UnitKey, Tally>, columns: &'a [Column]) -> Self {
         Self { numbers, units, columns, left: Vec::new(), header: HEADER.len(), of_units: BTreeMap::new() }
     }
 
@@ -234,7 +255,9 @@ impl<'a> Deleted<'a> {
                 row.get(6..14).and_then(|number| number.first_chunk()).map(|n| u64::from_be_bytes(*n));
             let place = number.and_then(|number| self.numbers.place(number));
             let unit = place.and_then(|place| unit_of(self.units, place)).ok_or("a row is of no unit")?;
-            let tuples = self.of_units.entry(unit).or_insert_with(|| Tuples::new(self.columns, false));
+            let tuples = self.of_units.entry(unit).or_insert_with(|| {
+                Tuples::new(self.columns.len(), CanonicalRow::of(self.columns, false), false)
+            });
             tuples.feed(row)?;
         }
         self.left.drain(..start);

@@ -9,6 +9,7 @@ use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{CopyInSink, Statement};
 
+use super::canonical_row::CanonicalRow;
 use super::checkpoint::{Checkpoints, is_of_units};
 use super::connection::{Connection, WireError};
 use super::copy_binary::{HEADER, TRAILER};
@@ -37,6 +38,8 @@ pub(crate) struct WriterPlan {
     pub by_partition: bool,
     /// Number of columns.
     pub columns: usize,
+    /// What is hashed of a row.
+    pub canonical: CanonicalRow,
     /// Rows of a unit at most, which are those of a transaction, too.
     pub unit_rows: u64,
     /// The source's files, for errors.

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray};
 use postgres::{Client, NoTls};
 use sawmill_loader::{
     Control, Kind, LoadOptions, LoadReport, Mode, ParquetFiles, Postgres, PostgresTables, RejectOptions,
-    Result, Source, Strategy, TableKind, load,
+    Result, Source, Strategy, TableKind, forget, load,
 };
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Phase, Profile};
 
-use crate::database::{run, small};
+use crate::database::{run, small, with_control};
 use crate::fixture::{people, write};
 
 const ROWS: usize = 40_000;
@@ -104,10 +105,19 @@ impl Forgetful {
         })
     }
 
+    /// Tables in which rows gather.
+    fn unfinished_tables(&self) -> i64 {
+        let sql =
+            "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_\\_sawmill%' AND relkind IN ('r', 'p')";
+        self.client().query_one(sql, &[]).unwrap().get(0)
+    }
+
     #[track_caller]
     fn has_each_row_once(&self, table: &str) {
         let sql = format!("SELECT count(*), count(DISTINCT id), sum(id)::bigint FROM {table}");
-        let row = self.client().query_one(&sql, &[]).unwrap();
+        // The load may have ended before the crash, which then cuts off this connection.
+        let mut asked = (0..5).map(|_| self.client().query_one(&sql, &[]));
+        let row = asked.find(|row| !row.as_ref().is_err_and(postgres::Error::is_closed)).unwrap().unwrap();
         let rows = ROWS as i64;
         assert_eq!(
             (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)),
@@ -130,7 +140,8 @@ fn units_that_a_crash_takes_back_are_sent_again_before_the_load_is_complete() {
         ("staged", server.target("staged").strategy(Strategy::Staged).part_rows(900)),
         ("others", server.target("others").mode(Mode::Append)),
         ("fresh", server.target("fresh").mode(Mode::Replace)),
-        ("unlogged", server.target("unlogged").kind(unlogged)),
+        ("unlogged", server.target("unlogged").kind(unlogged.clone())),
+        ("apart", server.target("apart").strategy(Strategy::Staged).part_rows(900).kind(unlogged)),
     ] {
         let report = server.crashing(&source, &target, &options()).unwrap();
         assert!(report.units_lost > 0, "{table}: the server has lost nothing");
@@ -140,6 +151,30 @@ fn units_that_a_crash_takes_back_are_sent_again_before_the_load_is_complete() {
         server.has_each_row_once(table);
         let verified = LoadOptions { verify: true, ..options() };
         assert!(run(&source, &target, &verified).unwrap().verified.unwrap().matches(), "{table}");
+        assert_eq!(server.unfinished_tables(), 0, "{table}");
+    }
+}
+
+#[test]
+fn emptied_parts_of_an_unlogged_table_go_with_the_next_run_and_with_the_load() {
+    let server = Forgetful::start();
+    let source = ParquetFiles::open(&[server.file()]).unwrap();
+    let unlogged = TableKind { unlogged: true, ..TableKind::default() };
+    // The tables outlive the crash, and what is in them does not.
+    server.client().batch_execute("ALTER DATABASE postgres SET synchronous_commit = on").unwrap();
+    for (table, finished) in [("finished", true), ("forgotten", false)] {
+        let target = server.target(table).strategy(Strategy::Staged).part_rows(900).kind(unlogged.clone());
+        let options = LoadOptions { retries: 0, ..options() };
+        server.crashing(&source, &target, &options).unwrap_err();
+        server.client();
+        assert!(server.unfinished_tables() > 1, "{table}");
+        if finished {
+            run(&source, &target, &options).unwrap();
+            server.has_each_row_once(table);
+        } else {
+            with_control(|control| forget(&target, false, control)).unwrap();
+        }
+        assert_eq!(server.unfinished_tables(), 0, "{table}");
     }
 }
 
@@ -207,6 +242,51 @@ fn tables_of_lists_get_back_what_a_crash_took_from_them() {
         assert_eq!(
             (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)),
             (rows, 3 * rows, 3 * rows)
+        );
+    }
+}
+
+#[test]
+fn tables_without_the_rejected_records_get_back_what_a_crash_took_from_them() {
+    const RECORDS: usize = ROWS / 4;
+    let server = Forgetful::start();
+    let path = server.directory.path().join("lists.parquet");
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..RECORDS as i64));
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for record in 0..RECORDS {
+        for item in 0..3 {
+            // PostgreSQL takes no 0x00.
+            let bad = if record % 1000 == 7 && item == 1 { "\0" } else { "" };
+            lists.values().append_value(format!("{}{bad}", record * 3 + item));
+        }
+        lists.append(true);
+    }
+    let batch = RecordBatch::try_from_iter([("id", id), ("list", Arc::new(lists.finish()) as ArrayRef)]);
+    write(&path, &batch.unwrap(), 3000);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let rejected = RECORDS.div_ceil(1000) as i64;
+    for (table, rows) in [("first", RECORDS as u64 / 2), ("second", RECORDS as u64 / 2 * 3)] {
+        let rejects = server.directory.path().join(format!("{table}.rejected.parquet"));
+        let target =
+            server.target(table).rejects(Some(RejectOptions { path: rejects.clone(), most: Some(20) }));
+        let tables = PostgresTables::new(&source, target, true).unwrap();
+        let (cancel, options) = (AtomicBool::new(false), LoadOptions { verify: true, ..options() });
+        let reports = server
+            .crashing_at(rows, |phase| tables.load(&options, &Control::new(&cancel, phase), &mut |_| {}))
+            .unwrap();
+        let lost: u64 = reports.iter().map(|report| report.result.units_lost).sum();
+        assert!(lost > 0, "{table}: the server has lost nothing");
+        assert_eq!(reports[0].result.rows_rejected as i64, rejected);
+        assert_eq!(ParquetFiles::open(&[rejects]).unwrap().rows() as i64, rejected);
+        let sql = format!(
+            "SELECT (SELECT count(DISTINCT id) FROM {table}), count(DISTINCT value), count(*) FROM {table}_list"
+        );
+        let row = server.client().query_one(&sql, &[]).unwrap();
+        let rows = RECORDS as i64 - rejected;
+        assert_eq!(
+            (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)),
+            (rows, 3 * rows, 3 * rows),
+            "{table}"
         );
     }
 }

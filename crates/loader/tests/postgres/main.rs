@@ -4,6 +4,7 @@ mod changed_source;
 mod conversions;
 mod database;
 mod enums;
+mod fail_over;
 mod failures;
 mod faults;
 mod fixture;

@@ -10,7 +10,9 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sawmill_loader::{Kind, Mode, Nested, ParquetFiles, Postgres, Source, Standing, forget, verify};
+use sawmill_loader::{
+    Kind, Mode, Nested, ParquetFiles, Postgres, RejectOptions, Source, Standing, forget, verify,
+};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::{file_of, write};
@@ -103,6 +105,24 @@ fn the_same_rows_have_the_same_content_sum_in_every_table() {
         report.content.content_sum
     });
     assert_eq!(sums[0], sums[1]);
+}
+
+#[test]
+fn rows_that_are_left_when_the_server_refuses_others_are_verified() {
+    let n: ArrayRef = Arc::new(Int32Array::from_iter_values(0..4));
+    let (directory, path) = file_of(vec![("n", n), ("phones", phones())], 100);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let database = Database::new();
+    run(&source, &target(&database, "contacts"), &small()).unwrap();
+    let checked = "CREATE TABLE checked (LIKE contacts, CHECK (n <> 3))";
+    database.client().batch_execute(checked).unwrap();
+    let rejects = RejectOptions { path: directory.path().join("rejected.parquet"), most: None };
+    let target = target(&database, "checked").mode(Mode::Append).rejects(Some(rejects));
+    let report = run(&source, &target, &small()).unwrap();
+    assert_eq!((report.rows, report.rows_rejected), (3, 1));
+    assert!(report.verified.unwrap().matches());
+    let again = run(&source, &target, &small()).unwrap();
+    assert!(again.verified.unwrap().matches());
 }
 
 #[test]

@@ -513,3 +513,62 @@ fn two_loads_that_share_a_file_and_begin_at_once_load_it_once() {
     files.append_unverified().unwrap();
     files.holds_files(2);
 }
+
+#[test]
+fn a_table_that_is_emptied_or_replaced_while_a_load_runs_is_not_said_to_be_loaded() {
+    for (change, said) in [
+        ("TRUNCATE t", Some("truncated or rewritten")),
+        ("ALTER TABLE t RENAME TO old; CREATE TABLE t (LIKE old)", Some("dropped or renamed while")),
+        (
+            "DROP TABLE t; CREATE TABLE t (id bigint, name text, amount float8)",
+            Some("dropped or renamed while"),
+        ),
+        ("VACUUM FULL t", None),
+    ] {
+        let files = Directory::new();
+        // Each transaction takes its time.
+        files
+            .database
+            .client()
+            .batch_execute(
+                "CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS \
+                   'BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END'; \
+                 CREATE TRIGGER slowly BEFORE INSERT ON t EXECUTE FUNCTION slowly()",
+            )
+            .unwrap();
+        let (cancel, phase, source) = (AtomicBool::new(false), Profile::new().phase("load"), files.source());
+        let options = LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, verify: false, ..small() };
+        let result = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while phase.rows() < 300 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                files.database.client().batch_execute(change).unwrap();
+            });
+            load(&source, &files.target(), &options, &Control::new(&cancel, &phase))
+        });
+        match said {
+            None => assert_eq!(result.unwrap().rows, ROWS as u64),
+            Some(said) => {
+                let error = result.unwrap_err();
+                assert!(error.kind() == Kind::Mismatch && error.what().contains(said), "{change}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_that_becomes_unlogged_or_logged_still_has_its_rows() {
+    for (first, then) in [("LOGGED", "UNLOGGED"), ("UNLOGGED", "LOGGED")] {
+        let files = Directory::new();
+        let turned = |kind| {
+            files.database.client().batch_execute(&format!("ALTER TABLE t SET {kind}")).unwrap();
+        };
+        turned(first);
+        files.append().unwrap();
+        turned(then);
+        let again = files.append().unwrap();
+        assert_eq!((again.standing, again.rows), (Standing::Complete, ROWS as u64), "{then}");
+        assert!(again.verified.unwrap().matches());
+    }
+}

@@ -11,7 +11,8 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::identity::recheck::Encoders;
 use crate::postgres::bad_records::BadRecords;
-use crate::postgres::copy_binary::{CopyEncoder, RejectingEncoder, marked_rows};
+use crate::postgres::canonical_row::CanonicalRow;
+use crate::postgres::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
 use crate::postgres::tuples::Tuples;
 use crate::source::{Source, Unit};
 use crate::target::{BatchEncoder, Block, Refusal, Session};
@@ -38,7 +39,7 @@ impl PostgresSession<'_> {
         })?;
         Ok(Some(Box::new(move || {
             let encoder = CopyEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
-            Ok(Box::new(WithoutRefused::new(encoder, Arc::clone(&refused), self.columns.len())))
+            Ok(Box::new(WithoutRefused::new(encoder, Arc::clone(&refused), Arc::clone(&self.columns))))
         })))
     }
 }
@@ -47,7 +48,7 @@ impl PostgresSession<'_> {
 struct WithoutRefused {
     inner: RejectingEncoder,
     refused: Arc<BadRecords>,
-    columns: usize,
+    columns: Arc<Vec<Column>>,
     first_row: u64,
     /// Rows of the unit that were put aside.
     of_unit: Result<BTreeSet<u64>>,
@@ -55,16 +56,20 @@ struct WithoutRefused {
 }
 
 impl WithoutRefused {
-    fn new(encoder: CopyEncoder, refused: Arc<BadRecords>, columns: usize) -> Self {
+    fn new(encoder: CopyEncoder, refused: Arc<BadRecords>, columns: Arc<Vec<Column>>) -> Self {
         Self {
             inner: RejectingEncoder::new(encoder),
             refused,
-            columns,
             first_row: 0,
             of_unit: Ok(BTreeSet::new()),
-            tuples: Tuples::new(columns, false),
+            tuples: no_tuples(&columns),
+            columns,
         }
     }
+}
+
+fn no_tuples(columns: &[Column]) -> Tuples {
+    Tuples::new(columns.len(), CanonicalRow::of(columns, false), false)
 }
 
 /// Takes in a block's rows, but for those that were put aside.
@@ -89,7 +94,7 @@ impl BatchEncoder for WithoutRefused {
         self.inner.begin_unit(unit);
         self.first_row = unit.key.first_row;
         self.of_unit = self.refused.rows_of(unit);
-        self.tuples = Tuples::new(self.columns, false);
+        self.tuples = no_tuples(&self.columns);
     }
 
     fn encode(
@@ -106,6 +111,6 @@ impl BatchEncoder for WithoutRefused {
         let Self { inner, of_unit, tuples, first_row, columns, .. } = self;
         let refused = of_unit.as_ref().map_err(Clone::clone)?;
         inner.end_unit(&mut |block| feed(tuples, refused, *first_row, &block))?;
-        Ok(std::mem::replace(tuples, Tuples::new(*columns, false)).into_sums().whole)
+        Ok(std::mem::replace(tuples, no_tuples(columns)).into_sums().whole)
     }
 }

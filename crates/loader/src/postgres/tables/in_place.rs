@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{OfTable, PostgresTables};
+use super::PostgresTables;
 use crate::control::Control;
 use crate::error::Result;
 use crate::flat_tables::FlatTable;
@@ -10,6 +10,7 @@ use crate::load::{LoadOptions, LoadReport, again};
 use crate::postgres::catalogue::{Found, find, name_of};
 use crate::postgres::connection::Connection;
 use crate::postgres::replaced::{self, Replaced};
+use crate::postgres::server_identity::KnownServer;
 use crate::postgres::table_name::{TableName, fitted, quote};
 use crate::postgres::{Mode, Postgres, blockers, durable, made_types};
 
@@ -22,18 +23,19 @@ impl PostgresTables<'_> {
     /// Puts tables that are complete in their places, all in one transaction. What is to be said of each.
     pub(super) fn place(
         &self,
+        server: &KnownServer,
         parts: &[Postgres],
-        reports: &[OfTable<LoadReport>],
+        reports: &[LoadReport],
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Vec<Vec<String>>> {
         let names: Vec<&TableName> = parts.iter().map(|part| &part.table).collect();
         let checkpoints = self.checkpoints()?;
         again(options.retries, control, || {
-            let connection = Connection::open(&self.postgres.server, control)?;
+            let connection = server.connect(control)?;
             connection.batch(control, "BEGIN")?;
             for (part, report) in parts.iter().zip(reports) {
-                checkpoints.refuse_lost(&connection, part.load_id(), &report.result.content, control)?;
+                checkpoints.refuse_lost(&connection, part.load_id(), &report.content, control)?;
             }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
