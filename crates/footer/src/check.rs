@@ -1,8 +1,8 @@
-//! Whether what a footer says can be true: of itself, of its file, of its page indexes.
+//! Checks a footer for consistency: with itself, with its file and with its page indexes.
 //!
-//! Decoding refuses what cannot be read. This finds what can be read and is wrong: sizes past the end
-//! of the file, chunks that overlap, counts that do not add up, bounds of another length than the type's or the lower
-//! one above the upper one. It finds all there is, not the first.
+//! Decoding rejects what cannot be read. This module finds what can be read but is wrong: sizes past the end
+//! of the file, overlapping chunks, counts that do not add up, bounds whose length does not fit the type, a
+//! lower bound above the upper one. It reports every finding, not only the first.
 
 mod bounds;
 mod order;
@@ -19,15 +19,15 @@ use crate::open::source::RangeReader;
 use crate::open::tail::TAIL_LEN;
 use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
 
-/// The magic that a file starts with.
+/// The magic bytes at the start of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Something wrong.
+/// An inconsistency in the footer or its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What was expected and what was found.
     pub what: String,
-    /// The Thrift path of it, or of the struct that says it.
+    /// The Thrift path of the value, or of the struct that contains it.
     pub path: String,
     /// The byte of the footer at which that struct starts.
     pub offset: Option<u64>,
@@ -57,14 +57,14 @@ impl fmt::Display for Finding {
 }
 
 impl Footer {
-    /// Tells `found` everything that is wrong in what the decoded part of the footer says of itself and,
-    /// where the file's length is known, of the file.
+    /// Calls `found` for every inconsistency in the decoded part of the footer and, if the file's length is
+    /// known, between footer and file.
     pub fn check(&self, mut found: impl FnMut(Finding)) {
         Check { footer: self, found: &mut found }.footer();
     }
 
-    /// As [`Footer::check`]; and reads the file's first bytes and the page indexes of the decoded column
-    /// chunks, to tell what is wrong with those.
+    /// Like [`Footer::check`], but also reads the file's first bytes and the page indexes of the decoded
+    /// column chunks and checks those.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Check<'_, '_> {
         self.tell(what, path, Some(group.footer_offset() as u64));
     }
 
-    /// The part of the file that data and indexes may stand in.
+    /// The part of the file that can hold data and indexes.
     fn body(&self) -> Range<u64> {
         let end = self.footer.file_len().map(|len| len - TAIL_LEN.min(len));
         let end = end.map_or(u64::MAX, |end| end.saturating_sub(self.footer.footer_len() as u64));
@@ -147,7 +147,7 @@ impl Check<'_, '_> {
                 self.tell(what, "num_rows".to_string(), None);
             }
         }
-        // Everything that has a place in the file: data, bloom filters, indexes.
+        // Every range of the file that the footer names: data, bloom filters, indexes.
         let mut ranges: Vec<(Range<u64>, usize, usize, &str)> = Vec::new();
         for group in footer.row_groups() {
             self.row_group(&group);
@@ -174,7 +174,7 @@ impl Check<'_, '_> {
             let what = format!("expected the index of one of {leaves} columns, found {}", by.column_idx);
             self.group(group, what, ".sorting_columns");
         }
-        // Sums say something only of all columns, and only if all are in plain text and in this file.
+        // Sums are meaningful only over all columns, and only if all are unencrypted and in this file.
         if group.num_columns() != leaves || group.columns().any(|chunk| !chunk.has_metadata()) {
             return;
         }
@@ -200,10 +200,10 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Checks a chunk by itself and gives its places in the file.
+    /// Checks one chunk and returns the ranges of the file that it occupies.
     fn column_chunk(&mut self, chunk: &ColumnChunk<'_>) -> Vec<(Range<u64>, &'static str)> {
         let mut ranges = Vec::new();
-        // Who has the key can read an encrypted column.
+        // An encrypted column can be read with its key.
         if let Err(error) = chunk.readable()
             && !chunk.is_encrypted()
         {
@@ -216,12 +216,12 @@ impl Check<'_, '_> {
                 return ranges;
             }
         };
-        // With a file path the data stands in another file, of which nothing is known here.
+        // With a file path the data is in another file, about which nothing is known here.
         let here = details.file_path.is_none();
         if chunk.has_metadata() {
             self.counts(chunk, &details);
             if let Some(offset) = chunk.dictionary_page_offset()
-                // Where there is a dictionary and no data page, arrow-cpp leaves a data offset of 0.
+                // arrow-cpp leaves a data offset of 0 for a chunk with a dictionary but no data page.
                 && (offset <= 0 || (1..=offset).contains(&chunk.data_page_offset()))
             {
                 let data = chunk.data_page_offset();
@@ -243,7 +243,7 @@ impl Check<'_, '_> {
             let Some(offset) = offset else { continue };
             match (u64::try_from(offset), length.map(u64::try_from)) {
                 (Ok(offset), Some(Ok(length))) => ranges.push((offset..offset.saturating_add(length), name)),
-                // Old bloom filters have an offset alone; indexes are of no use without a length.
+                // Old writers gave bloom filters only an offset. An index is useless without a length.
                 (Ok(_), None) if name == "bloom_filter" => {}
                 _ => {
                     let length = length.map_or("none".to_string(), |length| length.to_string());
@@ -349,7 +349,7 @@ impl Check<'_, '_> {
             let mut end = data.start;
             let mut row = -1;
             for (page, location) in offsets.page_locations().iter().enumerate() {
-                // Neither is negative: decoding refuses that.
+                // Both are non-negative: decoding rejects negative values.
                 let start = location.offset as u64;
                 if start < end || start.saturating_add(location.compressed_page_size as u64) > data.end {
                     let what =

@@ -1,8 +1,8 @@
-//! What can go wrong, where, and what to do about it.
+//! What went wrong, where, and what to do about it.
 //!
-//! The walk over the bytes reports a [`Fault`]: an offset and what was expected there, small enough
-//! to cost nothing on the way up. At the edge of the crate a fault becomes an [`Error`], which names
-//! the Thrift path of the offset (found by a second, unhurried walk) and the file.
+//! The walk over the bytes reports a [`Fault`]: an offset and what was expected there, small enough to be
+//! cheap to pass up. At the edge of the crate a fault becomes an [`Error`], which adds the file and the
+//! Thrift path of the offset (found by a second, slower walk).
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Inner {
     what: String,
     file: Option<String>,
     offset: Option<u64>,
-    /// Where the footer's metadata starts in the file, when both are known.
+    /// Where the footer's metadata starts in the file, if both are known.
     footer_start: Option<u64>,
     path: String,
     advice: String,
@@ -36,7 +36,7 @@ impl Error {
         self
     }
 
-    /// The same error, naming the file it was met in unless it names one already.
+    /// Returns the same error with the file's name, unless it already has one.
     pub fn in_file(mut self, name: impl Into<String>) -> Self {
         self.inner.file.get_or_insert_with(|| name.into());
         self
@@ -51,7 +51,7 @@ impl Error {
         self
     }
 
-    /// Says where in its file the footer starts, so that the offset can be given there, too.
+    /// Sets where the footer starts in its file, so that the error can also give the offset in the file.
     pub(crate) fn in_footer_at(mut self, footer_start: Option<u64>) -> Self {
         self.inner.footer_start = self.inner.footer_start.or(footer_start);
         self
@@ -71,7 +71,7 @@ impl Error {
         Self::new(format!("{doing} failed: {error}")).with_advice(advice)
     }
 
-    /// What was wrong: what was expected and what stood there instead.
+    /// What was wrong: what was expected and what was found instead.
     pub fn what(&self) -> String {
         self.inner.what.clone()
     }
@@ -96,17 +96,17 @@ impl Error {
         parts.join(", ")
     }
 
-    /// What to do about it; empty where nothing useful can be said.
+    /// What to do about it; empty if there is no useful advice.
     pub fn advice(&self) -> String {
         self.inner.advice.clone()
     }
 
-    /// The byte offset of the fault in the footer's metadata, where one is known.
+    /// The byte offset of the fault in the footer's metadata, if known.
     pub fn offset(&self) -> Option<u64> {
         self.inner.offset
     }
 
-    /// The Thrift path of the fault; empty where there is none.
+    /// The Thrift path of the fault; empty if none.
     pub fn path(&self) -> &str {
         &self.inner.path
     }
@@ -128,10 +128,10 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// A fault in the bytes, as the walk meets it.
+/// A fault in the bytes, as the walk finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Offset of the first byte of the value that could not be taken.
+    /// Offset of the first byte of the value that could not be read.
     pub at: usize,
     pub kind: FaultKind,
 }
@@ -145,21 +145,21 @@ pub(crate) enum FaultKind {
     Count { count: u64, left: u64 },
     /// A varint of more than ten bytes or 64 bits.
     Varint,
-    /// An integer outside the range of its field.
+    /// An integer outside its field's range.
     Range { value: i64, expected: &'static str },
-    /// A value of another wire type than the format gives the field.
+    /// A value whose wire type differs from the field's type in the format.
     Wire { found: u8, expected: &'static str },
-    /// A wire type that the compact protocol does not know.
+    /// A wire type unknown to the compact protocol.
     UnknownWire { found: u8 },
-    /// A required field that is not there.
+    /// A missing required field.
     Missing { field: &'static str },
     /// Text that is not UTF-8.
     Utf8,
-    /// Values nested deeper than the walk follows.
+    /// Values nested more deeply than the walk follows.
     Depth { limit: u32 },
-    /// Two counts that must be the same.
+    /// Two counts that must be equal.
     Mismatch { what: &'static str, expected: u64, found: u64 },
-    /// There is no memory for what the bytes say.
+    /// Not enough memory for the size that the bytes state.
     Memory { bytes: u64 },
     /// A schema that does not form one tree.
     Tree { what: &'static str, expected: u64, found: u64 },
@@ -172,7 +172,7 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// What to do about it, for a part of a footer.
+    /// What to do about a fault in a part of a footer.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Memory { .. } => allocate::ADVICE,

@@ -9,8 +9,8 @@ use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::encryption::EncryptionAlgorithm;
 use crate::chunk::row_group::RowGroup;
 use crate::decode::carried::Carried;
-use crate::decode::ending::Found;
 use crate::decode::file_metadata::{self, Decoded};
+use crate::decode::trailing_fields::Found;
 use crate::error::{Error, Fault};
 use crate::matching::kernel::Method;
 use crate::open::buffer::FooterBytes;
@@ -22,8 +22,8 @@ use crate::schema::arena::Schema;
 use crate::schema::enums::ColumnOrder;
 use crate::thrift::trace;
 
-/// The metadata of a Parquet file, flat: the footer's bytes, one arena for the schema, 32 bytes a column
-/// chunk. What is not in those 32 bytes is decoded from the footer's bytes when asked for.
+/// The flat metadata of a Parquet file: the footer's bytes, one arena for the schema, 32 bytes per column
+/// chunk. What is not in those 32 bytes is decoded from the footer's bytes on demand.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,31 +64,31 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// The bytes are no `FileMetaData`; the error names the offset, the Thrift path and what was
-    /// expected. Or an option names a column that the schema does not have.
+    /// The bytes are not a `FileMetaData`; the error names the offset, the Thrift path and what was expected.
+    /// Or an option names a column that the schema does not have.
     pub fn decode(bytes: impl Into<FooterBytes>, options: &Options) -> Result<Self, Error> {
         Self::decode_in_file(bytes.into(), options, None, None)
     }
 
-    /// Decodes the footer of a whole file in memory, of which the footer's bytes are copied.
+    /// Decodes the footer of a whole file in memory and copies only the footer's bytes.
     ///
     /// # Errors
     ///
-    /// As [`Footer::decode`]; and the bytes do not end as a Parquet file does.
+    /// As for [`Footer::decode`]; or the bytes do not end like a Parquet file.
     pub fn from_file_bytes(file: &[u8], options: &Options) -> Result<Self, Error> {
         let range = metadata_range(file)?;
         let bytes = FooterBytes::from(&file[range]);
         Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
     }
 
-    /// Decodes the footer of a whole file in memory, of which the footer keeps a share.
+    /// Decodes the footer of a whole file in memory and shares its bytes.
     ///
     /// # Errors
     ///
-    /// As [`Footer::from_file_bytes`].
+    /// As for [`Footer::from_file_bytes`].
     pub fn from_shared_file(file: &FooterBytes, options: &Options) -> Result<Self, Error> {
         let range = metadata_range(file.as_slice())?;
-        let bytes = file.slice(range).ok_or_else(|| Error::new("expected bytes that stay the same"))?;
+        let bytes = file.slice(range).ok_or_else(|| Error::new("expected bytes that do not change"))?;
         Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
     }
 
@@ -102,7 +102,7 @@ impl Footer {
         Self::decode_after(bytes, options, name, file_len, &mut Carried::default())
     }
 
-    /// As [`Footer::decode_in_file`], with what the footers before have left.
+    /// Like [`Footer::decode_in_file`], reusing what previous footers left.
     pub(crate) fn decode_after(
         bytes: FooterBytes,
         options: &Options,
@@ -125,7 +125,7 @@ impl Footer {
         if options.verify == Verify::Consistency { footer.consistent() } else { Ok(footer) }
     }
 
-    /// The footer, if nothing in it contradicts anything else.
+    /// Returns the footer if it does not contradict itself.
     fn consistent(self) -> Result<Self, Error> {
         let mut first = None;
         self.check(|finding| {
@@ -137,7 +137,7 @@ impl Footer {
         }
     }
 
-    /// Reads the page indexes that the options want from the file of the footer.
+    /// Reads the page indexes that the options ask for from the footer's file.
     pub(crate) fn with_page_indexes<R: RangeReader + ?Sized>(
         mut self,
         reader: &R,
@@ -149,15 +149,15 @@ impl Footer {
         Ok(self)
     }
 
-    /// What follows the row groups, walked to if it has not been.
+    /// The trailing fields, walked first if they have not been.
     fn tail(&self) -> Option<Found<'_>> {
         let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
         self.decoded.tail.get(walk)
     }
 
-    /// Walks through to the end of the footer, if decoding has stopped behind the last wanted row group
-    /// (see [`Options::row_groups`]). Without this, what follows the row groups is walked to when asked
-    /// for, and is as if it were not there if it is malformed.
+    /// Walks to the end of the footer if decoding stopped after the last wanted row group (see
+    /// [`Options::row_groups`]). Without this call, the fields after the row groups are walked on demand and
+    /// treated as absent if malformed.
     ///
     /// # Errors
     ///
@@ -186,18 +186,18 @@ impl Footer {
         &self.decoded.schema
     }
 
-    /// The schema, shared, for [`Options::schema`] of the next file.
+    /// The schema as a shared value, for [`Options::schema`] of the next file.
     pub fn shared_schema(&self) -> Arc<Schema> {
         Arc::clone(&self.decoded.schema)
     }
 
-    /// Who wrote the file, as it states. Bytes that are no UTF-8 come as replacement characters, `�`.
+    /// The writer that the file names. Bytes that are not UTF-8 become replacement characters, `�`.
     pub fn created_by(&self) -> Option<Cow<'_, str>> {
         let found = self.tail()?;
         found.tail.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(found.range(range))))
     }
 
-    /// The file's pairs of keys and values. Bytes that are no UTF-8 come as replacement characters, `�`.
+    /// The file's key-value metadata. Bytes that are not UTF-8 become replacement characters, `�`.
     pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (Cow<'_, str>, Option<Cow<'_, str>>)> {
         let found = self.tail();
         let pairs = found.and_then(|found| found.tail.key_values.as_deref()).unwrap_or_default();
@@ -206,17 +206,17 @@ impl Footer {
         pairs.iter().map(move |(key, value)| (text(key), value.as_ref().map(text)))
     }
 
-    /// Whether the file has a list of keys and values, if only an empty one.
+    /// Whether the file has a list of key-value metadata, even an empty one.
     pub fn has_key_value_metadata(&self) -> bool {
         self.tail().is_some_and(|found| found.tail.key_values.is_some())
     }
 
-    /// The order of each column's bounds; none where the file does not say.
+    /// The order of each column's bounds; `None` if the file does not state it.
     pub fn column_orders(&self) -> Option<&[ColumnOrder]> {
         self.tail()?.tail.column_orders.as_deref()
     }
 
-    /// How the file is encrypted, if it is and its footer is not.
+    /// How the file's columns are encrypted, if they are and the footer is not.
     ///
     /// # Errors
     ///
@@ -233,7 +233,7 @@ impl Footer {
         })
     }
 
-    /// What a key service needs to find the key that a plaintext footer was signed with.
+    /// What a key management service needs to find the key that signed a plaintext footer.
     pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
         let found = self.tail()?;
         Some(self.range(found.range(found.tail.footer_signing_key_metadata.as_ref()?)))
@@ -243,8 +243,8 @@ impl Footer {
         self.method
     }
 
-    /// The page indexes that were read together with the footer; none unless
-    /// [`Options::page_indexes`] asked for some.
+    /// The page indexes read together with the footer; `None` unless [`Options::page_indexes`] asked for
+    /// some.
     pub fn page_indexes(&self) -> Option<&PageIndexes> {
         self.page_indexes.as_deref()
     }
@@ -259,18 +259,18 @@ impl Footer {
         self.bytes.as_slice()
     }
 
-    /// The bytes behind the metadata: in a signed plaintext footer the nonce and the signature.
+    /// The bytes after the metadata: in a signed plaintext footer, the nonce and the signature.
     pub fn trailing_bytes(&self) -> &[u8] {
         let rest = |found: Found<'_>| self.bytes.as_slice().get(found.place(found.tail.end)..);
         self.tail().and_then(rest).unwrap_or_default()
     }
 
-    /// The file's name, if the footer was read from one.
+    /// The file's name, if the footer was read from a file.
     pub fn file_name(&self) -> Option<&str> {
         self.name.as_deref().map(String::as_str)
     }
 
-    /// The file's length, if it is known.
+    /// The file's length, if known.
     pub fn file_len(&self) -> Option<u64> {
         self.file_len
     }
@@ -285,12 +285,12 @@ impl Footer {
         self.decoded.row_groups_in_file
     }
 
-    /// The number of decoded columns in every row group.
+    /// The number of decoded columns per row group.
     pub fn num_columns(&self) -> usize {
         self.decoded.columns.as_ref().map_or(self.schema().num_leaves(), Vec::len)
     }
 
-    /// The schema's leaf of the `position`-th decoded column.
+    /// The schema leaf of the `position`-th decoded column.
     pub fn leaf_of(&self, position: usize) -> Option<usize> {
         match &self.decoded.columns {
             Some(columns) => columns.get(position).map(|&leaf| leaf as usize),
@@ -298,7 +298,7 @@ impl Footer {
         }
     }
 
-    /// The position of a leaf of the schema among the decoded columns.
+    /// The position of a schema leaf among the decoded columns.
     pub fn position_of(&self, leaf: usize) -> Option<usize> {
         match &self.decoded.columns {
             Some(columns) => columns.binary_search(&u32::try_from(leaf).ok()?).ok(),
@@ -321,7 +321,7 @@ impl Footer {
         self.row_group(row_group)?.column(column)
     }
 
-    /// Bytes that the decoded footer holds on the heap besides the footer's own.
+    /// Heap memory of the decoded footer in bytes, without the footer's own bytes.
     pub fn heap_bytes(&self) -> usize {
         self.decoded.rows.heap_bytes()
             + self.decoded.row_groups.capacity() * size_of::<crate::decode::groups::GroupFields>()

@@ -1,35 +1,36 @@
 //! Parquet footers, decoded into flat metadata.
 //!
 //! ```text
-//! file ──tail──▶ footer's bytes ──walk──▶ Footer { bytes, Schema (one arena), Rows (32 bytes a chunk) }
+//! file ──tail──▶ footer's bytes ──walk──▶ Footer { bytes, Schema (one arena), Rows (32 bytes per chunk) }
 //!                                            │
 //!                                            └──▶ RowGroup ──▶ ColumnChunk ──on demand──▶ statistics, ...
 //! ```
 //!
-//! A [`Footer`] owns the footer's bytes. Decoding walks them once and keeps of every column chunk what
-//! plans are made from, plus the place of its struct; everything else is decoded from there when asked
-//! for, as slices of the bytes. [`Options`] say which columns and row groups to keep.
+//! A [`Footer`] owns the footer's bytes. Decoding walks them once and stores for every column chunk what
+//! planning needs, plus the offset of its struct; everything else is decoded from there on demand, as slices
+//! of the bytes. [`Options`] select the columns and row groups to decode.
 //!
 //! | room | what it does |
 //! |---|---|
 //! | `open` | opens files and reads their tails, one or many at a time |
 //! | `thrift` | reads, writes, traces and dumps the Thrift compact protocol |
-//! | `decode` | walks `FileMetaData` and its row groups, in parallel where starts can be guessed |
+//! | `decode` | walks `FileMetaData` and its row groups, in parallel if their starts can be guessed |
 //! | `matching` | compares column chunks with their neighbours' shape instead of parsing them |
 //! | `schema` | the schema's elements, their types, and selections of columns |
 //! | `chunk` | row groups and column chunks, statistics and page headers on demand |
 //! | `page_index` | finds and decodes column and offset indexes |
-//! | `saved_index` | where each chunk's struct stands, to be saved and opened again |
-//! | `check` | whether a footer agrees with itself, its file and its page indexes |
-//! | `memory` | fallible allocation, huge pages, tables that are used again |
+//! | `saved_index` | saves and reopens the offset of each chunk's struct |
+//! | `check` | checks a footer against itself, its file and its page indexes |
+//! | `memory` | fallible allocation, huge pages, reusable tables |
 //! | `interop` | conversion to the `parquet` crate's metadata (feature `parquet`) |
 //!
-//! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a
-//! small multiple of its own length. An [`Error`] names the byte offset, the Thrift path and what was
-//! expected there.
+//! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a small
+//! multiple of its own length. An [`Error`] names the byte offset, the Thrift path and what was expected
+//! there.
 //!
-//! The format: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift)
-//! in the Thrift compact protocol.
+//! The format:
+//! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) in
+//! the Thrift compact protocol.
 
 mod check;
 mod chunk;

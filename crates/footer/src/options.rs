@@ -1,4 +1,4 @@
-//! What to decode: which columns, which row groups, how much of them.
+//! What to decode: which columns, which row groups, and how thoroughly.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use crate::matching::kernel::Method;
 use crate::schema::arena::Schema;
 use crate::schema::columns::{self, ColumnSelector};
 
-/// The bytes read from the end of a file at first: enough for the footers of most files, and no more
-/// than what a disk or an object store gives in one go.
+/// The bytes to read first from the end of a file: enough for most footers, and no more than a disk or an
+/// object store returns at once.
 pub const DEFAULT_TAIL_HINT: usize = 64 * 1024;
 
-/// The longest footer that is read, unless said otherwise: 1 GiB. Four times as long as one of 100,000 columns in 20 row
+/// The default for the longest footer to read: 1 GiB. Four times as long as one of 100,000 columns in 20 row
 /// groups.
 pub const DEFAULT_MAX_FOOTER: u64 = 1 << 30;
 
-/// What [`Footer`](crate::Footer) is to decode. Everything, unless said otherwise.
+/// What [`Footer`](crate::Footer) decodes: everything by default.
 ///
 /// ```
 /// # use sawmill_footer::Options;
@@ -38,22 +38,22 @@ pub struct Options {
     pub(crate) threads: usize,
 }
 
-/// Of which chunks statistics are wanted. Of others a footer gives none, as if the file had none.
+/// The chunks whose statistics the footer returns. For others it returns none, as if the file had none.
 #[derive(Debug, Clone, Default)]
 pub enum StatisticsPolicy {
-    /// Of none.
+    /// No chunks.
     None,
-    /// Of the chunks of these columns.
+    /// The chunks of these columns.
     Columns(Vec<ColumnSelector>),
-    /// Of all decoded chunks, when asked for.
+    /// All decoded chunks, on demand.
     #[default]
     All,
 }
 
-/// Which page indexes are read together with the footer, where it is read from a file.
+/// Which page indexes to read together with the footer of a file.
 #[derive(Debug, Clone, Default)]
 pub enum PageIndexPolicy {
-    /// None: they are read when asked for.
+    /// None: they are read on demand.
     #[default]
     None,
     /// Those of these columns in these row groups.
@@ -62,15 +62,15 @@ pub enum PageIndexPolicy {
     All,
 }
 
-/// How much of a footer is looked at while it is decoded.
+/// How much of a footer to verify while decoding it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// What is decoded. Other values are looked at when asked for.
+    /// Only what is decoded. Other values are verified on demand.
     #[default]
     Decoded,
-    /// All values of the wanted chunks: malformed statistics and the like are an error of the decoding.
+    /// All values of the wanted chunks: malformed statistics, for example, fail the decoding.
     Values,
-    /// All of that, and what [`Footer::check`](crate::Footer::check) finds is an error, too.
+    /// All values, and findings of [`Footer::check`](crate::Footer::check) fail the decoding.
     Consistency,
 }
 
@@ -101,68 +101,68 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Decode everything; statistics and other rare values when they are asked for.
+    /// Decodes everything; statistics and other rare values on demand.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decode the columns that these select, among those that other calls name.
+    /// Decodes the columns that these selectors match, in addition to those of other calls.
     pub fn select(mut self, selectors: impl IntoIterator<Item = ColumnSelector>) -> Self {
         self.columns.get_or_insert_default().extend(selectors);
         self
     }
 
-    /// Decode the columns of these indices, among those that other calls name.
+    /// Decodes the columns with these indices, in addition to those of other calls.
     pub fn columns(self, indices: impl IntoIterator<Item = usize>) -> Self {
         self.select(indices.into_iter().map(ColumnSelector::Index))
     }
 
-    /// Decode the columns at or below these paths (names joined by dots).
+    /// Decodes the columns at or below these paths (names joined by dots).
     pub fn column_paths<S: Into<String>>(self, paths: impl IntoIterator<Item = S>) -> Self {
         self.select(paths.into_iter().map(|path| ColumnSelector::Path(path.into())))
     }
 
-    /// Decode all columns below these top-level fields.
+    /// Decodes all columns below these top-level fields.
     pub fn column_roots<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         self.select(names.into_iter().map(|name| ColumnSelector::Root(name.into())))
     }
 
-    /// Decode the columns whose paths match these patterns: `*` stands for any part of a name, `**` for any
-    /// part of a path, `?` for one character of a name, and what follows a `\` for itself.
+    /// Decodes the columns whose paths match these patterns: `*` matches any part of a name, `**` any part of
+    /// a path, `?` one character of a name, and `\` escapes the next character.
     pub fn column_globs<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.select(patterns.into_iter().map(|pattern| ColumnSelector::Glob(pattern.into())))
     }
 
-    /// Decode the row groups of these indices; those beyond the last are not missed.
+    /// Decodes the row groups with these indices; indices past the last row group are ignored.
     ///
-    /// The walk stops behind the last of them. What follows the row groups in the footer (key-value
-    /// metadata, the writer's name, column orders) is walked to when somebody asks for it.
+    /// The walk stops after the last of them. The fields after the row groups (key-value metadata,
+    /// `created_by`, column orders) are read on demand.
     pub fn row_groups(mut self, range: Range<usize>) -> Self {
         self.row_groups = RowGroups::Range(range);
         self
     }
 
-    /// Decode the row groups whose first byte of data lies in this range of the file, as planners do
-    /// that split a file by bytes: ranges that cover a file without overlap share its row groups out.
+    /// Decodes the row groups whose first byte of data is in this range of the file, for planners that split
+    /// a file by bytes: ranges that cover a file without overlap assign every row group exactly once.
     pub fn row_groups_in_bytes(mut self, range: Range<u64>) -> Self {
         self.row_groups = RowGroups::Bytes(range);
         self
     }
 
-    /// Decode the row groups for whose number of rows `wanted` is true.
+    /// Decodes the row groups for whose number of rows `wanted` returns true.
     pub fn row_groups_where(mut self, wanted: impl Fn(i64) -> bool + Send + Sync + 'static) -> Self {
         self.row_groups = RowGroups::Where(Arc::new(wanted));
         self
     }
 
-    /// Which chunks' statistics are wanted. All, unless said otherwise; they are decoded when asked for.
+    /// Selects the chunks whose statistics are wanted: all by default. They are decoded on demand.
     pub fn statistics(mut self, policy: StatisticsPolicy) -> Self {
         self.statistics = policy;
         self
     }
 
-    /// Which page indexes to read together with the footer: [`Footer::page_indexes`] has them then. None,
-    /// unless said otherwise. Without a file to read from (as in [`Footer::decode`]) none are read.
+    /// Selects the page indexes to read together with the footer, available as [`Footer::page_indexes`]: none
+    /// by default. Without a file, as in [`Footer::decode`], none are read.
     ///
     /// [`Footer::page_indexes`]: crate::Footer::page_indexes
     /// [`Footer::decode`]: crate::Footer::decode
@@ -171,52 +171,51 @@ impl Options {
         self
     }
 
-    /// How much of the footer to look at while decoding.
+    /// Sets how much of the footer to verify while decoding.
     pub fn verify(mut self, level: Verify) -> Self {
         self.verify = level;
         self
     }
 
-    /// Take this schema instead of decoding the footer's, as for many files of one table. The number
-    /// of columns must be the file's.
+    /// Uses this schema instead of decoding the footer's, for many files of one table. It must have as many
+    /// columns as the file.
     pub fn schema(mut self, schema: Arc<Schema>) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// The bytes to read from the end of a file at first; a longer footer costs a second read.
+    /// Sets how many bytes to read first from the end of a file; a longer footer costs a second read.
     pub fn tail_hint(mut self, bytes: usize) -> Self {
         self.tail_hint = bytes;
         self
     }
 
-    /// Refuse footers that are longer than this before memory is taken for them: the last eight bytes of a file may claim
-    /// up to 4 GiB. [`DEFAULT_MAX_FOOTER`], unless said otherwise.
+    /// Rejects longer footers before allocating memory for them: the last eight bytes of a file may claim up
+    /// to 4 GiB. The default is [`DEFAULT_MAX_FOOTER`].
     pub fn max_footer(mut self, bytes: u64) -> Self {
         self.max_footer = bytes;
         self
     }
 
-    /// Share row groups out among up to this many threads, where there are enough column chunks for it
-    /// to pay. One, unless said otherwise.
+    /// Shares row groups among up to this many threads if there are enough column chunks. The default is one.
     pub fn threads(mut self, threads: usize) -> Self {
-        // Row groups are walked from guessed starts: more threads than this only make more guesses.
+        // Row groups are walked from guessed starts: more threads would only mean more guesses.
         self.threads = threads.clamp(1, 64);
         self
     }
 
-    /// Decode in this way; for comparisons.
+    /// Sets the decoding method, for comparisons.
     pub fn method(mut self, method: Method) -> Self {
         self.method = method;
         self
     }
 
-    /// The wanted columns in ascending order; none for all.
+    /// The wanted columns in ascending order; `None` for all.
     pub(crate) fn wanted_columns(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
         self.columns.as_deref().map(|selectors| columns::leaves(selectors, schema)).transpose()
     }
 
-    /// The columns whose statistics are wanted, in ascending order; none for all.
+    /// The columns whose statistics are wanted, in ascending order; `None` for all.
     pub(crate) fn columns_with_statistics(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
         match &self.statistics {
             StatisticsPolicy::All => Ok(None),
@@ -225,7 +224,7 @@ impl Options {
         }
     }
 
-    /// The wanted row groups, if indices say which.
+    /// The wanted row groups, if selected by index.
     pub(crate) fn range(&self) -> Option<Range<usize>> {
         match &self.row_groups {
             RowGroups::Range(range) => Some(range.start..range.end.max(range.start)),
@@ -233,12 +232,12 @@ impl Options {
         }
     }
 
-    /// Whether it takes a row group's fields to know whether it is wanted.
+    /// Whether selecting a row group requires its fields.
     pub(crate) fn looks_inside(&self) -> bool {
         matches!(self.row_groups, RowGroups::Bytes(_) | RowGroups::Where(_))
     }
 
-    /// Whether a row group is wanted whose fields are known; `first_byte` is where its data starts.
+    /// Whether a row group with these fields is wanted; `first_byte` is where its data starts.
     pub(crate) fn wants(&self, fields: &RowGroupFields, first_byte: u64) -> bool {
         match &self.row_groups {
             RowGroups::Bytes(range) => range.contains(&first_byte),

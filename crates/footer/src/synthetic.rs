@@ -1,8 +1,8 @@
-//! Footers made by code: as the `parquet` crate's writer makes them, of any size, without any data.
+//! Generates footers like those of the `parquet` crate's writer, of any size and without data.
 //!
-//! Benchmarks need footers of 100,000 columns whose files would take hours and terabytes to write;
-//! tests need many shapes of chunks. Numbers are drawn by a generator of its own: the same spec gives
-//! the same bytes everywhere.
+//! Benchmarks need footers of 100,000 columns, whose files would take hours and terabytes to write; tests
+//! need many shapes of chunks. A built-in generator draws the numbers: the same spec produces the same bytes
+//! everywhere.
 
 use crate::thrift::writer::ThriftWriter;
 
@@ -11,32 +11,32 @@ const I64: u8 = 6;
 const BINARY: u8 = 8;
 const STRUCT: u8 = 12;
 
-/// What the columns of a [`SyntheticFooter`] hold.
+/// The contents of a [`SyntheticFooter`]'s columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyntheticColumns {
-    /// FLOAT, all alike: the reference of other benchmarks.
+    /// FLOAT, all alike: the reference in other projects' benchmarks.
     Float,
     /// Text, all alike: the other reference.
     Text,
-    /// As real tables have them: many types, sizes over many orders of magnitude, nulls here and there,
-    /// dictionaries that some chunks fall back from, names of all lengths.
+    /// Like real tables: many types, sizes over many orders of magnitude, occasional nulls, dictionaries that
+    /// some chunks abandon, names of all lengths.
     Mixed,
 }
 
-/// A footer to be made.
+/// The footer to generate.
 #[derive(Debug, Clone, Copy)]
 pub struct SyntheticFooter {
     /// The number of columns.
     pub columns: usize,
     /// The number of row groups.
     pub row_groups: usize,
-    /// What the columns hold.
+    /// The contents of the columns.
     pub kind: SyntheticColumns,
     /// The seed of all numbers.
     pub seed: u64,
 }
 
-/// What is decided once for a column.
+/// What is drawn once per column.
 struct Column {
     name: String,
     physical_type: i32,
@@ -62,7 +62,7 @@ impl SyntheticFooter {
         writer.i64(3, rows * self.row_groups as i64);
         writer.list(4, STRUCT, self.row_groups as u64);
         let mut offset = 4;
-        // The indexes stand behind all data, so that their offsets lie apart from the pages'.
+        // The indexes follow all data, so that their offsets differ from the pages'.
         let mut index_offset = 1 << 33;
         for ordinal in 0..self.row_groups {
             let start = offset;
@@ -171,9 +171,9 @@ fn write_chunk(
     index_offset: &mut i64,
     random: &mut Random,
 ) {
-    // Sizes scatter around the column's own by a factor of three or so.
+    // Sizes scatter around the column's own size by a factor of about three.
     let size = (column.log_size + random.normal()).exp() as i64 + 20;
-    // One chunk in eight of a dictionary column overflows its dictionary.
+    // One in eight chunks of a dictionary column overflows its dictionary.
     let fallback = column.dictionary && column.codec != 0 && random.next().is_multiple_of(8);
     let nulls = if column.has_nulls { (random.next() % 1000) as i64 } else { 0 };
     let pages = 1 + size / 100_000;
@@ -231,7 +231,7 @@ fn write_statistics(writer: &mut ThriftWriter, column: &Column, nulls: i64, rand
     };
     let (max, min) = (bound(random), bound(random));
     writer.begin(12);
-    // Where the order is signed, the old fields are filled, too.
+    // For signed orders, also fill the deprecated fields.
     if matches!(column.physical_type, 0..=5) {
         writer.binary(1, &max);
         writer.binary(2, &min);
@@ -278,7 +278,7 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Near enough to a standard normal: the sum of twelve uniforms.
+    /// Approximately standard normal: the sum of twelve uniform numbers.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.fraction()).sum::<f64>() - 6.0
     }

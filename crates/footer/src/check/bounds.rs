@@ -1,4 +1,5 @@
-//! Bounds of column chunks and pages: of the length of their type, and the lower one no greater than the upper one.
+//! Checks bounds of column chunks and pages: each must have a length that fits its type, and the lower bound
+//! must not exceed the upper one.
 
 use super::Check;
 use super::order::{BoundsOf, Width};
@@ -7,10 +8,10 @@ use crate::chunk::statistics::Statistics;
 use crate::page_index::indexes::ColumnIndex;
 
 impl Check<'_, '_> {
-    /// What is known of the bounds of a chunk's column.
+    /// How the bounds of a chunk's column compare, if known.
     fn bounds_of(&self, chunk: &ColumnChunk<'_>) -> Option<BoundsOf> {
         let leaf = chunk.element();
-        // What the chunk and the schema do not agree on is found elsewhere.
+        // Another check reports disagreement between the chunk and the schema.
         if leaf.physical_type() != Some(chunk.physical_type()) {
             return None;
         }
@@ -65,7 +66,7 @@ impl Check<'_, '_> {
     }
 }
 
-/// What is wrong with the length of a bound; an exact one is not cut off.
+/// Describes what is wrong with the length of a bound. An exact bound is never truncated.
 fn wrong_length(width: Width, bound: &[u8], exact: bool) -> Option<String> {
     let found = bound.len();
     let expected = match width {
@@ -77,10 +78,10 @@ fn wrong_length(width: Width, bound: &[u8], exact: bool) -> Option<String> {
     }
     match expected {
         Width::Exactly(len) => {
-            Some(format!("expected a bound of {len} bytes, as the type has, found one of {found}"))
+            Some(format!("expected a bound of {len} bytes for the type, found one of {found}"))
         }
         Width::AtMost(len) => {
-            Some(format!("expected a bound of at most {len} bytes, as the type has, found one of {found}"))
+            Some(format!("expected a bound of at most {len} bytes for the type, found one of {found}"))
         }
         Width::Any => None,
     }

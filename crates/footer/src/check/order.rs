@@ -1,5 +1,5 @@
-//! How the bounds of a column compare, and how long they are: by the column's type and the order that the footer
-//! gives it (`ColumnOrder` in the format's `parquet.thrift`).
+//! How the bounds of a column compare and how long they are, by the column's type and its `ColumnOrder` in
+//! the footer (see the format's `parquet.thrift`).
 
 use std::cmp::Ordering;
 
@@ -7,11 +7,11 @@ use crate::schema::element::Element;
 use crate::schema::enums::{ColumnOrder, ConvertedType, PhysicalType};
 use crate::schema::logical::LogicalType;
 
-/// How many bytes a bound has.
+/// The number of bytes in a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
     Exactly(usize),
-    /// Bounds of bytes may be cut off.
+    /// Byte-array bounds may be truncated.
     AtMost(usize),
     Any,
 }
@@ -26,7 +26,7 @@ impl Width {
     }
 }
 
-/// An order of values in their PLAIN encoding.
+/// An order of PLAIN-encoded values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     /// An integer of four or eight bytes, little endian.
@@ -34,28 +34,28 @@ enum By {
     Unsigned,
     /// An integer of any length, big endian: an unscaled decimal.
     BigEndianSigned,
-    /// A number of two, four or eight bytes; -0 is 0, and NaN has no place.
+    /// A floating-point number of two, four or eight bytes. -0 equals 0; NaN is unordered.
     Float,
-    /// The same with a place for every bit pattern.
+    /// Like `Float`, but every bit pattern has a place in the order.
     TotalFloat,
     /// Byte by byte, without signs.
     Bytes,
-    /// Nanoseconds of a day, and the day.
+    /// An INT96 timestamp: the nanoseconds of the day, then the day.
     Int96Timestamp,
 }
 
-/// What is known of a column's bounds.
+/// How the bounds of one column compare.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BoundsOf {
     pub width: Width,
-    /// The order of the format's newer bounds; none where it is not defined.
+    /// The order of `min_value` and `max_value`; `None` if undefined.
     order: Option<By>,
-    /// That of its deprecated ones, which were compared with signs: none where writers differed.
+    /// The order of the deprecated `min` and `max`, which compared signed; `None` if writers disagreed.
     old_order: Option<By>,
 }
 
 impl BoundsOf {
-    /// Of the column that `leaf` is, in the order that the footer names for it.
+    /// The bounds of the column `leaf` in the order that the footer names for it.
     pub fn column(leaf: &Element<'_>, named: Option<ColumnOrder>) -> Option<Self> {
         let physical = leaf.physical_type()?;
         let length = leaf.type_length().and_then(|length| usize::try_from(length).ok());
@@ -67,7 +67,7 @@ impl BoundsOf {
             PhysicalType::Int96 => Width::Exactly(12),
             PhysicalType::ByteArray => Width::Any,
             PhysicalType::FixedLenByteArray => match (length?, meaning) {
-                // To cut a number off changes it.
+                // A truncated number would be another number.
                 (length, Meaning::Decimal | Meaning::Half) => Width::Exactly(length),
                 (length, _) => Width::AtMost(length),
             },
@@ -85,17 +85,18 @@ impl BoundsOf {
         Some(Self { width, order, old_order: by_type.filter(|by| matches!(by, By::Signed | By::Float)) })
     }
 
-    /// As [`BoundsOf::column`], of a footer that names no orders: then only the old bounds have one.
+    /// Like [`BoundsOf::column`], for a footer without column orders: only the deprecated bounds have an
+    /// order.
     pub fn without_order(leaf: &Element<'_>) -> Option<Self> {
         Self::column(leaf, Some(ColumnOrder::TypeOrder)).map(|bounds| Self { order: None, ..bounds })
     }
 
-    /// Whether a lower bound is above an upper one, as far as their order is defined.
+    /// Whether the lower bound is above the upper one; false if their order is undefined.
     pub fn crossed(&self, lower: &[u8], upper: &[u8]) -> bool {
         self.greater(self.order, lower, upper)
     }
 
-    /// As [`BoundsOf::crossed`], of the deprecated bounds.
+    /// Like [`BoundsOf::crossed`], for the deprecated bounds.
     pub fn old_crossed(&self, lower: &[u8], upper: &[u8]) -> bool {
         self.greater(self.old_order, lower, upper)
     }
@@ -105,9 +106,9 @@ impl BoundsOf {
         fit && order.and_then(|by| by.compare(lower, upper)) == Some(Ordering::Greater)
     }
 
-    /// A bound for people.
+    /// Formats a bound for display.
     pub fn shown(&self, bound: &[u8]) -> String {
-        /// Bytes that are shown of a long one.
+        /// The number of bytes shown of a long bound.
         const MOST: usize = 24;
         match self.order.or(self.old_order) {
             Some(By::Signed) => integer(bound).map(|value| value.to_string()),
@@ -122,7 +123,7 @@ impl BoundsOf {
     }
 }
 
-/// What of a column's meaning its order depends on.
+/// What a column's order depends on besides its physical type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Signed,
@@ -130,9 +131,9 @@ enum Meaning {
     Decimal,
     Half,
     Bytes,
-    /// None that says an order.
+    /// No annotation that affects the order.
     None,
-    /// One without an order, or unknown.
+    /// An annotation without an order, or an unknown one.
     Unordered,
 }
 
@@ -185,7 +186,7 @@ impl Meaning {
     }
 }
 
-/// The order of a type; none where the format defines none, or where meaning and type do not fit one another.
+/// The order of a type; `None` if the format defines none or the annotation does not fit the type.
 fn by_type(physical: PhysicalType, meaning: Meaning) -> Option<By> {
     match (physical, meaning) {
         (_, Meaning::Unordered) => None,
@@ -210,9 +211,9 @@ impl By {
             Self::Signed => Some(integer(lower)?.cmp(&integer(upper)?)),
             Self::Unsigned => Some(unsigned(lower)?.cmp(&unsigned(upper)?)),
             Self::Float => float(lower)?.partial_cmp(&float(upper)?),
-            // A number that becomes a wider one keeps its place, and so do its zeros and the sign of a NaN.
+            // Widening a float preserves order, including that of zeros and the sign of NaN.
             Self::TotalFloat => Some(float(lower)?.total_cmp(&float(upper)?)).filter(|_| {
-                // Which of two NaNs comes first is in bits that a wider number has in other places.
+                // The order of two NaNs depends on payload bits, which widening moves.
                 !(float(lower).is_some_and(f64::is_nan) && float(upper).is_some_and(f64::is_nan))
             }),
             Self::Bytes => Some(lower.cmp(upper)),
@@ -247,7 +248,7 @@ fn float(bytes: &[u8]) -> Option<f64> {
     }
 }
 
-/// A number of IEEE 754 of two bytes: a sign, five bits of exponent, ten of fraction.
+/// Converts an IEEE 754 half-precision float: one sign bit, five exponent bits, ten fraction bits.
 fn half(bits: u16) -> f64 {
     let fraction = f64::from(bits & 0x3ff) / 1024.0;
     let magnitude = match bits >> 10 & 0x1f {
@@ -259,11 +260,11 @@ fn half(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
-/// Integers in two's complement, the most significant byte first, of any lengths.
+/// Compares big-endian two's-complement integers of any lengths.
 fn big_endian(lower: &[u8], upper: &[u8]) -> Option<Ordering> {
     let (lower_sign, upper_sign) = (sign(lower)?, sign(upper)?);
     if lower_sign != upper_sign {
-        // 0xff is the sign of negative numbers.
+        // A negative number has the sign byte 0xff.
         return Some(upper_sign.cmp(&lower_sign));
     }
     let len = lower.len().max(upper.len());
@@ -279,12 +280,12 @@ fn big_endian(lower: &[u8], upper: &[u8]) -> Option<Ordering> {
     )
 }
 
-/// The byte that goes on before a number.
+/// The byte that sign-extends a number.
 fn sign(bytes: &[u8]) -> Option<u8> {
     bytes.first().map(|first| if first & 0x80 == 0 { 0 } else { 0xff })
 }
 
-/// The day and the nanoseconds of it.
+/// Splits an INT96 timestamp into day and nanoseconds.
 fn int96(bytes: &[u8]) -> Option<(i32, u64)> {
     let (nanos, day) = bytes.split_at_checked(8)?;
     Some((i32::from_le_bytes(*day.first_chunk()?), u64::from_le_bytes(*nanos.first_chunk()?)))
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_equal_and_nan_has_no_place_but_in_the_total_order() {
+    fn zeros_are_equal_and_only_the_total_order_orders_nan() {
         let bytes = |value: f64| value.to_le_bytes();
         assert_eq!(By::Float.compare(&bytes(0.0), &bytes(-0.0)), Some(Equal));
         assert_eq!(By::Float.compare(&bytes(f64::NAN), &bytes(1.0)), None);

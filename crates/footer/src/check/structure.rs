@@ -1,4 +1,4 @@
-//! The schema's elements, and fields that a struct gives twice.
+//! Checks the schema's elements, and structs for repeated fields.
 
 use super::Check;
 use crate::thrift::cursor::{Cursor, STOP};
@@ -24,8 +24,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Fields that stand twice in the footer, in a row group or in a column chunk: one reader takes the first, another
-    /// one the last.
+    /// Reports fields that occur twice in the footer, in a row group or in a column chunk: some readers take
+    /// the first, others the last.
     pub(super) fn repeated_fields(&mut self) {
         let footer = self.footer;
         self.repeated_in(0, &FILE_META_DATA, "");
@@ -34,7 +34,7 @@ impl Check<'_, '_> {
             self.repeated_in(group.footer_offset(), &ROW_GROUP, &path);
             for chunk in group.columns() {
                 let path = || format!("{path}.columns[{}]", chunk.leaf());
-                // Of a struct without repeated fields the path is not asked for: there may be millions.
+                // Compute the path only if a struct has repeated fields: there may be millions of structs.
                 if self.repeats(chunk.footer_offset()).next().is_some() {
                     self.repeated_in(chunk.footer_offset(), &COLUMN_CHUNK, &path());
                 }
@@ -52,13 +52,13 @@ impl Check<'_, '_> {
         }
     }
 
-    /// The fields of the struct at a place of the footer that stood there before, and where they stand again.
+    /// The repeated fields of the struct at `start`, each with the offset of its repetition.
     fn repeats(&self, start: usize) -> impl Iterator<Item = (i16, usize)> + use<'_> {
         let mut cursor = Cursor::new(self.footer.bytes(), start);
         let (mut seen, mut last) = (Vec::new(), 0);
         std::iter::from_fn(move || {
             loop {
-                // What cannot be walked was refused when it was decoded.
+                // Decoding has already rejected structs that cannot be walked.
                 let field = cursor.field(&mut last).ok().filter(|field| field.wire != STOP)?;
                 let at = cursor.at;
                 cursor.skip(field.wire).ok()?;

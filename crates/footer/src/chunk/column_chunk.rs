@@ -18,13 +18,13 @@ use crate::thrift::cursor::Cursor;
 
 /// A column chunk of a [`Footer`](crate::Footer).
 ///
-/// The numbers that plans are made from are at hand; everything else is decoded from the chunk's own
+/// The numbers needed for planning are available directly; everything else is decoded from the chunk's own
 /// bytes by [`ColumnChunk::details`] and its siblings, in well under a microsecond.
 #[derive(Clone, Copy)]
 pub struct ColumnChunk<'a> {
     pub(crate) group: RowGroup<'a>,
     pub(crate) position: usize,
-    /// The chunk's row, which is decoded as far as asked for.
+    /// The chunk's row, decoded on demand.
     pub(crate) row: usize,
 }
 
@@ -52,7 +52,7 @@ impl<'a> ColumnChunk<'a> {
     /// The column's element of the schema.
     pub fn element(&self) -> Element<'a> {
         let schema = self.group.footer.schema();
-        // Decoded columns are leaves of the schema.
+        // Decoded columns are always leaves of the schema.
         schema.leaf(self.leaf()).unwrap_or_else(|| schema.root())
     }
 
@@ -61,8 +61,8 @@ impl<'a> ColumnChunk<'a> {
         self.element().path()
     }
 
-    /// Whether the footer holds the chunk's metadata. It does not if the column is encrypted with a key
-    /// of its own; then all numbers are 0.
+    /// Whether the footer holds the chunk's metadata. If not, the column is encrypted with its own key and
+    /// all numbers are 0.
     pub fn has_metadata(&self) -> bool {
         self.chunk().traits.flags & NO_METADATA == 0
     }
@@ -72,7 +72,7 @@ impl<'a> ColumnChunk<'a> {
         self.chunk().traits.flags & ENCRYPTED != 0
     }
 
-    /// The physical type as the chunk states it.
+    /// The physical type stated in the chunk.
     pub fn physical_type(&self) -> PhysicalType {
         PhysicalType::from_number(self.chunk().traits.physical_type)
     }
@@ -82,22 +82,22 @@ impl<'a> ColumnChunk<'a> {
         Codec::from_number(self.chunk().traits.codec)
     }
 
-    /// The encodings that occur in the chunk.
+    /// The encodings used in the chunk.
     pub fn encodings(&self) -> EncodingSet {
         self.chunk().traits.encodings
     }
 
-    /// The number of values, nulls among them.
+    /// The number of values, including nulls.
     pub fn num_values(&self) -> i64 {
         self.chunk().num_values
     }
 
-    /// Bytes of all pages in the file, headers among them.
+    /// The size of all pages in the file in bytes, including headers.
     pub fn compressed_size(&self) -> i64 {
         self.chunk().compressed
     }
 
-    /// Bytes of all pages before compression, headers among them.
+    /// The size of all pages before compression in bytes, including headers.
     pub fn uncompressed_size(&self) -> i64 {
         self.chunk().uncompressed
     }
@@ -107,27 +107,27 @@ impl<'a> ColumnChunk<'a> {
         self.chunk().data_page_offset
     }
 
-    /// Where the dictionary page starts in the file, as the footer states it. Some writers state 0 for
-    /// none; [`ColumnChunk::byte_range`] knows.
+    /// Where the dictionary page starts in the file, as the footer states it. Some writers state 0 for a
+    /// chunk without a dictionary; [`ColumnChunk::byte_range`] handles this.
     pub fn dictionary_page_offset(&self) -> Option<i64> {
         (self.chunk().traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk().dictionary_page_offset)
     }
 
-    /// The chunk's pages in the file, from its dictionary page on.
+    /// The range of the chunk's pages in the file, starting with the dictionary page if present.
     pub fn byte_range(&self) -> Range<u64> {
         let start = file_metadata::first_byte_of(&self.chunk());
-        // Sizes are never negative: the scan refuses them.
+        // The scan rejects negative sizes.
         start..start.saturating_add(self.chunk().compressed as u64)
     }
 
-    /// Whether a reader of this version of the format can read the column.
+    /// Checks whether a reader of this format version can read the column.
     ///
     /// # Errors
     ///
     /// The chunk is encrypted, or its type, codec or one of its encodings is unknown.
     pub fn readable(&self) -> Result<(), Error> {
         let what = if !self.has_metadata() || self.is_encrypted() {
-            "expected a column in plain text, found an encrypted column".to_string()
+            "expected an unencrypted column, found an encrypted column".to_string()
         } else if !self.physical_type().is_known() {
             format!("expected a type of the format, found {}", self.physical_type())
         } else if self.element().physical_type() != Some(self.physical_type()) {
@@ -143,7 +143,7 @@ impl<'a> ColumnChunk<'a> {
         };
         let error = Error::new(what)
             .at_path(format!("row_groups[{}].columns[{}].meta_data", self.group.index(), self.leaf()))
-            .with_advice(format!("leave out the column `{}`; the others can be read", self.path()));
+            .with_advice(format!("leave out the column `{}`; the other columns can be read", self.path()));
         Err(self.group.footer.name_error(error))
     }
 
@@ -163,7 +163,7 @@ impl<'a> ColumnChunk<'a> {
         Ok(found)
     }
 
-    /// Whether [`Options::statistics`](crate::Options::statistics) has let the chunk keep its own.
+    /// Whether [`Options::statistics`](crate::Options::statistics) includes this chunk.
     #[inline]
     fn wants_statistics(&self) -> bool {
         match &self.group.footer.decoded.with_statistics {
@@ -172,7 +172,7 @@ impl<'a> ColumnChunk<'a> {
         }
     }
 
-    /// Everything else that the footer says of the chunk.
+    /// Everything else that the footer states about the chunk.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl<'a> ColumnChunk<'a> {
         self.decode(Want::All)
     }
 
-    /// The file path and the places of the page indexes, the bloom filter and the index page; nested values are left
-    /// out, which spares their allocations.
+    /// The file path and the locations of the page indexes, the bloom filter and the index page. Skips nested
+    /// values, which avoids allocating them.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl<'a> ColumnChunk<'a> {
         self.decode(Want::Locations)
     }
 
-    /// Bounds and counts, as slices of the footer.
+    /// Bounds and counts, borrowed from the footer.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl<'a> ColumnChunk<'a> {
             },
             place => cursor.at += usize::from(place),
         }
-        // Whoever asks for this chunk's mostly asks for those of its neighbours next.
+        // A caller usually asks for the neighbours' statistics next.
         prefetch(bytes, cursor.at);
         if let Some((found, _)) = statistics::usual(bytes, cursor.at) {
             return Ok(Some(found));
@@ -221,7 +221,7 @@ impl<'a> ColumnChunk<'a> {
         statistics::any(&mut cursor).map(Some).map_err(|fault| footer.chunk_error(fault, self))
     }
 
-    /// The number of nulls, if the chunk has statistics that say it.
+    /// The number of nulls, if the chunk's statistics state it.
     ///
     /// # Errors
     ///
@@ -239,21 +239,21 @@ impl<'a> ColumnChunk<'a> {
         Ok(self.details()?.size_statistics)
     }
 
-    /// The bytes of the offset index in the file; none where there is no index.
+    /// The range of the offset index in the file; `None` if the chunk has none.
     ///
     /// # Errors
     ///
-    /// A value is malformed, or negative.
+    /// A value is malformed or negative.
     pub fn offset_index_range(&self) -> Result<Option<Range<u64>>, Error> {
         let found = self.locations()?;
         self.index_range("offset_index", found.offset_index_offset, found.offset_index_length)
     }
 
-    /// The bytes of the column index in the file; none where there is no index.
+    /// The range of the column index in the file; `None` if the chunk has none.
     ///
     /// # Errors
     ///
-    /// A value is malformed, or negative.
+    /// A value is malformed or negative.
     pub fn column_index_range(&self) -> Result<Option<Range<u64>>, Error> {
         let found = self.locations()?;
         self.index_range("column_index", found.column_index_offset, found.column_index_length)
@@ -269,9 +269,7 @@ impl<'a> ColumnChunk<'a> {
         match (u64::try_from(offset), u64::try_from(length)) {
             (Ok(offset), Ok(length)) => Ok(Some(offset..offset.saturating_add(length))),
             _ => {
-                let what = format!(
-                    "expected an offset and a length that are not negative, found {offset} and {length}"
-                );
+                let what = format!("expected a non-negative offset and length, found {offset} and {length}");
                 let path =
                     format!("row_groups[{}].columns[{}].{name}_offset", self.group.index(), self.leaf());
                 Err(self.group.footer.name_error(Error::new(what).at_path(path)))

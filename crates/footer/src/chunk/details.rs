@@ -1,49 +1,50 @@
-//! Everything of a column chunk beyond its row: decoded from the chunk's own bytes, when asked for.
+//! The fields of a column chunk that its row does not keep, decoded on demand from the chunk's own bytes.
 
 use crate::chunk::statistics::{self, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics};
 use crate::error::{Fault, FaultKind};
 use crate::schema::enums::Encoding;
 use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
 
-/// All fields of a `ColumnChunk` and its `ColumnMetaData` that no row keeps, in the format's own names.
+/// All fields of a `ColumnChunk` and its `ColumnMetaData` that the row does not keep, under the format's own
+/// names.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ChunkDetails<'a> {
-    /// The file that holds the chunk's pages; this one where there is none.
+    /// The file that holds the chunk's pages; this file if `None`.
     pub file_path: Option<&'a str>,
     /// Deprecated; writers put 0 or the offset of a copy of the metadata here.
     pub file_offset: i64,
     /// Where the offset index starts in the file.
     pub offset_index_offset: Option<i64>,
-    /// The bytes of the offset index.
+    /// The length of the offset index in bytes.
     pub offset_index_length: Option<i32>,
     /// Where the column index starts in the file.
     pub column_index_offset: Option<i64>,
-    /// The bytes of the column index.
+    /// The length of the column index in bytes.
     pub column_index_length: Option<i32>,
     /// How the column is encrypted.
     pub crypto_metadata: Option<ColumnCryptoMetaData<'a>>,
     /// The encrypted `ColumnMetaData`.
     pub encrypted_column_metadata: Option<&'a [u8]>,
-    /// The encodings in the order of the file.
+    /// The encodings in file order.
     pub encodings: Vec<Encoding>,
     /// The names from below the root down to the column.
     pub path_in_schema: Option<Vec<&'a str>>,
-    /// Pairs of keys and values of this chunk.
+    /// The chunk's key-value metadata.
     pub key_value_metadata: Option<Vec<(&'a str, Option<&'a str>)>>,
-    /// Where the index page starts; no writer makes any.
+    /// Where the index page starts; no known writer produces one.
     pub index_page_offset: Option<i64>,
     /// Bounds and counts.
     pub statistics: Option<Statistics<'a>>,
-    /// How many pages have which encoding.
+    /// The number of pages for each encoding.
     pub encoding_stats: Option<Vec<PageEncodingStats>>,
     /// Where the bloom filter starts in the file.
     pub bloom_filter_offset: Option<i64>,
-    /// The bytes of the bloom filter, its header among them.
+    /// The length of the bloom filter in bytes, including its header.
     pub bloom_filter_length: Option<i32>,
     /// Sizes and level histograms.
     pub size_statistics: Option<SizeStatistics>,
-    /// Boxes and types of geometries.
+    /// Bounding box and geometry types.
     pub geospatial_statistics: Option<GeospatialStatistics>,
 }
 
@@ -53,22 +54,22 @@ pub struct ChunkDetails<'a> {
 pub enum ColumnCryptoMetaData<'a> {
     /// With the footer's key.
     EncryptionWithFooterKey,
-    /// With a key of its own.
+    /// With the column's own key.
     EncryptionWithColumnKey {
         /// The names from below the root down to the column.
         path_in_schema: Vec<&'a str>,
-        /// What a key service needs to find the key.
+        /// What a key management service needs to find the key.
         key_metadata: Option<&'a [u8]>,
     },
-    /// In a way that this version does not know: the union's field id, 0 for an empty union.
+    /// A method unknown to this version: the union's field id, 0 for an empty union.
     Unknown(i16),
 }
 
-/// Which of the nested values are wanted; the others are skipped.
+/// Which nested values to decode; the others are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     All,
-    /// Numbers and slices alone.
+    /// Only numbers and slices.
     Locations,
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<Chun
     }
 }
 
-/// The statistics of a chunk, without a look at what is behind them.
+/// Decodes the statistics of a chunk without validating what follows them.
 pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Option<Statistics<'a>>> {
     match statistics_at(cursor)? {
         Some(_) => statistics::statistics(cursor).map(Some),
@@ -102,7 +103,7 @@ pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Option<Statistics<
     }
 }
 
-/// Where the first statistics of a chunk start, to which the cursor goes; none if there are none.
+/// Moves the cursor to the chunk's first statistics and returns their offset; `None` if the chunk has none.
 pub(crate) fn statistics_at(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
     let mut last = 0;
     loop {
@@ -140,7 +141,7 @@ fn column_meta_data<'a>(cursor: &mut Cursor<'a>, chunk: &mut ChunkDetails<'a>, w
             (3, LIST) if all => chunk.path_in_schema = Some(texts(cursor)?),
             (8, LIST) if all => chunk.key_value_metadata = Some(key_values(cursor)?),
             (10, I64) => chunk.index_page_offset = Some(cursor.integer()?),
-            // The first that comes, as in `statistics` below.
+            // The first occurrence counts, as in `statistics` below.
             (12, STRUCT) if want != Want::Locations && chunk.statistics.is_none() => {
                 chunk.statistics = Some(statistics::statistics(cursor)?);
             }

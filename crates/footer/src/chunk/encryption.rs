@@ -10,7 +10,7 @@ pub enum EncryptionAlgorithm<'a> {
     AesGcmV1(AesParameters<'a>),
     /// AES-GCM for metadata, AES-CTR for pages.
     AesGcmCtrV1(AesParameters<'a>),
-    /// An algorithm that this version does not know: the union's field id, 0 for an empty union.
+    /// An algorithm unknown to this version: the union's field id, 0 for an empty union.
     Unknown(i16),
 }
 
@@ -19,7 +19,7 @@ pub enum EncryptionAlgorithm<'a> {
 pub struct AesParameters<'a> {
     /// The prefix of the additional authenticated data.
     pub aad_prefix: Option<&'a [u8]>,
-    /// The file's own part of the additional authenticated data.
+    /// The file-specific part of the additional authenticated data.
     pub aad_file_unique: Option<&'a [u8]>,
     /// Whether readers must supply the prefix.
     pub supply_aad_prefix: Option<bool>,

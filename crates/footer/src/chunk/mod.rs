@@ -1,4 +1,4 @@
-//! Row groups and column chunks: the packed rows that decoding keeps, and what is decoded on demand.
+//! Row groups and column chunks: the packed rows that decoding stores, and what is decoded on demand.
 
 pub(crate) mod column_chunk;
 pub(crate) mod details;

@@ -1,7 +1,7 @@
-//! The checksums of pages against their bytes (feature `page-checksums`).
+//! Verifies page checksums (feature `page-checksums`).
 //!
-//! Source: `parquet.thrift`, `PageHeader.crc`: the CRC-32 of a page's body as it stands in the file, compressed if it is,
-//! levels included. Writers may leave it out.
+//! Source: `parquet.thrift`, `PageHeader.crc`: the CRC-32 of a page's body as stored in the file, after any
+//! compression and including levels. Writers may omit it.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,27 +13,27 @@ use crate::footer::Footer;
 use crate::open::source::RangeReader;
 use crate::schema::enums::PageType;
 
-/// What was found in the pages of a column chunk.
+/// The result of checking the pages of a column chunk.
 #[derive(Debug, Clone, Default)]
 pub struct PageChecksums {
     /// The pages that were read.
     pub pages: u64,
-    /// Those that have a checksum, which is that of their bytes.
+    /// Pages whose checksum matches their bytes.
     pub checked: u64,
-    /// Bytes of the bodies of all of them.
+    /// Total size of their bodies in bytes.
     pub bytes: u64,
-    /// The first page whose checksum is not that of its bytes. No page behind it was read.
+    /// The first page whose checksum does not match its bytes. Later pages were not read.
     pub wrong: Option<WrongChecksum>,
-    /// Why the pages behind those were not read, if that is because of what stands there.
+    /// Why later pages could not be read, if their own content is the reason.
     pub unread: Option<Error>,
 }
 
-/// A page whose checksum is not that of its bytes.
+/// A page whose checksum does not match its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongChecksum {
-    /// The page. Its header has the checksum that its writer took.
+    /// The page; its header holds the writer's checksum.
     pub page: ChunkPage,
-    /// The checksum of its bytes.
+    /// The checksum computed from its bytes.
     pub found: u32,
 }
 
@@ -49,9 +49,9 @@ impl fmt::Display for WrongChecksum {
     }
 }
 
-/// Compares the checksums of the pages that stand in these bytes of a file, as
-/// [`ColumnChunk::byte_range`](crate::ColumnChunk::byte_range) has them, up to the page that holds the last of
-/// `num_values` values. The pages of encrypted columns cannot be read.
+/// Verifies the checksums of the pages in this range of a file, usually
+/// [`ColumnChunk::byte_range`](crate::ColumnChunk::byte_range), up to the page that holds the last of
+/// `num_values` values. Pages of encrypted columns cannot be read.
 pub fn page_checksums<R: RangeReader + ?Sized>(
     reader: &R,
     range: Range<u64>,
@@ -87,9 +87,9 @@ pub fn page_checksums<R: RangeReader + ?Sized>(
 }
 
 impl Footer {
-    /// Reads the pages of all decoded column chunks that are in this file and not encrypted, and tells `found` of every
-    /// chunk the first page whose checksum is not that of its bytes, or that cannot be read. Returns the sums over all
-    /// chunks.
+    /// Reads the pages of all decoded column chunks that are in this file and not encrypted. For every chunk,
+    /// calls `found` with the first page whose checksum does not match or that cannot be read. Returns the
+    /// sums over all chunks.
     pub fn check_pages<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -107,7 +107,7 @@ impl Footer {
             all.checked += checked;
             all.bytes += bytes;
             let what = wrong.map(|wrong| {
-                format!("expected the bytes that the page's checksum is of, found others in {wrong}")
+                format!("expected bytes that match the page's checksum, found others in {wrong}")
             });
             let what = what.or_else(|| unread.map(|error| format!("{} - {}", error.what(), error.path())));
             if let Some(what) = what {

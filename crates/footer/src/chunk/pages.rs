@@ -1,10 +1,11 @@
-//! The pages of a column chunk, one after the other, as their headers state them.
+//! Iterates over the pages of a column chunk as their headers describe them.
 //!
 //! ```text
 //! byte range of the chunk ─▶ header (Thrift) ─▶ ChunkPage ─▶ body, handed over in parts ─▶ next header ...
 //! ```
 //!
-//! Nothing is decompressed or decoded. Reads are of [`READ_LEN`] bytes, whatever pages claim to be.
+//! Nothing is decompressed or decoded. Each read is of [`READ_LEN`] bytes, whatever size a page claims to
+//! have.
 
 use std::ops::Range;
 
@@ -13,30 +14,30 @@ use crate::open::source::RangeReader;
 use crate::schema::enums::PageType;
 use crate::thrift::cursor::{Cursor, I32, STOP, STRUCT, Step};
 
-/// Bytes read at a time.
+/// Bytes per read.
 const READ_LEN: usize = 1 << 18;
 
-/// The longest header that is read; it may hold the bounds of long values.
+/// The longest header accepted; a header may hold bounds of long values.
 const MOST_HEADER: usize = 1 << 24;
 
 /// A page of a column chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkPage {
-    /// Its place among the chunk's pages, the dictionary page counted.
+    /// Its index among the chunk's pages, counting the dictionary page.
     pub index: usize,
     /// Where its header starts in the file.
     pub offset: u64,
-    /// Bytes of its header.
+    /// The length of its header in bytes.
     pub header_len: usize,
-    /// What it holds.
+    /// Its type.
     pub page_type: PageType,
-    /// Bytes of its body in the file.
+    /// The size of its body in the file, in bytes.
     pub compressed_size: u32,
-    /// Bytes of its body before compression.
+    /// The size of its body before compression, in bytes.
     pub uncompressed_size: u32,
-    /// Values in it, nulls among them.
+    /// The number of its values, including nulls.
     pub num_values: i32,
-    /// The CRC-32 of its body as it stands in the file, if its writer gives one.
+    /// The CRC-32 of its body as stored in the file, if the writer recorded one.
     pub crc: Option<u32>,
 }
 
@@ -48,22 +49,23 @@ pub struct ChunkPages<'r, R: ?Sized> {
     at: u64,
     end: u64,
     index: usize,
-    /// Bytes that were read, from the next page on.
+    /// Bytes already read, starting with the next page.
     buffer: Vec<u8>,
     used: usize,
 }
 
 impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
-    /// The pages in these bytes of a file, as [`ColumnChunk::byte_range`](crate::ColumnChunk::byte_range) has them.
+    /// Reads the pages in this range of a file, usually
+    /// [`ColumnChunk::byte_range`](crate::ColumnChunk::byte_range).
     pub fn new(reader: &'r R, range: Range<u64>) -> Self {
         Self { reader, at: range.start, end: range.end, index: 0, buffer: Vec::new(), used: 0 }
     }
 
-    /// The next page, whose body `body` gets in parts; none behind the last one.
+    /// Returns the next page and passes its body to `body` in parts; `None` after the last page.
     ///
     /// # Errors
     ///
-    /// Bytes cannot be read, a header is malformed, or a page reaches beyond its chunk.
+    /// Bytes cannot be read, a header is malformed, or a page extends beyond its chunk.
     pub fn next_page(&mut self, mut body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>, Error> {
         if self.at >= self.end {
             return Ok(None);
@@ -94,7 +96,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         Ok(Some(page))
     }
 
-    /// The header of the page at hand, which is not taken off the buffer.
+    /// The header of the next page, which stays in the buffer.
     fn header(&mut self) -> Result<ChunkPage, Error> {
         loop {
             let there = &self.buffer[self.used..];
@@ -106,7 +108,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
                 Err(fault) if whole => {
                     return Err(self.error(format!("expected the header of a page: {}", fault.kind)));
                 }
-                // What is missing may be what is wrong.
+                // The header may only be incomplete: read more before rejecting it.
                 Err(_) => {
                     let more = there.len().max(READ_LEN);
                     let read = at + there.len() as u64;
@@ -116,7 +118,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         }
     }
 
-    /// Reads up to `len` bytes from `start` on behind those that are left in the buffer.
+    /// Reads up to `len` bytes starting at `start` and appends them to the buffer.
     fn read_on(&mut self, start: u64, len: usize) -> Result<(), Error> {
         self.buffer.drain(..self.used);
         self.used = 0;
@@ -136,7 +138,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     }
 }
 
-/// The page whose header the bytes start with.
+/// Decodes the page header at the start of the bytes.
 fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
     let cursor = &mut Cursor::new(bytes, 0);
     let (mut page_type, mut uncompressed, mut compressed, mut crc) = (None, None, None, None);
@@ -169,11 +171,11 @@ fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
 fn size(cursor: &mut Cursor<'_>) -> Step<u32> {
     let at = cursor.at;
     let value = cursor.i32()?;
-    let expected = "a size that is not negative";
+    let expected = "a non-negative size";
     u32::try_from(value).map_err(|_| Fault::new(at, FaultKind::Range { value: value.into(), expected }))
 }
 
-/// `num_values`, the first field of the headers of all kinds of pages.
+/// `num_values`, the first field of every kind of page header.
 fn first_number(cursor: &mut Cursor<'_>) -> Step<i32> {
     let (mut found, mut last) = (0, 0);
     loop {

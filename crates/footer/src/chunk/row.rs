@@ -1,4 +1,4 @@
-//! What a walk keeps of a column chunk: a packed row, or only where it stands.
+//! What decoding stores for a column chunk: a packed row, or only its location.
 
 use std::mem::MaybeUninit;
 
@@ -11,32 +11,32 @@ use crate::matching::shape::Shape;
 use crate::memory::spare;
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
-/// Where a chunk stands, in eight bytes: the place of its struct in the footer (32 bits), the struct's
-/// length (16 bits, 0 for a longer one) and the place of its statistics ([`statistics_place`]).
+/// The location of a chunk in eight bytes: the offset of its struct in the footer (32 bits), the struct's
+/// length (16 bits, 0 if longer) and the location of its statistics ([`statistics_place`]).
 pub(crate) type Locator = u64;
 
-/// The locator of a chunk between two places of the footer.
+/// The locator of a chunk between two offsets in the footer.
 #[inline(always)]
 pub(crate) fn locator(at: usize, end: usize, statistics: u16) -> Locator {
     let len = u16::try_from(end - at).unwrap_or(0);
     at as u64 | u64::from(len) << 32 | u64::from(statistics) << 48
 }
 
-/// What is kept of a chunk, by a walk that may be of either kind.
+/// A stored row; the walk is generic over both kinds.
 pub(crate) trait Row: Copy + Send {
-    /// Whether it takes the chunk's values.
+    /// Whether the row stores the chunk's values.
     const VALUES: bool;
 
-    /// Of a chunk that a shape matched; none if only a walk can tell.
+    /// The row of a chunk that matched a shape; `None` if only a walk can decide.
     fn matched<K: Kernel>(kernel: K, values: &Values, at: usize, end: usize, shape: &Shape) -> Option<Self>;
 
-    /// Walks the chunk at the cursor, which goes to row `row`; says what it holds, if it can be decoded.
+    /// Walks the chunk at the cursor and returns its row, and its values if they can be decoded.
     fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<(Self, Option<Chunk>)>;
 
-    /// Gives a row the new places of traits.
+    /// Updates the row's trait indices.
     fn relocate(&mut self, places: &[u16]);
 
-    /// Room for the rows of so many row groups; none where there is no memory.
+    /// Allocates rows for this many row groups; `None` if memory is short.
     fn table(row_groups: usize, width: usize) -> Option<Vec<MaybeUninit<Self>>> {
         spare::new_table(row_groups * width)
     }
@@ -64,7 +64,7 @@ impl Row for Packed {
     }
 }
 
-/// Of a chunk whose place alone is wanted nothing is asked but to be Thrift.
+/// A chunk that is only located need only be well-formed Thrift.
 impl Row for Locator {
     const VALUES: bool = false;
 

@@ -10,7 +10,7 @@ use crate::footer::Footer;
 #[derive(Clone, Copy)]
 pub struct RowGroup<'a> {
     pub(crate) footer: &'a Footer,
-    /// Always below the number of decoded row groups.
+    /// Always less than the number of decoded row groups.
     pub(crate) position: usize,
 }
 
@@ -34,28 +34,28 @@ impl<'a> RowGroup<'a> {
         self.fields().num_rows
     }
 
-    /// Bytes of all column chunks before compression, headers among them.
+    /// The size of all column chunks before compression in bytes, including headers.
     pub fn total_byte_size(&self) -> i64 {
         self.fields().total_byte_size
     }
 
-    /// Bytes of all column chunks in the file; none where the file does not say.
+    /// The size of all column chunks in the file in bytes; `None` if the file does not state it.
     pub fn total_compressed_size(&self) -> Option<i64> {
         self.fields().total_compressed_size
     }
 
-    /// Where the row group's first page starts in the file; none where the file does not say.
+    /// Where the row group's first page starts in the file; `None` if the file does not state it.
     pub fn file_offset(&self) -> Option<i64> {
         self.fields().file_offset
     }
 
-    /// The row group's number as the file states it.
+    /// The row group's ordinal as the file states it.
     pub fn ordinal(&self) -> Option<i16> {
         self.fields().ordinal
     }
 
-    /// The columns that the rows are sorted by, the most significant first; none where the file does
-    /// not say.
+    /// The columns that the rows are sorted by, most significant first; `None` if the file does not state
+    /// them.
     pub fn sorting_columns(&self) -> Option<&'a [SortingColumn]> {
         self.fields().sorting_columns.as_deref()
     }
@@ -70,7 +70,8 @@ impl<'a> RowGroup<'a> {
         self.footer.num_columns()
     }
 
-    /// The `position`-th decoded column's chunk; with all columns decoded, the chunk of leaf `position`.
+    /// The chunk of the `position`-th decoded column. If all columns are decoded, `position` is the leaf
+    /// index.
     #[inline]
     pub fn column(&self, position: usize) -> Option<ColumnChunk<'a>> {
         let columns = self.num_columns();
@@ -80,7 +81,7 @@ impl<'a> RowGroup<'a> {
         Some(ColumnChunk { group: *self, position, row: self.position * columns + position })
     }
 
-    /// The chunk of a leaf of the schema, if it was decoded.
+    /// The chunk of a schema leaf, if it was decoded.
     pub fn column_of_leaf(&self, leaf: usize) -> Option<ColumnChunk<'a>> {
         self.column(self.footer.position_of(leaf)?)
     }

@@ -1,10 +1,10 @@
-//! What is kept of every column chunk: 32 bytes.
+//! Stores 32 bytes for every column chunk.
 //!
-//! The walk hands over a [`Chunk`]; [`pack`] makes four words of it: the data page's offset; the two
-//! sizes; the number of values and the distance from dictionary to data page; and a locator, which
-//! says where the chunk's struct stands in the footer, where in it the statistics stand, and which
-//! [`Traits`] (type, codec, encodings) it shares with many others. Sizes, counts and distances have 32 bits each; a chunk in which one of
-//! them needs more goes to a side table whole.
+//! The walk produces a [`Chunk`]; [`pack`] turns it into four words: the data page's offset; the two sizes;
+//! the number of values and the distance from dictionary to data page; and a locator. The locator holds the
+//! offset of the chunk's struct in the footer, the location of the statistics within it, and the index of its
+//! [`Traits`] (type, codec, encodings), which many chunks share. Sizes, counts and distances have 32 bits
+//! each; a chunk that needs more is stored whole in a side table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ pub(crate) struct Chunk {
     pub at: u32,
     pub traits: Traits,
     pub data_page_offset: i64,
-    /// Meaningful only with [`HAS_DICTIONARY`] among the traits' flags.
+    /// Meaningful only if the traits' flags include [`HAS_DICTIONARY`].
     pub dictionary_page_offset: i64,
     pub compressed: i64,
     pub uncompressed: i64,
     pub num_values: i64,
-    /// Where the chunk's `Statistics` stand, as [`statistics_place`] has it.
+    /// The location of the chunk's `Statistics`, encoded by [`statistics_place`].
     pub statistics: u16,
 }
 
-/// It is not known where the statistics stand, or whether there are any.
+/// Unknown whether the chunk has statistics or where they are.
 pub(crate) const STATISTICS_UNKNOWN: u16 = 0;
-/// There are no statistics.
+/// The chunk has no statistics.
 pub(crate) const STATISTICS_NONE: u16 = 0x7fff;
 
-/// The place of statistics that stand `distance` bytes behind the start of their chunk.
+/// Encodes the location of statistics `distance` bytes after the start of their chunk.
 #[inline(always)]
 pub(crate) fn statistics_place(distance: usize) -> u16 {
     if distance < usize::from(STATISTICS_NONE) { distance as u16 } else { STATISTICS_UNKNOWN }
 }
 
-/// What many column chunks have in common.
+/// Properties that many column chunks share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Traits {
     pub physical_type: i32,
@@ -48,9 +48,9 @@ pub(crate) struct Traits {
     pub flags: u16,
 }
 
-/// The chunk says where its dictionary page starts.
+/// The chunk states where its dictionary page starts.
 pub(crate) const HAS_DICTIONARY: u16 = 1 << 0;
-/// The chunk has no `meta_data`: it is encrypted with a key of its own.
+/// The chunk has no `meta_data`: it is encrypted with its own key.
 pub(crate) const NO_METADATA: u16 = 1 << 1;
 /// The chunk is encrypted.
 pub(crate) const ENCRYPTED: u16 = 1 << 2;
@@ -60,22 +60,22 @@ pub(crate) const ENCRYPTED: u16 = 1 << 2;
 /// 0. data page offset
 /// 1. compressed size (low half), uncompressed size (high half)
 /// 2. number of values (low), data page offset minus dictionary page offset (high)
-/// 3. place in the footer (low), place among the traits (16 bits), a flag (1 bit), place of the
-///    statistics (15 bits)
+/// 3. offset in the footer (low), index of the traits (16 bits), a flag (1 bit), location of the statistics
+///    (15 bits)
 ///
-/// Arrays of words can be allocated as zeroed pages, which costs nothing until they are written.
+/// Arrays of words can be allocated as zeroed pages, which cost nothing until they are written.
 pub(crate) type Packed = [u64; 4];
 
 /// Flag of the last word: the chunk is in the side table.
 const WIDE: u64 = 1 << 48;
 
-/// The locator of a chunk at `at` with traits `traits` and statistics at the place `statistics`.
+/// The locator of a chunk at `at` with the given traits index and location of statistics.
 #[inline(always)]
 pub(crate) fn locator(at: usize, traits: u16, statistics: u16) -> u64 {
     at as u64 | u64::from(traits) << 32 | u64::from(statistics) << 49
 }
 
-/// The packed chunk, unless it is too wide.
+/// Packs a chunk; `None` if it is too wide.
 #[inline]
 pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
     let distance = if chunk.traits.flags & HAS_DICTIONARY != 0 {
@@ -92,12 +92,12 @@ pub(crate) fn pack(chunk: &Chunk, traits: Option<u16>) -> Option<Packed> {
     ])
 }
 
-/// What stands in the place of a chunk in the side table.
+/// The row of a chunk that is stored in the side table.
 pub(crate) fn wide(chunk: &Chunk) -> Packed {
     [0, 0, 0, locator(chunk.at as usize, 0, STATISTICS_UNKNOWN) | WIDE]
 }
 
-/// Gives a row the new place of its traits.
+/// Updates a row's traits index.
 pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
     let place = usize::from((row[3] >> 32) as u16);
     if let Some(&place) = places.get(place) {
@@ -105,19 +105,19 @@ pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
     }
 }
 
-/// The traits that occur, each once.
+/// The distinct traits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TraitTable {
     list: Vec<Traits>,
-    /// Of all in the list, once they are too many to be looked through.
+    /// Indices of all traits in the list, once there are too many for a linear search.
     places: HashMap<Traits, u16>,
 }
 
-/// Traits that are looked through sooner than hashed.
+/// The number of traits up to which a linear search beats hashing.
 const LOOKED_THROUGH: usize = 8;
 
 impl TraitTable {
-    /// The place of `traits`; none if the table is full.
+    /// The index of `traits`; `None` if the table is full.
     pub fn place(&mut self, traits: Traits) -> Option<u16> {
         let known = match self.list.len() {
             ..=LOOKED_THROUGH => self.list.iter().position(|&known| known == traits).map(|at| at as u16),
@@ -130,7 +130,7 @@ impl TraitTable {
         self.list.push(traits);
         match self.list.len() {
             ..=LOOKED_THROUGH => {}
-            // As many as this were looked through before.
+            // Up to this many were found by linear search.
             len if len == LOOKED_THROUGH + 1 => self.places.extend(self.list.iter().copied().zip(0..)),
             _ => drop(self.places.insert(traits, place)),
         }
@@ -141,7 +141,7 @@ impl TraitTable {
         self.list.get(usize::from(place))
     }
 
-    /// All traits in the order of their places.
+    /// All traits in index order.
     pub fn list(&self) -> &[Traits] {
         &self.list
     }
@@ -151,14 +151,14 @@ impl TraitTable {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub packed: Table,
-    /// Shared with other footers that have the same ones.
+    /// Shared with other footers that have the same traits.
     pub traits: Arc<TraitTable>,
-    /// Chunks that do not fit into a packed row, by row, in ascending order.
+    /// Chunks that do not fit into a packed row, with their rows, in ascending order.
     pub wide: Vec<(u32, Chunk)>,
 }
 
 impl Rows {
-    /// The chunk in row `row`; all zeros where there is no such row.
+    /// The chunk in row `row`; all zeros if the row does not exist.
     #[inline]
     pub fn get(&self, row: usize) -> Chunk {
         let Some(&[data, sizes, counts, locator]) = self.packed.get(row) else {
@@ -195,11 +195,11 @@ impl Rows {
         self.packed.get(row).map_or(0, |row| row[3] as u32 as usize)
     }
 
-    /// Where the chunk in row `row` starts in the footer, and where its statistics stand
+    /// Where the chunk in row `row` starts in the footer, and the location of its statistics
     /// ([`statistics_place`]).
     #[inline]
     pub fn statistics(&self, row: usize) -> (usize, u16) {
-        // A chunk in the side table has them unknown here, too, which is as good.
+        // For a chunk in the side table this returns "unknown", which is equally correct.
         self.packed
             .get(row)
             .map_or((0, STATISTICS_UNKNOWN), |row| (row[3] as u32 as usize, (row[3] >> 49) as u16))
@@ -211,7 +211,7 @@ impl Rows {
         all.any(|traits| traits.flags & ENCRYPTED != 0)
     }
 
-    /// Keeps the rows of those row groups, of `width` rows each, whose entry in `keep` is true.
+    /// Keeps only the rows of the row groups whose entry in `keep` is true; each row group has `width` rows.
     pub fn retain_groups(&mut self, width: usize, keep: &[bool]) {
         let mut kept = 0;
         let mut wide = Vec::new();
@@ -232,7 +232,7 @@ impl Rows {
         self.wide = wide;
     }
 
-    /// Bytes held on the heap.
+    /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.packed.capacity() * size_of::<Packed>()
             + self.traits.list.capacity() * size_of::<Traits>()

@@ -1,4 +1,4 @@
-//! What a column chunk says of its values: bounds, counts, histograms, boxes. Decoded when asked for;
+//! Statistics of column chunks: bounds, counts, histograms, bounding boxes. They are decoded on demand;
 //! bounds are slices of the footer.
 
 use crate::error::{Fault, FaultKind};
@@ -6,17 +6,17 @@ use crate::matching::portable::{integer, word};
 use crate::schema::enums::{Encoding, PageType};
 use crate::thrift::cursor::{BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 
-/// Bounds and counts of a column chunk (`Statistics`), in the format's own names.
+/// Bounds and counts of a column chunk (`Statistics`), under the format's own names.
 ///
-/// Bounds are PLAIN-encoded values (byte arrays without a length) that may be shorter or longer than
-/// any value there is, unless `is_*_exact` says otherwise.
+/// Bounds are PLAIN-encoded values (byte arrays without a length). Unless `is_*_exact` says otherwise, they
+/// may be truncated or rounded and need not occur in the column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics<'a> {
-    /// The old upper bound, by signed comparison. Deprecated.
+    /// The old upper bound, in signed order. Deprecated.
     pub max: Option<&'a [u8]>,
-    /// The old lower bound, by signed comparison. Deprecated.
+    /// The old lower bound, in signed order. Deprecated.
     pub min: Option<&'a [u8]>,
-    /// The number of nulls; where there is none, nothing is known of nulls.
+    /// The number of nulls; `None` means unknown.
     pub null_count: Option<i64>,
     /// The number of distinct values.
     pub distinct_count: Option<i64>,
@@ -24,18 +24,18 @@ pub struct Statistics<'a> {
     pub max_value: Option<&'a [u8]>,
     /// The lower bound in the column's order.
     pub min_value: Option<&'a [u8]>,
-    /// Whether `max_value` is a value of the column.
+    /// Whether `max_value` occurs in the column.
     pub is_max_value_exact: Option<bool>,
-    /// Whether `min_value` is a value of the column.
+    /// Whether `min_value` occurs in the column.
     pub is_min_value_exact: Option<bool>,
-    /// The number of NaNs of a floating-point column; where there is none, nothing is known of them.
+    /// The number of NaNs of a floating-point column; `None` means unknown.
     pub nan_count: Option<i64>,
 }
 
 /// Sizes and level histograms of a column chunk (`SizeStatistics`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SizeStatistics {
-    /// Bytes of all byte arrays, without lengths.
+    /// The total size of all byte arrays in bytes, without their lengths.
     pub unencoded_byte_array_data_bytes: Option<i64>,
     /// How often each repetition level occurs.
     pub repetition_level_histogram: Option<Vec<i64>>,
@@ -43,18 +43,18 @@ pub struct SizeStatistics {
     pub definition_level_histogram: Option<Vec<i64>>,
 }
 
-/// How many pages of a kind have an encoding (`PageEncodingStats`).
+/// The number of pages of one type with one encoding (`PageEncodingStats`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageEncodingStats {
-    /// The pages' kind.
+    /// The page type.
     pub page_type: PageType,
-    /// The pages' encoding.
+    /// The encoding.
     pub encoding: Encoding,
-    /// How many there are.
+    /// The number of such pages.
     pub count: i32,
 }
 
-/// The box that holds all geometries of a column chunk (`BoundingBox`).
+/// The bounding box of all geometries in a column chunk (`BoundingBox`).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BoundingBox {
     /// Lowest x.
@@ -78,9 +78,9 @@ pub struct BoundingBox {
 /// Statistics of a geometry or geography column chunk (`GeospatialStatistics`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GeospatialStatistics {
-    /// The box around all of them.
+    /// The bounding box of all values.
     pub bbox: Option<BoundingBox>,
-    /// The well-known-binary codes of the types that occur; empty if not known.
+    /// The well-known-binary codes of the geometry types that occur; empty if unknown.
     pub geospatial_types: Option<Vec<i32>>,
 }
 
@@ -96,35 +96,35 @@ pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
     }
 }
 
-/// The bytes that statistics mostly fit into.
+/// The window size that most statistics fit into, in bytes.
 const WINDOW: usize = 256;
 
-/// The statistics at `at` and their length, if writers make them so.
+/// The statistics at `at` and their length, if they have the usual form.
 #[inline(always)]
 pub(crate) fn usual(bytes: &[u8], at: usize) -> Option<(Statistics<'_>, usize)> {
     usual_in(bytes.get(at..)?.first_chunk()?)
 }
 
-/// Headers of fields: a binary, an i64, flags behind the field before them.
+/// Field headers with a delta of one, for a binary field; the next two are for an i64 and for flags.
 const NEXT_BINARY: u8 = 0x18;
 const NEXT_I64: u8 = 0x16;
 const NEXT_TRUE: u8 = 0x11;
 const NEXT_FALSE: u8 = 0x12;
-/// The number of nulls where no old bounds stand before it.
+/// The header of the null count if no deprecated bounds precede it.
 const FIRST_NULL_COUNT: u8 = 0x36;
 
-/// Decodes statistics as writers make them: all within a window, fields in the order of their numbers,
-/// bounds in pairs whose lengths have one byte. None for others.
+/// Decodes statistics in the usual form: all within a window, fields in ascending order, bounds in pairs with
+/// one-byte lengths. Returns `None` for any other form.
 #[inline(always)]
 fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
-    // Kept in registers until all is known: to write it twice costs as much as to decode it.
+    // Kept in registers until everything is known: writing the struct twice costs as much as decoding it.
     let (mut max, mut min, mut max_value, mut min_value) = (None, None, None, None);
     let (mut null_count, mut distinct_count) = (None, None);
     let (mut is_max_value_exact, mut is_min_value_exact) = (None, None);
-    // The bound whose header stands at a place, and the place behind it.
+    // The bound whose header is at an offset, and the offset after it.
     let bound = |at: usize| {
         let start = at + 2;
-        // A length of two bytes starts with one that reaches beyond the window, or nearly.
+        // A two-byte length starts with a byte of at least 0x80, beyond or close to the window's end.
         let end = start + usize::from(*window.get(at + 1).filter(|&&len| len < 0x80)?);
         Some((window.get(start..end)?, end))
     };
@@ -135,7 +135,7 @@ fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
         let ([upper, lower], next) = pair(bound, is, at)?;
         (max, min, at) = (Some(upper), Some(lower), next);
     }
-    // From the field before to the upper bound.
+    // The field id delta from the previous field to the upper bound.
     let mut to_bounds = if old { 3 } else { 5 };
     if is(at, if old { NEXT_I64 } else { FIRST_NULL_COUNT }) {
         let (value, next) = count(window, at + 1)?;
@@ -173,7 +173,7 @@ fn usual_in(window: &[u8; WINDOW]) -> Option<(Statistics<'_>, usize)> {
     is(at, STOP).then_some((found, at + 1))
 }
 
-/// Two bounds, one right behind the other, and the place behind them.
+/// Two adjacent bounds, and the offset after them.
 #[inline(always)]
 fn pair<'a>(
     bound: impl Fn(usize) -> Option<(&'a [u8], usize)>,
@@ -188,15 +188,15 @@ fn pair<'a>(
     Some(([upper, lower], at))
 }
 
-/// The i64 at a place and the place behind it.
+/// The i64 at an offset, and the offset after it.
 #[inline(always)]
 fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
-    // Of more than eight bytes only the general way knows whether there may be so many.
+    // Only the general decoder can judge varints of more than eight bytes.
     let (value, len) = integer(word(window, at)?)?;
     Some((value, at + len))
 }
 
-/// Decodes any statistics.
+/// Decodes statistics in any form.
 #[inline(never)]
 pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
     let mut found = Statistics::default();

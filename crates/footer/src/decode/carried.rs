@@ -1,47 +1,47 @@
-//! What one footer's decoding leaves for that of the next one, as of the files of one table: the schema,
-//! if it stands there in the same bytes, what follows the row groups, if that does, and the shapes of column chunks.
+//! What decoding one footer leaves for the next, as with the files of one table: the schema and the fields
+//! after the row groups, reused if the next footer has the same bytes, and the shapes of column chunks.
 //!
-//! None of it changes what is decoded. The same bytes mean the same, and a shape matches what a walk would find in any
-//! footer.
+//! None of this changes the result. The same bytes mean the same, and a shape matches only what a walk would
+//! find in any footer.
 
 use std::sync::Arc;
 
 use crate::chunk::rows::TraitTable;
-use crate::decode::ending::Shared;
+use crate::decode::trailing_fields::Shared;
 use crate::matching::engine::Engine;
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, Step};
 
-/// What stands in more bytes than this is decoded anew: to keep a copy is not worth it.
+/// Longer byte ranges are decoded again: keeping a copy does not pay.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Engines that know more traits than this are left behind: each footer gets a copy of them.
+/// Drop engines that know more traits than this: every footer gets a copy of the traits.
 const MAX_TRAITS: usize = 64;
 
 /// See the module's description.
 #[derive(Default)]
 pub(crate) struct Carried {
-    /// Whether anything is carried on at all.
+    /// Whether to carry anything over at all.
     carries: bool,
     schema: Option<(Vec<u8>, Arc<Schema>)>,
     tail: Option<(Vec<u8>, Shared)>,
     engine: Option<Box<Engine>>,
-    /// The traits that the engine knows, as the footers have them.
+    /// The engine's traits in the form that footers share.
     traits: Arc<TraitTable>,
 }
 
 impl Carried {
-    /// For the first of many footers.
+    /// The state before the first of many footers.
     pub fn first_of_many() -> Self {
         Self { carries: true, ..Self::default() }
     }
 
-    /// Whether a shape that is learned of few chunks may be met again.
+    /// Whether a shape learned from few chunks may be used again.
     pub fn carries(&self) -> bool {
         self.carries
     }
 
-    /// The schema whose list stands at the cursor.
+    /// The schema whose list is at the cursor.
     pub fn schema(&mut self, cursor: &mut Cursor<'_>) -> Step<Arc<Schema>> {
         let start = cursor.at;
         if let Some((bytes, schema)) = &self.schema
@@ -58,14 +58,15 @@ impl Carried {
         Ok(schema)
     }
 
-    /// What follows the row groups, if the cursor is behind these and the same bytes follow as in the footer before.
+    /// The fields after the row groups, if the cursor is there and the same bytes follow as in the previous
+    /// footer.
     pub fn tail(&self, cursor: &Cursor<'_>) -> Option<Shared> {
         let (bytes, shared) = self.tail.as_ref()?;
         let same = cursor.bytes.get(cursor.at..)?.starts_with(bytes);
         same.then(|| Shared { start: cursor.at, tail: Arc::clone(&shared.tail) })
     }
 
-    /// Keeps what was found behind the row groups of a footer of these bytes.
+    /// Keeps what was found after the row groups of a footer with these bytes.
     pub fn keep_tail(&mut self, bytes: &[u8], found: &Shared) {
         if self.carries && found.tail.end - found.start <= MOST_BYTES {
             let bytes = bytes.get(found.start..found.tail.end).unwrap_or_default();
@@ -73,14 +74,14 @@ impl Carried {
         }
     }
 
-    /// The engine of the footer before, for row groups of `columns` chunks.
+    /// The engine of the previous footer, for row groups of `columns` chunks.
     pub fn engine(&mut self, columns: usize) -> Option<Box<Engine>> {
         let mut engine = self.engine.take()?;
         engine.start_anew(columns)?;
         Some(engine)
     }
 
-    /// Keeps the engine of this footer and gives the traits that it has found.
+    /// Keeps this footer's engine and returns its traits.
     pub fn keep(&mut self, engine: Box<Engine>) -> Arc<TraitTable> {
         if !(self.carries && engine.is_of_use() && engine.traits.list().len() <= MAX_TRAITS) {
             return Arc::new(engine.traits);

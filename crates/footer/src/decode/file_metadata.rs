@@ -1,5 +1,4 @@
-//! The walk over `FileMetaData`: from the footer's bytes to the parts a [`Footer`](crate::Footer) is
-//! made of.
+//! The walk over `FileMetaData`: from the footer's bytes to the parts of a [`Footer`](crate::Footer).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,9 +6,9 @@ use std::sync::Arc;
 use crate::chunk::details::{self, Want};
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::decode::carried::Carried;
-use crate::decode::ending::{Behind, Shared, Tail};
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan;
+use crate::decode::trailing_fields::{Behind, Shared, Tail};
 use crate::error::{Error, Fault, FaultKind};
 use crate::matching::engine::Engine;
 use crate::matching::kernel::{self, Kernel, Method};
@@ -27,20 +26,20 @@ pub(crate) struct Decoded {
     pub version: i32,
     pub num_rows: i64,
     pub schema: Arc<Schema>,
-    /// The decoded columns in ascending order; none for all.
+    /// The decoded columns in ascending order; `None` for all.
     pub columns: Option<Vec<u32>>,
     pub row_groups: Vec<GroupFields>,
     pub rows: Rows,
-    /// The columns whose statistics are wanted, in ascending order; none for all.
+    /// The columns whose statistics are wanted, in ascending order; `None` for all.
     pub with_statistics: Option<Vec<u32>>,
     pub row_groups_in_file: usize,
-    /// What follows the row groups.
+    /// The fields after the row groups.
     pub tail: Behind,
-    /// Where the list of row groups stands.
+    /// Where the list of row groups is.
     groups_at: usize,
 }
 
-/// Why decoding stopped: a fault in the bytes, or an error that has nothing to do with them.
+/// Why decoding stopped: a fault in the bytes, or an unrelated error.
 pub(crate) enum Stop {
     Fault(Fault),
     Error(Error),
@@ -58,7 +57,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Decodes `FileMetaData`, of which `bytes` may hold more than the struct (a signature, say).
+/// Decodes `FileMetaData`; `bytes` may hold more after the struct, such as a signature.
 pub(crate) fn file_meta_data(
     bytes: &[u8],
     options: &Options,
@@ -71,7 +70,7 @@ pub(crate) fn file_meta_data(
     })
 }
 
-/// Refuses bytes that places of 32 bits cannot count.
+/// Rejects footers whose offsets do not fit in 32 bits.
 pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
     if u32::try_from(bytes.len()).is_err() {
         let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
@@ -96,13 +95,13 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let mut groups_at = None;
     let mut decoded = None;
     let mut tail = Tail::default();
-    // Where what follows the row groups starts, as long as nothing before it is of the tail, and nothing in it is not.
-    let (mut ending, mut all_behind) = (None, true);
+    // Where the trailing fields start, as long as all of them come after all other fields.
+    let (mut trailing_at, mut all_behind) = (None, true);
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
         if field.id <= 4 && field.wire != STOP {
-            ending = None;
+            trailing_at = None;
         }
         match (field.id, field.wire) {
             (_, STOP) => break,
@@ -114,7 +113,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
                 groups_at = Some(cursor.at);
                 match schema.take() {
                     Some(known_schema) => {
-                        // With all else known, there may be no need to go through to the end.
+                        // Once everything else is known, the rest may not be needed.
                         let known = version.zip(num_rows);
                         let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
@@ -126,12 +125,12 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
                                 let tail = Behind::Walked(tail);
                                 return Ok(found.decoded(version, num_rows, known_schema, tail));
                             }
-                            ending = Some(cursor.at);
+                            trailing_at = Some(cursor.at);
                         }
                         decoded = Some(found);
                         schema = Some(known_schema);
                     }
-                    // The schema stands further on: come back for the row groups.
+                    // The schema follows later: come back for the row groups.
                     None => cursor.skip(LIST)?,
                 }
             }
@@ -146,7 +145,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         }
     }
     tail.end = cursor.at;
-    tail.start = ending.unwrap_or_default();
+    tail.start = trailing_at.unwrap_or_default();
     let missing = |field| Fault::new(0, FaultKind::Missing { field });
     let version = version.ok_or(missing("version"))?;
     let schema = schema.ok_or(missing("schema"))?;
@@ -157,13 +156,13 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
     };
     let tail = Shared { start: tail.start, tail: Arc::new(tail) };
-    if ending.is_some() {
+    if trailing_at.is_some() {
         carried.keep_tail(bytes, &tail);
     }
     Ok(found.decoded(version, num_rows, schema, Behind::Walked(tail)))
 }
 
-/// Walks from the list of row groups to the end, for what follows it.
+/// Walks from the list of row groups to the end to read the trailing fields.
 pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Tail, Error> {
     let walk = || -> Step<Tail> {
         let cursor = &mut Cursor::new(bytes, decoded.groups_at);
@@ -183,7 +182,7 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             let field = cursor.field(&mut last)?;
             match (field.id, field.wire) {
                 (_, STOP) => break,
-                // The fields before the row groups cannot come again: they would change what is known.
+                // Fields 1 to 4 must not come again: they would change what is known.
                 (id @ 1..=4, _) => {
                     let kind =
                         FaultKind::Range { value: id.into(), expected: "fields 1 to 4 before, not here" };
@@ -209,7 +208,7 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
     method.choose(Skip(cursor, wanted))
 }
 
-/// Where the schema's list stands in a footer that was decoded.
+/// The range of the schema's list in a decoded footer.
 pub(crate) fn schema_list(bytes: &[u8]) -> Option<Range<usize>> {
     let cursor = &mut Cursor::new(bytes, 0);
     let mut last = 0;
@@ -302,7 +301,7 @@ fn row_groups(
     Ok(Found { columns, with_statistics, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
 }
 
-/// Drops the row groups that the options do not want, now that they are known.
+/// Drops the row groups that the options exclude, now that they are known.
 fn keep_wanted(
     bytes: &[u8],
     row_groups: &mut Vec<GroupFields>,
@@ -328,13 +327,13 @@ fn keep_wanted(
 
 /// Where the data of a column chunk starts: at its dictionary page, if it has one.
 ///
-/// A dictionary offset of 0, or one behind the data, means nothing: old writers left such values. Where
-/// there is a dictionary and no data page, arrow-cpp leaves a data offset of 0.
+/// Ignores a dictionary offset of 0 or one after the data: old writers left such values. arrow-cpp leaves a
+/// data offset of 0 for a chunk with a dictionary but no data page.
 pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
     let dictionary = chunk.dictionary_page_offset;
     let data = chunk.data_page_offset;
     let has_dictionary =
         chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0);
-    // Neither is negative: the scan refuses negative data page offsets.
+    // Both are non-negative: the scan rejects negative data page offsets.
     (if has_dictionary { dictionary } else { data }) as u64
 }

@@ -1,4 +1,4 @@
-//! The list of row groups: in lockstep where starts can be guessed, one after the other where not.
+//! Decodes the list of row groups: in lockstep if their starts can be guessed, otherwise one after the other.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
@@ -14,62 +14,63 @@ use crate::matching::portable::{prefetch_range, prefetch_rows};
 use crate::memory::allocate;
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
-/// Row groups walked in lockstep, mostly. Two hide much of the latency, four a little more.
+/// The usual number of row groups walked in lockstep. Two hide much of the latency, four a little more.
 pub(crate) const LANES: usize = 4;
 
-/// Row groups walked in lockstep at most: five where chunks are alike take a tenth less time each than four, and where
-/// they are not, a twentieth more. So they are for numbers that fours would leave half of the lanes empty of.
+/// The most row groups walked in lockstep. Compared with four, five take a tenth less time each if chunks are
+/// alike and a twentieth more if not. So five are used only for counts that would leave half of four lanes
+/// empty.
 pub(crate) const MOST_LANES: usize = 5;
 
-/// How many of the row groups that are left are walked in lockstep next.
+/// How many of the remaining row groups to walk in lockstep next.
 pub(crate) fn lanes_for(left: usize) -> usize {
     if left == MOST_LANES || left == 2 * MOST_LANES { MOST_LANES } else { left.min(LANES) }
 }
 
-/// The smallest column chunk: an encrypted one without metadata.
+/// The size of the smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
 
-/// Fewer chunks than this are walked sooner than their shape is learned.
+/// The number of chunks below which walking them is faster than learning their shape.
 const WORTH_SHAPES: usize = 16;
 
-/// Bytes before the place where a row group should start in which it is looked for first.
+/// How many bytes before its expected start to search first for a row group.
 const NEAR: usize = 128;
 
-/// Bytes of the rows behind those of some row groups that are brought near while these are walked: rows of narrow row
-/// groups are written here and there, and the processor does not see by itself where next. A twelfth of the time of 50
-/// columns x 4,000 row groups.
+/// How many bytes of rows to prefetch after those of the current row groups: narrow row groups write rows at
+/// scattered addresses, which the processor does not predict. Saves a twelfth of the time for 50 columns x
+/// 4,000 row groups.
 const NEAR_ROWS: usize = 8 * 1024;
 
-/// What is wanted of the row groups.
+/// Which row groups and columns to decode, and how.
 pub(crate) struct Wanted<'a> {
     /// The number of columns in the schema.
     pub columns: usize,
-    /// The wanted columns in ascending order; none for all.
+    /// The wanted columns in ascending order; `None` for all.
     pub selected: Option<&'a [u32]>,
     /// The wanted row groups.
     pub groups: Range<usize>,
-    /// Whether to stop behind the last wanted row group.
+    /// Whether to stop after the last wanted row group.
     pub stop_early: bool,
     /// Whether to match chunks against shapes.
     pub matching: bool,
-    /// The threads that the wanted row groups may be shared out among.
+    /// The number of threads to share the wanted row groups among.
     pub threads: usize,
-    /// Whether shapes of few chunks are worth learning, as more footers like this one follow.
+    /// Whether shapes of few chunks are worth learning because similar footers follow.
     pub carries: bool,
 }
 
 /// The decoded row groups.
 pub(crate) struct Groups<T> {
-    /// With the index in the file and the place of the first chunk.
+    /// Each with its index in the file and the offset of its first chunk.
     pub fields: Vec<GroupFields>,
-    /// Of every decoded chunk, row group by row group.
+    /// A row for every decoded chunk, row group by row group.
     pub rows: Vec<T>,
-    /// What was learned along the way, the chunks' traits among it. Boxed, as it is handed on often.
+    /// What the walk learned, including the chunks' traits. Boxed because it is moved often.
     pub engine: Box<Engine>,
-    /// Chunks too wide for a row, by row, in ascending order.
+    /// Chunks too wide for a row, with their rows, in ascending order.
     pub wide: Vec<(u32, Chunk)>,
     pub in_file: usize,
-    /// Whether the walk went through to the end of the list.
+    /// Whether the walk reached the end of the list.
     pub finished: bool,
 }
 
@@ -82,8 +83,7 @@ pub(crate) struct GroupFields {
     pub fields: RowGroupFields,
 }
 
-/// Decodes the list of row groups at the cursor, with what the engine of a footer before, if there is
-/// one, has learned.
+/// Decodes the list of row groups at the cursor, reusing the engine of a previous footer if given.
 pub(crate) fn decode<K: Kernel, T: Row>(
     kernel: K,
     cursor: &mut Cursor<'_>,
@@ -109,7 +109,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         }
         None => None,
     };
-    // To learn a shape takes as long as walking some chunks.
+    // Learning a shape takes as long as walking some chunks.
     let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
     let engine = match engine {
         Some(engine) => engine,
@@ -137,10 +137,10 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
     let mut rows = ManuallyDrop::new(rows);
-    // SAFETY: each row of `rows` is written: `run` and `shared` end with an error or when all row groups of
-    // `groups` are done, which have `width` rows each; a row group is done when `Engine::chunks` has gone through
-    // its columns, and that writes the row of a decoded column before it goes on to the next.
-    // Nobody else owns the vector, and a row has the same layout written or not.
+    // SAFETY: every row of `rows` is written. `run` and `shared` return an error or finish all row groups of
+    // `groups`, which have `width` rows each; a row group is finished when `Engine::chunks` has gone through
+    // its columns, and that writes the row of a decoded column before going on to the next. The vector has no
+    // other owner, and written and unwritten rows have the same layout.
     let rows = unsafe { Vec::from_raw_parts(rows.as_mut_ptr().cast(), rows.len(), rows.capacity()) };
     let mut engine = walk.engine;
     let mut wide = std::mem::take(&mut engine.wide);
@@ -155,20 +155,20 @@ pub(crate) struct Walk<'a, K> {
     pub bytes: &'a [u8],
     pub columns: usize,
     slots: Option<&'a [u32]>,
-    /// Decoded columns in a row group.
+    /// Decoded columns per row group.
     pub width: usize,
     /// Row groups in the file.
     pub in_file: usize,
     pub engine: Box<Engine>,
-    /// How row groups open, once one was walked.
+    /// How row groups begin, known after the first one.
     pub opening: Option<Opening>,
-    /// The bytes of the row group before.
+    /// The size of the previous row group in bytes.
     pub size: usize,
 }
 
 impl<K: Kernel> Walk<'_, K> {
-    /// Walks the row groups of these indices, all decoded or all not; the first decoded one has its rows
-    /// at the start of `rows`, which is row `first_row` of all.
+    /// Walks the row groups with these indices, all decoded or all skipped. `rows` starts with the rows of
+    /// the first decoded one, which is row `first_row` overall.
     pub fn run<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -229,7 +229,7 @@ impl<K: Kernel> Walk<'_, K> {
         }
         group.finish(cursor)?;
         self.size = cursor.at - start;
-        // Of no use where there is nothing to look for.
+        // Useless if no row group follows.
         if self.opening.is_none() && self.in_file > 1 {
             self.opening = Opening::new(self.bytes, start, first_chunk);
         }
@@ -240,8 +240,7 @@ impl<K: Kernel> Walk<'_, K> {
         Ok(())
     }
 
-    /// Where the next row groups may start, of which the first starts at `start` and `left` are left in
-    /// the file.
+    /// Guesses where the next row groups start; the first starts at `start`, and `left` are left in the file.
     fn guess<const N: usize>(&mut self, start: usize, left: usize) -> Option<[usize; N]> {
         if self.opening.is_none() {
             self.look(start, left);
@@ -256,10 +255,10 @@ impl<K: Kernel> Walk<'_, K> {
         Some(starts)
     }
 
-    /// Asks for the bytes where those row groups probably start that come behind `last`, the last of some
-    /// that are walked now and have `size` bytes each; but for the first of them, which the walk asks for. Without this the look for their starts waits for
-    /// each, and so do the first chunks of each: a tenth of the time of row groups of 50 columns that are
-    /// not in the processor's caches.
+    /// Prefetches the probable starts of the row groups after `last`, the last of those being walked, which
+    /// have `size` bytes each. Skips the first of them, which the walk prefetches itself. Otherwise the
+    /// search for each start and the first chunks of each row group stall: a tenth of the time for row groups
+    /// of 50 columns that are not in the processor's caches.
     fn bring_near(&self, last: usize, size: usize) {
         for lane in 2..=LANES {
             let start = last + lane * size;
@@ -267,8 +266,8 @@ impl<K: Kernel> Walk<'_, K> {
         }
     }
 
-    /// Looks how the first row group opens, at `start`, and takes its size to be the mean of those that
-    /// are left: little else follows them in most footers.
+    /// Records how the first row group, at `start`, begins and estimates its size as the mean of those left:
+    /// in most footers little else follows them.
     pub fn look(&mut self, start: usize, left: usize) {
         let mut cursor = Cursor::new(self.bytes, start);
         if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
@@ -277,8 +276,8 @@ impl<K: Kernel> Walk<'_, K> {
         }
     }
 
-    /// Walks the next row groups, of which the first starts at `start`, in lockstep and says how many of them are so, which may be
-    /// none; the cursor is then behind the last of them.
+    /// Walks the next row groups in lockstep, the first of which starts at `start`. Returns how many it
+    /// walked, possibly none, and leaves the cursor after the last of them.
     fn lockstep<T: Row, const N: usize>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -314,7 +313,7 @@ impl<K: Kernel> Walk<'_, K> {
         let walked = self.engine.chunks(self.kernel, self.bytes, self.columns, self.slots, &mut lanes);
         let ends = lanes.map(|lane| lane.at);
         let mut count = 0;
-        // A fault may come of a wrong guess: the row group is then walked alone, which tells.
+        // A wrong guess may cause the fault: walking the row group alone decides.
         if walked.is_ok() {
             for (lane, mut walk) in walks.into_iter().enumerate() {
                 if starts[lane] != cursor.at {

@@ -1,8 +1,8 @@
 //! The walk over `FileMetaData`, from the footer's bytes to a [`Footer`](crate::Footer).
 
 pub(crate) mod carried;
-pub(crate) mod ending;
 pub(crate) mod file_metadata;
 pub(crate) mod groups;
-pub(crate) mod parts;
+pub(crate) mod parallel;
 pub(crate) mod scan;
+pub(crate) mod trailing_fields;

@@ -1,7 +1,7 @@
-//! The scalar walk over a row group and its column chunks: always right, for any input.
+//! The scalar walk over a row group and its column chunks: correct for any input.
 //!
-//! It takes from a `ColumnChunk` what a [`Chunk`] keeps and skips the rest. Skipped values must be
-//! well-formed Thrift; whether they mean anything is decided when somebody asks for them.
+//! It reads the fields of a `ColumnChunk` that a [`Chunk`] stores and skips the rest. Skipped values must be
+//! well-formed Thrift; their meaning is checked only when a caller asks for them.
 
 use crate::chunk::rows::{
     Chunk, ENCRYPTED, HAS_DICTIONARY, NO_METADATA, STATISTICS_NONE, Traits, statistics_place,
@@ -19,8 +19,8 @@ const UNCOMPRESSED: u16 = 1 << 4;
 const COMPRESSED: u16 = 1 << 5;
 const DATA_PAGE_OFFSET: u16 = 1 << 6;
 
-/// The required fields of `ColumnMetaData` by their bits. `path_in_schema` is required, too, but says
-/// nothing that the schema does not; files without it can be read.
+/// The required fields of `ColumnMetaData` as bits. `path_in_schema` is required too, but adds nothing to the
+/// schema; files without it can be read.
 const REQUIRED: [(u16, &str); 7] = [
     (TYPE, "type"),
     (ENCODINGS, "encodings"),
@@ -35,7 +35,7 @@ const ALL_REQUIRED: u16 = (1 << REQUIRED.len()) - 1;
 /// Walks one `ColumnChunk`.
 pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
     let start = cursor.at;
-    // A footer's length has 32 bits, which `Footer::decode` has checked.
+    // A footer's length has 32 bits, as `Footer::decode` has checked.
     let mut chunk = Chunk { at: start as u32, ..Chunk::default() };
     let mut meta_data = false;
     let mut statistics = None;
@@ -69,7 +69,7 @@ pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
     Ok(chunk)
 }
 
-/// `statistics` becomes the place of the first ones.
+/// Sets `statistics` to the offset of the first ones.
 fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk, statistics: &mut Option<usize>) -> Step<()> {
     let start = cursor.at;
     // A second `meta_data` replaces the first.
@@ -152,7 +152,7 @@ fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
     Fault::new(cursor.at, FaultKind::Wire { found, expected })
 }
 
-/// What stands in a `RowGroup` besides its column chunks.
+/// The fields of a `RowGroup` besides its column chunks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RowGroupFields {
     pub num_rows: i64,
@@ -170,13 +170,13 @@ pub(crate) struct RowGroupFields {
 pub struct SortingColumn {
     /// The column's index in the row group.
     pub column_idx: i32,
-    /// Whether values fall.
+    /// Whether values descend.
     pub descending: bool,
     /// Whether nulls come before values.
     pub nulls_first: bool,
 }
 
-/// The walk over one `RowGroup`, which stops at its list of column chunks for somebody else to walk.
+/// The walk over one `RowGroup`, which pauses at its list of column chunks for the caller to walk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowGroupWalk {
     pub fields: RowGroupFields,
@@ -193,7 +193,7 @@ impl RowGroupWalk {
         Self { fields, ..Self::default() }
     }
 
-    /// Walks up to the first of `columns` column chunks; false if the struct ends without a list of
+    /// Walks up to the first of `columns` column chunks; returns false if the struct ends without a list of
     /// them.
     pub fn until_columns(&mut self, cursor: &mut Cursor<'_>, columns: usize) -> Step<bool> {
         loop {
@@ -210,7 +210,7 @@ impl RowGroupWalk {
                         return Err(Fault::new(at, kind));
                     }
                     if count != columns {
-                        let what = "column chunks, as the schema has leaves";
+                        let what = "column chunks, one for each leaf of the schema";
                         let kind =
                             FaultKind::Mismatch { what, expected: columns as u64, found: count as u64 };
                         return Err(Fault::new(at, kind));
@@ -237,10 +237,10 @@ impl RowGroupWalk {
         }
     }
 
-    /// Walks on from behind the last column chunk to the end of the struct.
+    /// Walks from the end of the last column chunk to the end of the struct.
     pub fn finish(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
         if self.has_columns {
-            // Ends at the struct's end: a second list is a fault.
+            // Stops at the struct's end: a second list is a fault.
             self.until_columns(cursor, 0)?;
         }
         let required =
@@ -254,7 +254,7 @@ impl RowGroupWalk {
     }
 }
 
-/// The list is optional: elements that are no structs are skipped as a field of another type would be.
+/// The list is optional: elements that are not structs are skipped like fields of an unexpected type.
 fn sorting_columns(cursor: &mut Cursor<'_>) -> Step<Option<Vec<SortingColumn>>> {
     let start = *cursor;
     let (wire, count) = cursor.list()?;
@@ -263,7 +263,7 @@ fn sorting_columns(cursor: &mut Cursor<'_>) -> Step<Option<Vec<SortingColumn>>> 
         cursor.skip(LIST)?;
         return Ok(None);
     }
-    // The smallest element: a header and a value for the index, a header each for the two flags, a stop.
+    // The smallest element: header and value of the index, one header for each of the two flags, a stop.
     let mut columns = allocate::with_room_at(start.at, count.min(cursor.left() / 5))?;
     for _ in 0..count {
         columns.push(sorting_column(cursor)?);

@@ -1,7 +1,7 @@
-//! The Arrow schema that writers leave in a file's key-value metadata, pruned (feature `parquet`).
+//! Prunes the Arrow schema that writers store in a file's key-value metadata (feature `parquet`).
 //!
-//! It tells readers what Parquet's schema does not: time zones, large and view types, dictionaries.
-//! Readers refuse one that does not have the schema's fields, no more and no less.
+//! It records what Parquet's schema cannot: time zones, large and view types, dictionaries. Readers reject an
+//! Arrow schema whose fields are not exactly those of the Parquet schema.
 
 use arrow_ipc::{Field as IpcField, Int, Type};
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -12,11 +12,11 @@ use parquet::schema::types::SchemaDescriptor;
 
 use crate::schema::arena::Schema;
 
-/// The encoded Arrow schema with the fields that the wanted leaves stand in; none if it does not fit
+/// The encoded Arrow schema, reduced to the fields that contain the wanted leaves; `None` if it does not fit
 /// the file's schema. `pruned` is the file's schema with these leaves.
 ///
-/// Fields of which all leaves are wanted are kept as they are. Of the others, the types are derived
-/// from Parquet's: nothing says which of an Arrow field's children are which of the leaves.
+/// A field whose leaves are all wanted is kept as it is. For other fields the types are derived from
+/// Parquet's: nothing maps an Arrow field's children to leaves.
 pub(crate) fn pruned(
     encoded: &str,
     schema: &Schema,
@@ -24,7 +24,7 @@ pub(crate) fn pruned(
     pruned: &SchemaDescriptor,
 ) -> Option<String> {
     let bytes = BASE64_STANDARD.decode(encoded).ok()?;
-    // The message has a prefix of a marker and its length, which the oldest writers left out.
+    // A marker and a length precede the message; the oldest writers omitted the marker.
     let message = bytes.strip_prefix(&[0xff; 4]).and_then(|rest| rest.get(4..)).unwrap_or(&bytes);
     let message = arrow_ipc::root_as_message(message).ok()?.header_as_schema()?;
     let fields = message.fields()?;
@@ -64,7 +64,7 @@ pub(crate) fn pruned(
     Some(encode_arrow_schema(&ArrowSchema::new_with_metadata(fields, metadata)))
 }
 
-/// Whether `Field::from` knows the field's type and what it is made of: of others it panics.
+/// Whether `Field::from` knows the field's type and its parameters: it panics on others.
 fn is_well_formed(field: IpcField<'_>) -> bool {
     let child = |wanted: usize| {
         field.children().is_some_and(|found| found.len() == wanted && found.iter().all(is_well_formed))
@@ -95,7 +95,7 @@ fn is_well_formed(field: IpcField<'_>) -> bool {
                     && u8::try_from(of.precision()).is_ok()
                     && i8::try_from(of.scale()).is_ok()
             }),
-            // Of unions and of run-end encoded values, no writer makes Parquet.
+            // No writer stores unions or run-end encoded values as Parquet.
             _ => false,
         }
 }

@@ -1,10 +1,9 @@
-//! The way to the `parquet` crate (feature `parquet`): a footer, or the decoded part of it, as the
-//! crate's own metadata, from which its readers read.
+//! Converts a footer, or its decoded part, to the `parquet` crate's metadata, so that the crate's readers can
+//! use it (feature `parquet`).
 //!
-//! A row group must have all columns of its schema there; so the schema is pruned to the columns that
-//! are wanted ([`crate::interop::schema`]), and the Arrow schema beside it as well
-//! ([`crate::interop::arrow`]). That also spares the readers their cost for every column of the whole
-//! schema.
+//! In that metadata a row group must have every column of its schema, so both the schema
+//! ([`crate::interop::schema`]) and the Arrow schema beside it ([`crate::interop::arrow`]) are pruned to the
+//! wanted columns. That also saves the readers their cost for every other column.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -37,19 +36,18 @@ use crate::thrift::cursor::{BINARY, I32, STRUCT};
 use crate::thrift::writer::ThriftWriter;
 
 impl Footer {
-    /// The decoded row groups as the `parquet` crate's metadata, with the columns of these leaves of the
-    /// schema, all of them decoded, or with all decoded columns that can be read: encrypted ones, those of types, codecs
-    /// and encodings that the crate does not know, and the other columns of a map that holds one are left out
-    /// ([`ColumnChunk::readable`] says why).
+    /// The decoded row groups as the `parquet` crate's metadata, with the columns of these leaves, which must
+    /// all be decoded, or with all decoded columns that can be read. The latter excludes encrypted columns,
+    /// those with types, codecs or encodings that the crate does not know ([`ColumnChunk::readable`] says
+    /// why), and the other columns of a map that holds one.
     ///
-    /// Give it to `ArrowReaderMetadata::try_new`; the reader reads the pages it speaks of from the same
-    /// file. The columns of the result are numbered anew, in the order of their leaves. Page indexes are
-    /// not part of it.
+    /// Pass it to `ArrowReaderMetadata::try_new`; the reader then reads the pages from the same file. The
+    /// columns of the result are renumbered in leaf order. Page indexes are not included.
     ///
     /// # Errors
     ///
-    /// A column was not decoded, cannot be read ([`ColumnChunk::readable`]) or is wanted without the
-    /// other columns of its map; or metadata of it is malformed.
+    /// A column was not decoded, cannot be read ([`ColumnChunk::readable`]) or is wanted without the other
+    /// columns of its map; or its metadata is malformed.
     pub fn to_parquet_metadata(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         let leaves = self.wanted_leaves(leaves)?;
         let whole = leaves.len() == self.schema().num_leaves();
@@ -61,8 +59,8 @@ impl Footer {
                 Some(value) if !whole && key == parquet::arrow::ARROW_SCHEMA_META_KEY => {
                     match arrow::pruned(&value, self.schema(), &leaves, &schema) {
                         Some(pruned) => Some(pruned),
-                        // A hint that does not fit the schema is of no use; without one, readers derive
-                        // Arrow's types from the schema.
+                        // A hint that does not fit the schema is useless; without it, readers derive Arrow's
+                        // types from the schema.
                         None => continue,
                     }
                 }
@@ -89,8 +87,7 @@ impl Footer {
         Ok(ParquetMetaDataBuilder::new(file).set_row_groups(groups?).build())
     }
 
-    /// A footer with what the `parquet` crate's metadata says, by way of the bytes that the crate
-    /// writes for it.
+    /// Converts the `parquet` crate's metadata to a footer, by way of the bytes that the crate writes for it.
     ///
     /// # Errors
     ///
@@ -100,8 +97,7 @@ impl Footer {
         let theirs =
             |error: parquet::errors::ParquetError| Error::new(format!("writing metadata failed: {error}"));
         ParquetMetaDataWriter::new(&mut bytes, metadata).finish().map_err(theirs)?;
-        // The writer puts the footer's length and the magic behind it, and nothing before it that the
-        // length does not tell apart.
+        // The writer appends the footer's length and the magic; the length locates the footer's start.
         let tail = bytes.last_chunk::<8>().ok_or_else(|| Error::new("expected metadata, found no bytes"))?;
         let len = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
         let end = bytes.len() - 8;
@@ -119,14 +115,14 @@ impl Footer {
         leaves.dedup();
         match leaves.iter().find(|&&leaf| self.position_of(leaf).is_none()) {
             Some(leaf) => Err(self.name_error(
-                Error::new(format!("expected decoded columns, found column {leaf}, which is not"))
+                Error::new(format!("expected decoded columns, found column {leaf}, which was not decoded"))
                     .with_advice("decode it too: name it in the options"),
             )),
             None => Ok(leaves),
         }
     }
 
-    /// The decoded columns of which the crate can read every chunk, without parts of maps.
+    /// The decoded columns whose every chunk the crate can read, without parts of maps.
     fn readable_leaves(&self) -> Vec<usize> {
         let decoded: Vec<usize> =
             (0..self.num_columns()).filter_map(|position| self.leaf_of(position)).collect();
@@ -182,7 +178,7 @@ impl Footer {
             builder = builder.set_file_offset(offset);
         }
         if let Some(sorting) = group.sorting_columns() {
-            // Rows sorted by some columns are sorted by the first of them, as far as those are here.
+            // Rows sorted by several columns are sorted by the first of them, as long as those are included.
             let sorting = sorting.iter().map_while(|by| {
                 let leaf = usize::try_from(by.column_idx).ok()?;
                 let column_idx = leaves.binary_search(&leaf).ok()? as i32;
@@ -190,15 +186,16 @@ impl Footer {
             });
             builder = builder.set_sorting_columns(Some(sorting.collect()));
         }
-        let theirs =
-            |error: parquet::errors::ParquetError| Error::new(format!("making a row group failed: {error}"));
+        let theirs = |error: parquet::errors::ParquetError| {
+            Error::new(format!("building a row group failed: {error}"))
+        };
         builder.build().map_err(theirs)
     }
 }
 
 impl Footer {
-    /// Chunks of a row group that hold their file offsets, where some are not 0: the crate's builder sets none, its
-    /// decoder does. Nothing else of them is of use.
+    /// Chunks of a row group with their file offsets, if some are not 0: the crate's builder sets none, only
+    /// its decoder does. Nothing else in these chunks is used.
     fn with_file_offsets(
         &self,
         group: &RowGroup<'_>,
@@ -238,7 +235,7 @@ impl Footer {
         writer.stop();
         writer.stop();
         let theirs = |error: parquet::errors::ParquetError| {
-            self.name_error(Error::new(format!("making column chunks failed: {error}")))
+            self.name_error(Error::new(format!("building column chunks failed: {error}")))
         };
         let options = ParquetMetaDataOptions::new().with_schema(Arc::clone(schema));
         let decoded = ParquetMetaDataReader::decode_metadata_with_options(writer.bytes(), Some(&options));
@@ -247,7 +244,7 @@ impl Footer {
     }
 }
 
-/// The chunk's metadata; an error of its own if what it says has no place there.
+/// The chunk's metadata; an error of its own if the target type cannot represent a value.
 #[allow(clippy::type_complexity, reason = "an error of ours within one that still lacks its place")]
 fn their_chunk(
     chunk: &ColumnChunk<'_>,
@@ -317,12 +314,12 @@ fn geospatial_statistics(found: GeospatialStatistics) -> TheirGeospatial {
 }
 
 fn statistics(found: &Statistics<'_>, physical_type: PhysicalType) -> Result<TheirStatistics, String> {
-    // Bounds that are of the deprecated kind alone are taken from there.
+    // If only deprecated bounds exist, take those.
     let deprecated = found.min_value.is_none() && found.max_value.is_none();
     let (min, max) = if deprecated { (found.min, found.max) } else { (found.min_value, found.max_value) };
     let count = |name: &str, count: Option<i64>| match count.map(u64::try_from).transpose() {
         Ok(count) => Ok(count),
-        Err(_) => Err(format!("expected a {name} that is not negative")),
+        Err(_) => Err(format!("expected a non-negative {name}")),
     };
     let nulls = count("null_count", found.null_count)?;
     let distinct = count("distinct_count", found.distinct_count)?;

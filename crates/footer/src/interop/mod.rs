@@ -1,4 +1,4 @@
-//! The way to the `parquet` crate (feature `parquet`).
+//! Conversion to and from the `parquet` crate's metadata (feature `parquet`).
 
 pub(crate) mod arrow;
 pub(crate) mod metadata;

@@ -1,4 +1,4 @@
-//! Schemas as the `parquet` crate has them, pruned to some leaves (feature `parquet`).
+//! Converts schemas to the `parquet` crate's types, pruned to some leaves (feature `parquet`).
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::schema::element::Element;
 use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
 use crate::schema::logical::{LogicalType, TimeUnit};
 
-/// Schemas deeper than this are refused: the crate's own code walks them recursively.
+/// Deeper schemas are rejected: the crate's own code walks them recursively.
 const DEPTH_LIMIT: usize = 256;
 
-/// The schema with these leaves, which are in ascending order, and the groups they stand in.
+/// The schema with these leaves, given in ascending order, and the groups that contain them.
 pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
-    // Groups without any leaf come with those around them.
+    // Groups without any leaf are kept with their parents.
     let empty = schema.elements().filter(|element| !element.is_leaf() && element.columns().is_empty());
     let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
     if let Some(found) = wanted.chain(empty).find(is_too_deep) {
@@ -38,11 +38,11 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
         .map_err(|error| theirs(root, &error))
 }
 
-/// Whether the crate has a type for a column and for the groups that it stands in.
+/// Whether the crate has a type for a column and for the groups that contain it.
 pub(crate) fn is_known(leaf: Element<'_>) -> bool {
     let groups = std::iter::successors(leaf.parent(), |group| group.parent());
     let known = |element: Element<'_>| converted(element).is_ok() && logical(element).is_ok();
-    // A column that is alone to blame is tried alone.
+    // Tested alone: another column's failure must not count.
     !is_too_deep(&leaf) && field(leaf, &[]).is_ok() && groups.into_iter().all(known)
 }
 
@@ -50,7 +50,7 @@ fn is_too_deep(leaf: &Element<'_>) -> bool {
     std::iter::successors(leaf.parent(), |group| group.parent()).nth(DEPTH_LIMIT).is_some()
 }
 
-/// Those of the wanted leaves, in ascending order, that stand below an element.
+/// The wanted leaves below an element, in ascending order.
 fn below<'a>(element: Element<'_>, leaves: &'a [usize]) -> &'a [usize] {
     let columns = element.columns();
     let start = leaves.partition_point(|&leaf| leaf < columns.start);
@@ -58,8 +58,8 @@ fn below<'a>(element: Element<'_>, leaves: &'a [usize]) -> &'a [usize] {
     &leaves[start..end]
 }
 
-/// The children that hold wanted leaves; with all of an element's leaves wanted, all of them, those
-/// without any leaf, too.
+/// The children that hold wanted leaves. If all of an element's leaves are wanted, all children, including
+/// those without leaves.
 fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error> {
     let all = leaves.len() == group.columns().len();
     let mut fields = Vec::new();
@@ -72,7 +72,7 @@ fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error>
     Ok(fields)
 }
 
-/// An element with what is wanted below it. No deeper than [`DEPTH_LIMIT`]: all leaves were checked.
+/// An element with the wanted leaves below it. Its depth is within [`DEPTH_LIMIT`]: all leaves were checked.
 fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
     let repetition = match element.repetition() {
         Some(Repetition::Optional) => TheirRepetition::OPTIONAL,
@@ -95,7 +95,7 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
             if is_map(element) && leaves.len() != element.columns().len() {
                 let what = format!("expected all columns of the map `{}`, found some", element.path());
                 let advice =
-                    "a map without its keys or some of its values is none: name the map, or no column of it";
+                    "a map needs its keys and all of its values: name the whole map or none of its columns";
                 return Err(Error::new(what).with_advice(advice));
             }
             Type::group_type_builder(element.name())
@@ -192,7 +192,7 @@ fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
         LogicalType::Timestamp { is_adjusted_to_utc, unit: of } => {
             Theirs::timestamp(*is_adjusted_to_utc, unit(*of)?)
         }
-        // Of other widths the crate makes no converted type but a panic.
+        // For other widths the crate panics when it derives a converted type.
         LogicalType::Integer { bit_width, .. } if !matches!(bit_width, 8 | 16 | 32 | 64) => {
             let what = format!("expected 8, 16, 32 or 64 bits of `{}`, found {bit_width}", element.path());
             return Err(Error::new(what).with_advice("leave the column out"));
@@ -217,7 +217,7 @@ fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
             };
             Theirs::geography(text(crs), edges)
         }
-        // Readers take values of a type they do not know by their physical type.
+        // Readers fall back to the physical type for a logical type that they do not know.
         LogicalType::File => Theirs::_Unknown { field_id: 19 },
         LogicalType::Unknown { id } => Theirs::_Unknown { field_id: *id },
     }))

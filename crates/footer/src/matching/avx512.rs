@@ -1,12 +1,12 @@
 //! The kernel for processors with AVX-512 (VBMI and VBMI2: Ice Lake, Zen 4 and later).
 //!
-//! A segment is one load of 64 bytes. The bytes without a continuation bit, as a bitmap, end the tokens: a
-//! bit deposit finds the last one, a compression gathers the masked bytes and the tokens' first ones, which
-//! are compared under a mask, and permutations gather up to eight varints into the lanes of one register,
-//! where they are decoded together ([`crate::matching::avx512_values`]).
+//! A segment is one 64-byte load. A bitmap of the bytes without a continuation bit marks the ends of tokens.
+//! A bit deposit finds the last token; a compression gathers the masked bytes and the first byte of each
+//! token, which are compared under a mask; permutations gather up to eight varints into the lanes of one
+//! register, where they are decoded together ([`crate::matching::avx512_values`]).
 //!
-//! Chunks of several row groups take each segment together. The first one that does not match, or needs a
-//! closer look, has all of them looked at one by one for this segment.
+//! Chunks of several row groups go through each segment together. If one of them does not match or needs a
+//! closer look, all lanes are examined separately for this segment.
 
 use std::arch::x86_64::*;
 
@@ -35,7 +35,7 @@ static INDEX: Bytes = Bytes({
 });
 
 impl Avx512 {
-    /// The kernel, if the processor has all it needs.
+    /// The kernel, if the processor has every required feature.
     pub fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -59,24 +59,25 @@ fn enter<T: Task>(kernel: Avx512, task: T) -> T::Output {
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(crate) fn load(bytes: &[u8; 64]) -> __m512i {
-    // SAFETY: the reference is to 64 readable bytes; the load asks for no alignment.
+    // SAFETY: the reference is to 64 readable bytes; the load requires no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// The parts of a segment that every lane needs.
+/// The constants of a segment that all lanes share.
 #[derive(Clone, Copy)]
 struct Loaded {
     gathered: __m512i,
     mask: __m512i,
 }
 
-/// As [`Kernel::step`]. All lanes take a segment before any takes the next: none waits for another, and
-/// the segment's own bytes are loaded once. Inlined whatever its size: what is handed over in memory,
-/// in words written apart and read together, costs as much as a segment.
+/// Implements [`Kernel::step`]. All lanes go through a segment before any goes on to the next: no lane waits
+/// for another, and the segment's own bytes are loaded once. Always inlined despite its size: handing values
+/// over in memory, written as separate words and read together, costs as much as a segment.
 ///
 /// # Safety
 ///
-/// The processor has what [`Avx512::detect`] asks for; so for the other functions here that are unsafe.
+/// The processor has the features that [`Avx512::detect`] checks; the same holds for the other unsafe
+/// functions here.
 #[inline(always)]
 unsafe fn step<const VALUES: bool, const LANES: usize>(
     bytes: &[u8],
@@ -84,7 +85,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     shape: &Shape,
     values: &mut [Values; LANES],
 ) -> [usize; LANES] {
-    // SAFETY: the caller has seen to the features.
+    // SAFETY: the caller ensures the features.
     unsafe {
         let mut lanes = Lanes { at: starts, decoded: [_mm512_setzero_si512(); LANES], stopped: 0 };
         for (index, segment) in shape.segments.iter().enumerate() {
@@ -113,7 +114,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
         let mut ends = lanes.at;
         for lane in 0..LANES {
             if lanes.stopped >> lane & 1 != 0 {
-                // What came after it stopped was found by another lane.
+                // Another lane's values overwrote those after the stop.
                 values[lane].statistics = values[lane].stopped.map_or(0, |stopped| stopped.statistics);
                 ends[lane] = 0;
                 continue;
@@ -121,7 +122,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
             if VALUES {
                 _mm512_storeu_si512(values[lane].lanes.as_mut_ptr().cast(), lanes.decoded[lane]);
             }
-            // Bytes to skip may end behind the last one.
+            // Skipped bytes may end after the last byte.
             if ends[lane] > bytes.len() {
                 ends[lane] = 0;
             }
@@ -130,17 +131,17 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     }
 }
 
-/// How far the lanes are.
+/// The progress of each lane.
 #[derive(Clone, Copy)]
 struct Lanes<const LANES: usize> {
     /// Where the next segment starts.
     at: [usize; LANES],
     decoded: [__m512i; LANES],
-    /// Those that have stopped, as bits.
+    /// The stopped lanes as bits.
     stopped: u32,
 }
 
-/// Matches a segment lane by lane, as one of them does not match, or needs a closer look.
+/// Matches a segment lane by lane because a lane does not match or needs a closer look.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
@@ -170,7 +171,7 @@ fn apart<const VALUES: bool, const LANES: usize>(
             }
         }
     }
-    // A lane that has stopped goes on as a copy of one that has not: so the others stay together.
+    // A stopped lane continues as a copy of an active one, so that the others stay together.
     if let Some(end) = moving {
         for lane in (0..LANES).filter(|lane| lanes.stopped >> lane & 1 != 0) {
             lanes.at[lane] = end;
@@ -179,7 +180,7 @@ fn apart<const VALUES: bool, const LANES: usize>(
     lanes
 }
 
-/// As [`Kernel::resume`].
+/// Implements [`Kernel::resume`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
     let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
@@ -196,7 +197,7 @@ fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) 
     if at > bytes.len() { 0 } else { at }
 }
 
-/// Where a segment without tokens ends in each lane; none if a lane has another one.
+/// Where a segment without tokens ends in each lane; `None` if a lane does not match.
 #[inline(always)]
 unsafe fn masked<const LANES: usize>(
     windows: [&[u8; WINDOW]; LANES],
@@ -205,7 +206,7 @@ unsafe fn masked<const LANES: usize>(
     loaded: Loaded,
     values: &mut [Values; LANES],
 ) -> Option<[usize; LANES]> {
-    // SAFETY: the caller has seen to the features.
+    // SAFETY: the caller ensures the features.
     unsafe {
         let len = segment.fixed_len as usize;
         let mut ends = at;
@@ -231,8 +232,7 @@ unsafe fn masked<const LANES: usize>(
     }
 }
 
-/// Where a segment with tokens ends in each lane; none if a lane has another one, or one that takes a
-/// closer look.
+/// Where a segment with tokens ends in each lane; `None` if a lane does not match or needs a closer look.
 #[inline(always)]
 unsafe fn together<const DECODES: bool, const LANES: usize>(
     windows: [&[u8; WINDOW]; LANES],
@@ -242,7 +242,7 @@ unsafe fn together<const DECODES: bool, const LANES: usize>(
     decoded: &mut [__m512i; LANES],
     values: &mut [Values; LANES],
 ) -> Option<[usize; LANES]> {
-    // SAFETY: the caller has seen to the features.
+    // SAFETY: the caller ensures the features.
     unsafe {
         let tokens = segment.first.wrapping_neg();
         let fixed = (segment.first << 1).wrapping_sub(1);
@@ -262,7 +262,7 @@ unsafe fn together<const DECODES: bool, const LANES: usize>(
                 _mm512_maskz_compress_epi8(kept, found)
             };
             differ = _mm512_or_si512(differ, other(gathered, loaded));
-            // Branches, as sums over the lanes would be gathered in vectors, which takes longer.
+            // Uses branches: the compiler would gather sums over the lanes in vectors, which takes longer.
             let within = (ended ^ tokens) & last.wrapping_sub(1);
             let two = within & within >> 1;
             let four = two & two >> 2;
@@ -270,13 +270,13 @@ unsafe fn together<const DECODES: bool, const LANES: usize>(
                 return None;
             }
             if let Mark::Token(token) = segment.statistics {
-                // A token that starts behind the window's last byte has no bit: 64, which is its place.
+                // A token that starts after the window's last byte has no bit: the result is 64, its offset.
                 marked[lane] = _pdep_u64(token, kept).trailing_zeros();
             }
             let len = last.trailing_zeros() as usize;
             ends[lane] += len + 1;
             if segment.skips {
-                // Of two bytes where the last token does not start with its last byte.
+                // A two-byte token if the last token does not start with its last byte.
                 if last & kept == 0 {
                     return None;
                 }
@@ -309,7 +309,7 @@ unsafe fn together<const DECODES: bool, const LANES: usize>(
     }
 }
 
-/// The place of a lane that does not match: beyond any bytes.
+/// The offset of a lane that does not match: past the end of any bytes.
 const NOWHERE: usize = usize::MAX;
 
 /// Where the segment at `at` ends, or [`NOWHERE`].
@@ -335,16 +335,16 @@ fn matched<const VALUES: bool>(
         let skipped = if segment.skips { window[(segment.fixed_len as usize - 1) % WINDOW] } else { 0 };
         return if differ(found, loaded) == 0 { end + usize::from(skipped) } else { NOWHERE };
     }
-    // Bits of bytes with the continuation bit, and of those without from the first token on.
+    // Bits of bytes with a continuation bit, and of those without one, starting with the first token.
     let continued = _mm512_movepi8_mask(found);
     let first = segment.first;
     let tokens = first.wrapping_neg();
     let ends = !continued & tokens;
     let last = _pdep_u64(segment.last_token, ends);
-    // The masked bytes and the tokens' first ones.
+    // The masked bytes and the first byte of each token.
     let kept = ends << 1 | (first << 1).wrapping_sub(1);
     if let Mark::Token(token) = segment.statistics {
-        // A token that starts behind the window's last byte has no bit: 64, which is its place.
+        // A token that starts after the window's last byte has no bit: the result is 64, its offset.
         values.statistics = at + _pdep_u64(token, kept).trailing_zeros() as usize;
     }
     let decodes = VALUES && segment.lanes != 0;
@@ -354,8 +354,8 @@ fn matched<const VALUES: bool>(
     } else {
         (_mm512_maskz_compress_epi8(kept, found), found)
     };
-    // Eight continuation bits in a row make a varint of more than eight bytes, of which only the scalar
-    // walk knows whether it may be.
+    // Eight continuation bits in a row mean a varint of more than eight bytes; only the scalar walk can tell
+    // whether it is valid.
     let within = continued & last.wrapping_sub(1) & tokens;
     let two = within & within >> 1;
     let four = two & two >> 2;
@@ -369,7 +369,7 @@ fn matched<const VALUES: bool>(
     let len = last.trailing_zeros() as usize + 1;
     let end = at + len;
     if segment.skips {
-        // The last token starts behind the last end before it, or behind the masked bytes.
+        // The last token starts after the previous token's end, or after the masked bytes.
         let before = ends & last.wrapping_sub(1) | first >> 1;
         let start = 64 - before.leading_zeros() as usize;
         let low = usize::from(window[(len - 1) % WINDOW]);
@@ -386,11 +386,11 @@ fn matched<const VALUES: bool>(
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn other(found: __m512i, loaded: Loaded) -> __m512i {
-    // (found ^ gathered) & mask: gathered bytes are 0 where the mask is.
+    // (found ^ gathered) & mask: gathered bytes are 0 where the mask is 0.
     _mm512_ternarylogic_epi64::<0x28>(found, loaded.gathered, loaded.mask)
 }
 
-/// Not 0 where they differ at all.
+/// Nonzero if they differ at all.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn differ(found: __m512i, loaded: Loaded) -> __mmask8 {
@@ -401,7 +401,7 @@ fn differ(found: __m512i, loaded: Loaded) -> __mmask8 {
 impl Kernel for Avx512 {
     #[inline(always)]
     fn enter<T: Task>(self, task: T) -> T::Output {
-        // SAFETY: a value of `Avx512` exists only where the features were found.
+        // SAFETY: an `Avx512` exists only if the features were detected.
         unsafe { enter(self, task) }
     }
 
@@ -416,19 +416,19 @@ impl Kernel for Avx512 {
         for start in starts {
             prefetch(bytes, start);
         }
-        // SAFETY: a value of `Avx512` exists only where the features were found.
+        // SAFETY: an `Avx512` exists only if the features were detected.
         unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
     }
 
     #[inline(always)]
     fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
-        // SAFETY: a value of `Avx512` exists only where the features were found.
+        // SAFETY: an `Avx512` exists only if the features were detected.
         unsafe { resume::<VALUES>(bytes, shape, values) }
     }
 
     #[inline(always)]
     fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
-        // SAFETY: a value of `Avx512` exists only where the features were found.
+        // SAFETY: an `Avx512` exists only if the features were detected.
         unsafe { packed(values, at, shape) }
     }
 }

@@ -1,9 +1,9 @@
-//! The kernel for processors with AVX2 and a quick BMI2 (Haswell, Zen 3 and later) and no AVX-512.
+//! The kernel for processors with AVX2 and fast BMI2 (Haswell, Zen 3 and later) but without AVX-512.
 //!
-//! A segment is two loads of 32 bytes. The bytes without a continuation bit, as a bitmap, end the tokens, as in
-//! [`crate::matching::avx512`]; a bit deposit finds where any one of them starts, so that constants are compared and
-//! varints decoded without one waiting for the other. A bit extraction closes the gaps between the groups of
-//! a varint.
+//! A segment is two 32-byte loads. A bitmap of the bytes without a continuation bit marks the ends of tokens,
+//! as in [`crate::matching::avx512`]. A bit deposit finds the start of any token, so that comparing constants
+//! and decoding varints do not wait for one another. A bit extraction closes the gaps between the groups of a
+//! varint.
 
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
@@ -13,10 +13,10 @@ use crate::matching::kernel::{Kernel, Stopped, Task, Values, windows};
 use crate::matching::portable::{self, TOP_BITS, prefetch, word};
 use crate::matching::shape::{Constants, Decoded, Mark, Segment, Shape, WINDOW};
 
-/// The bytes that must be there from a segment's start: its window and a word behind it.
+/// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
 
-/// The place of a lane that does not match: beyond any bytes.
+/// The offset of a lane that does not match: past the end of any bytes.
 const NOWHERE: usize = usize::MAX;
 
 /// Exists only where the processor has the features: see [`Avx2::detect`].
@@ -24,7 +24,7 @@ const NOWHERE: usize = usize::MAX;
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// The kernel, if the processor has all it needs.
+    /// The kernel, if the processor has every required feature.
     pub fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
@@ -36,16 +36,16 @@ impl Avx2 {
     }
 }
 
-/// Whether depositing and extracting bits takes a few cycles. Before Zen 3 (family 19h), AMD's processors take up to
-/// some hundred (Agner Fog, Instruction tables): the portable kernel is faster there.
+/// Whether depositing and extracting bits takes only a few cycles. AMD processors before Zen 3 (family 19h)
+/// take up to some hundred (Agner Fog, Instruction tables): the portable kernel is faster there.
 fn deposits_bits_quickly() -> bool {
     static QUICKLY: OnceLock<bool> = OnceLock::new();
-    // Asked once: on a virtual machine each question is an exit to its host.
+    // Cached: on a virtual machine every CPUID instruction exits to the host.
     *QUICKLY.get_or_init(|| {
         let leaf = __cpuid(0);
         let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat();
         let version = __cpuid(1).eax;
-        // The extended family counts where the family says 15 (CPUID, Fn0000_0001 EAX).
+        // The extended family counts only if the family is 15 (CPUID, Fn0000_0001 EAX).
         let (family, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
         let family = if family == 15 { family + extended } else { family };
         family >= 0x19 || vendor != b"AuthenticAMD" && vendor != b"HygonGenuine"
@@ -63,13 +63,13 @@ fn enter<T: Task>(kernel: Avx2, task: T) -> T::Output {
 fn other(found: __m256i, fixed: &[u8; WINDOW], mask: &[u8; WINDOW], half: usize) -> __m256i {
     let load = |bytes: &[u8; WINDOW]| {
         let (halves, _) = bytes.as_chunks::<32>();
-        // SAFETY: the reference is to 32 readable bytes; the load asks for no alignment.
+        // SAFETY: the reference is to 32 readable bytes; the load requires no alignment.
         unsafe { _mm256_loadu_si256(halves[half & 1].as_ptr().cast()) }
     };
     _mm256_and_si256(_mm256_xor_si256(found, load(fixed)), load(mask))
 }
 
-/// A segment with what is looked at among its tokens.
+/// A segment with the tokens to compare and decode.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     segment: &'a Segment,
@@ -77,7 +77,7 @@ struct Part<'a> {
     decoded: &'a [Decoded],
 }
 
-/// The segments of a shape from the first one on.
+/// The segments of a shape in order.
 fn parts(shape: &Shape) -> impl Iterator<Item = Part<'_>> {
     let (mut constants, mut decoded) = (shape.constants.as_slice(), shape.decoded.as_slice());
     shape.segments.iter().map(move |segment| {
@@ -93,14 +93,15 @@ fn parts(shape: &Shape) -> impl Iterator<Item = Part<'_>> {
 ///
 /// # Safety
 ///
-/// The processor has what [`Avx2::detect`] asks for; so for the other functions here that are unsafe.
+/// The processor has the features that [`Avx2::detect`] checks; the same holds for the other unsafe functions
+/// here.
 #[inline(always)]
 unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, values: &mut Values) -> usize {
     let Part { segment, constants, decoded } = part;
     let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<REACH>()) else {
         return NOWHERE;
     };
-    // SAFETY: the caller has seen to the features; the loads are of bytes of the window.
+    // SAFETY: the caller ensures the features; the loads are within the window.
     unsafe {
         let low = _mm256_loadu_si256(window.as_ptr().cast());
         let high = _mm256_loadu_si256(window.as_ptr().add(32).cast());
@@ -119,21 +120,22 @@ unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, v
             let skipped = if segment.skips { window[(len - 1) % WINDOW] } else { 0 };
             return at + len + usize::from(skipped);
         }
-        // Bits of bytes with the continuation bit, and of those without from the first token on.
+        // Bits of bytes with a continuation bit, and of those without one, starting with the first token.
         let continued =
             u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32;
         let tokens = segment.first.wrapping_neg();
         let ended = !continued & tokens;
         let last = _pdep_u64(segment.last_token, ended);
-        // Where the tokens start. One that starts behind the window's last byte has no bit: 64, which is its place.
+        // Where the tokens start. One that starts after the window's last byte has no bit: the result is 64,
+        // its offset.
         let starts = ended << 1 | segment.first;
         let mut differ = 0;
         for constant in constants {
             let found = word(window, place(constant.token, starts)).unwrap_or(!constant.bytes);
             differ |= (found ^ constant.bytes) & constant.mask;
         }
-        // Eight continuation bits in a row make a varint of more than eight bytes, of which only the scalar
-        // walk knows whether it may be.
+        // Eight continuation bits in a row mean a varint of more than eight bytes; only the scalar walk can
+        // tell whether it is valid.
         let within = continued & last.wrapping_sub(1) & tokens;
         let two = within & within >> 1;
         let four = two & two >> 2;
@@ -141,7 +143,7 @@ unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, v
             return NOWHERE;
         }
         if let Mark::Token(token) = segment.statistics {
-            // The bit is that of the gathered bytes, which are the masked ones and the tokens' first ones.
+            // The bit counts the gathered bytes: the masked ones and the first byte of each token.
             values.statistics = at + place(token >> (segment.fixed_len & 63), starts);
         }
         if VALUES {
@@ -154,7 +156,7 @@ unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, v
         if !segment.skips {
             return at + len;
         }
-        // The number of bytes to skip is the last token, of one byte or two.
+        // The last token, of one or two bytes, is the number of bytes to skip.
         let low = usize::from(window[(len - 1) % WINDOW]);
         if last & starts != 0 {
             return at + len + low;
@@ -166,8 +168,8 @@ unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, v
     }
 }
 
-/// As [`Kernel::step`]. All lanes take a segment before any takes the next, so that none waits for another and what
-/// is looked for is loaded once.
+/// Implements [`Kernel::step`]. All lanes go through a segment before any goes on to the next, so that no
+/// lane waits for another and the constants are loaded once.
 #[inline(always)]
 unsafe fn step<const VALUES: bool, const LANES: usize>(
     bytes: &[u8],
@@ -179,13 +181,13 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     for (index, part) in parts(shape).enumerate() {
         let ends = match windows(bytes, lanes.at) {
             None => None,
-            // SAFETY: the caller has seen to the features.
+            // SAFETY: the caller ensures the features.
             Some(windows) => unsafe { together::<VALUES, LANES>(windows, lanes.at, part, values) },
         };
         match ends {
             Some(ends) => lanes.at = ends,
             None => {
-                // SAFETY: the caller has seen to the features.
+                // SAFETY: the caller ensures the features.
                 lanes = unsafe { apart::<VALUES, LANES>(bytes, lanes, part, index, values) };
                 if lanes.stopped == (1 << LANES) - 1 {
                     break;
@@ -196,27 +198,27 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     let mut ends = lanes.at;
     for lane in 0..LANES {
         if lanes.stopped >> lane & 1 != 0 {
-            // What came after it stopped was found by another lane.
+            // Another lane's values overwrote those after the stop.
             values[lane].statistics = values[lane].stopped.map_or(0, |stopped| stopped.statistics);
             ends[lane] = 0;
         } else if ends[lane] > bytes.len() {
-            // Bytes to skip may end behind the last one.
+            // Skipped bytes may end after the last byte.
             ends[lane] = 0;
         }
     }
     ends
 }
 
-/// How far the lanes are.
+/// The progress of each lane.
 #[derive(Clone, Copy)]
 struct Lanes<const LANES: usize> {
     /// Where the next segment starts.
     at: [usize; LANES],
-    /// Those that have stopped, as bits.
+    /// The stopped lanes as bits.
     stopped: u32,
 }
 
-/// Matches a segment lane by lane, as one of them does not match, or needs a closer look.
+/// Matches a segment lane by lane because a lane does not match or needs a closer look.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -245,7 +247,7 @@ fn apart<const VALUES: bool, const LANES: usize>(
             }
         }
     }
-    // A lane that has stopped goes on as a copy of one that has not: so the others stay together.
+    // A stopped lane continues as a copy of an active one, so that the others stay together.
     if let Some(end) = moving {
         for lane in (0..LANES).filter(|lane| lanes.stopped >> lane & 1 != 0) {
             lanes.at[lane] = end;
@@ -254,7 +256,7 @@ fn apart<const VALUES: bool, const LANES: usize>(
     lanes
 }
 
-/// Where a segment ends in each lane; none if a lane has another one, or one that takes a closer look.
+/// Where a segment ends in each lane; `None` if a lane does not match or needs a closer look.
 #[inline(always)]
 unsafe fn together<const VALUES: bool, const LANES: usize>(
     windows: [&[u8; REACH]; LANES],
@@ -263,7 +265,7 @@ unsafe fn together<const VALUES: bool, const LANES: usize>(
     values: &mut [Values; LANES],
 ) -> Option<[usize; LANES]> {
     let Part { segment, constants, decoded } = part;
-    // SAFETY: the caller has seen to the features; the loads are of bytes of the windows.
+    // SAFETY: the caller ensures the features; the loads are within the windows.
     unsafe {
         let mut ends = at;
         let mut continued = [0; LANES];
@@ -304,11 +306,11 @@ unsafe fn together<const VALUES: bool, const LANES: usize>(
             farthest |= len;
             ends[lane] += len + 1;
         }
-        // The last token is missing where its bit is the 64th.
+        // The last token is missing if its bit is the 64th.
         let mut strange = (farthest & WINDOW) as u64;
         if segment.skips {
             for lane in 0..LANES {
-                // Of two bytes where the last token does not start with its last byte.
+                // A two-byte token if the last token does not start with its last byte.
                 strange |= u64::from(last[lane] & starts[lane] == 0);
                 ends[lane] += window_byte(windows[lane], last[lane].trailing_zeros() as usize);
             }
@@ -349,7 +351,7 @@ unsafe fn together<const VALUES: bool, const LANES: usize>(
     }
 }
 
-/// What is left of runs of eight bits: not 0 where there is one.
+/// Nonzero if any lane has a run of eight set bits.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn runs_of_eight<const LANES: usize>(bits: [u64; LANES]) -> __m256i {
@@ -360,14 +362,15 @@ fn runs_of_eight<const LANES: usize>(bits: [u64; LANES]) -> __m256i {
     _mm256_and_si256(four, _mm256_srli_epi64::<4>(four))
 }
 
-/// Where the token starts that is this bit among those at `starts`; 64 for one behind the window's last byte.
+/// Where the token with this bit starts, given all token `starts`; 64 if it starts after the window's last
+/// byte.
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline]
 fn place(token: u64, starts: u64) -> usize {
     _pdep_u64(token, starts).trailing_zeros() as usize
 }
 
-/// The integer whose varint the word starts with, of eight bytes at most.
+/// Decodes the integer whose varint starts the word and has at most eight bytes.
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline]
 fn integer(word: u64) -> i64 {
@@ -381,12 +384,12 @@ fn window_byte(window: &[u8; REACH], at: usize) -> usize {
     usize::from(window[at % WINDOW])
 }
 
-/// As [`Kernel::resume`].
+/// Implements [`Kernel::resume`].
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
     let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
-    // Behind the segment where it stopped the lane went along with another one, whose values it has since.
+    // After the segment where it stopped, the lane followed another one and holds that one's values.
     let own = parts(shape).take(segment).flat_map(|part| part.decoded);
     let own = own.fold(0_u8, |own, varint| own | 1 << (varint.lane & 7));
     for (lane, value) in values.lanes.iter_mut().enumerate() {
@@ -407,7 +410,7 @@ fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) 
 impl Kernel for Avx2 {
     #[inline(always)]
     fn enter<T: Task>(self, task: T) -> T::Output {
-        // SAFETY: a value of `Avx2` exists only where the features were found.
+        // SAFETY: an `Avx2` exists only if the features were detected.
         unsafe { enter(self, task) }
     }
 
@@ -422,13 +425,13 @@ impl Kernel for Avx2 {
         for start in starts {
             prefetch(bytes, start);
         }
-        // SAFETY: a value of `Avx2` exists only where the features were found.
+        // SAFETY: an `Avx2` exists only if the features were detected.
         unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
     }
 
     #[inline(always)]
     fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
-        // SAFETY: a value of `Avx2` exists only where the features were found.
+        // SAFETY: an `Avx2` exists only if the features were detected.
         unsafe { resume::<VALUES>(bytes, shape, values) }
     }
 

@@ -1,24 +1,23 @@
-//! Where row groups probably start, found without walking what is before them.
+//! Finds where row groups probably start without walking what precedes them.
 //!
-//! Row groups of one file open with the same bytes: the stop of the one before, the header of the list
-//! of columns with their number, the first chunk's first byte. A place with these bytes near where the
-//! next row group should start is a guess, no more: it counts only if the walk over the row group
-//! before ends exactly there.
+//! Row groups of one file begin with the same bytes: the stop of the previous one, the header of the column
+//! list with its length, the first byte of the first chunk. An offset with these bytes near the expected
+//! start is only a guess: it counts only if the walk over the previous row group ends exactly there.
 
-/// The bytes before and at the start of a row group.
+/// The bytes just before and at the start of a row group.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     bytes: Vec<u8>,
-    /// The place in `bytes` of the byte to look for, which is rare elsewhere.
+    /// The index in `bytes` of the byte to search for, which is rare elsewhere.
     anchor: usize,
 }
 
-/// The header of a list of 15 or more structs: rare, as it takes such a list to need it.
+/// The header of a list of 15 or more structs: rare, because only such a list needs it.
 const LONG_LIST: u8 = 0xfc;
 
 impl Opening {
-    /// The opening of row groups like the one that starts at `start` and whose first chunk stands at
-    /// `first_chunk`; none if it has too few columns to be told.
+    /// The opening of row groups like the one that starts at `start` and has its first chunk at
+    /// `first_chunk`; `None` if too few columns make it ambiguous.
     pub fn new(bytes: &[u8], start: usize, first_chunk: usize) -> Option<Self> {
         let opening = bytes.get(start..first_chunk + 1)?;
         let anchor = opening.iter().position(|&byte| byte == LONG_LIST)?;
@@ -27,10 +26,10 @@ impl Opening {
         Some(Self { bytes: pattern, anchor: anchor + 1 })
     }
 
-    /// The place nearest to `expected`, at most `reach` away and at least `from`, where a row group may
-    /// start.
+    /// The offset nearest to `expected` where a row group may start, at most `reach` away and at least
+    /// `from`.
     pub fn find(&self, bytes: &[u8], expected: usize, reach: usize, from: usize) -> Option<usize> {
-        // Mostly the place is near: look there first, then further out.
+        // Usually the start is close: search there first, then further out.
         let mut tried = 0;
         let mut radius = 128.min(reach);
         loop {
@@ -54,7 +53,7 @@ impl Opening {
 
     /// The first or last start in `starts`.
     fn search(&self, bytes: &[u8], starts: std::ops::Range<usize>, last: bool) -> Option<usize> {
-        // The anchor of a start `s` stands at `s - 1 + anchor`.
+        // The anchor of a start `s` is at `s - 1 + anchor`.
         let offset = self.anchor - 1;
         let region = bytes.get(starts.start + offset..(starts.end + offset).min(bytes.len()))?;
         let fits = |at: usize| {
@@ -62,13 +61,13 @@ impl Opening {
             let found = bytes.get(start..start + self.bytes.len())?;
             (found == self.bytes).then_some(start + 1)
         };
-        // The anchor is a byte like any other, but seldom stands before the byte that follows it here.
+        // The anchor's value may occur anywhere, but is seldom followed by the same byte as here.
         let next = self.bytes.get(self.anchor + 1).copied();
         let region_end = starts.start + offset + region.len();
         let behind = bytes.get(starts.start + offset + 1..region_end + 1);
         let mut best = None;
         for (block, chunk) in region.chunks(64).enumerate() {
-            // Without a branch in it, the loop becomes a few vector comparisons.
+            // Without a branch, the loop compiles to a few vector comparisons.
             let found =
                 match (next, behind.and_then(|behind| behind.get(block * 64..block * 64 + chunk.len()))) {
                     (Some(next), Some(behind)) => {
@@ -101,7 +100,7 @@ mod tests {
     use super::Opening;
 
     #[test]
-    fn the_nearest_start_is_found_and_none_out_of_reach() {
+    fn find_returns_the_nearest_start_within_reach() {
         let mut bytes = vec![0x33; 40_000];
         for start in [1000, 20_000, 30_000] {
             bytes[start - 1..start + 5].copy_from_slice(&[0, 0x19, 0xfc, 100, 0x26, 0]);

@@ -1,8 +1,8 @@
-//! Column chunks by the row group: matched against shapes where they have one, walked where not.
+//! Decodes column chunks by row group: matches them against shapes where possible, otherwise walks them.
 //!
-//! For every column the engine remembers the shapes that its chunks had in the row groups before.
-//! Several row groups can be walked in lockstep, one column of each after the other: their loads and
-//! comparisons do not wait for one another, as those of neighbours in one row group must.
+//! For every column the engine remembers the shapes of its chunks in previous row groups. It can walk several
+//! row groups in lockstep, one column of each after the other: their loads and comparisons do not wait for
+//! one another, as those of neighbours within one row group must.
 
 use std::mem::MaybeUninit;
 
@@ -14,10 +14,10 @@ use crate::matching::shape::{Lanes, Shape};
 use crate::memory::allocate;
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
-/// Shapes beyond this are not learned: looking them all through would cost what a scalar walk costs.
+/// The most shapes learned: searching more would cost as much as a scalar walk.
 const MAX_SHAPES: usize = 96;
 
-/// No shape is known.
+/// No known shape.
 pub(crate) const UNKNOWN: u16 = u16::MAX;
 
 /// The last two shapes of a column's chunks.
@@ -27,22 +27,22 @@ pub(crate) struct Seen {
     pub other: u16,
 }
 
-/// What is learned along the way.
+/// What the engine has learned so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Engine {
     pub shapes: Vec<Shape>,
     pub seen: Vec<Seen>,
-    /// For every shape, the one that a chunk last had which was expected to have it.
+    /// For every shape, the shape last found in a chunk that was expected to have it.
     pub instead: Vec<u16>,
     pub traits: TraitTable,
-    /// Chunks too wide for a row, by row.
+    /// Chunks too wide for a row, with their rows.
     pub wide: Vec<(u32, Chunk)>,
-    /// Whether shapes are tried at all.
+    /// Whether to try shapes at all.
     matching: bool,
     pub tally: Tally,
 }
 
-/// How often what happened.
+/// Counts of what happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     chunks: u64,
@@ -50,13 +50,13 @@ pub(crate) struct Tally {
     pub walked: u64,
 }
 
-/// Where a row group's chunks go.
+/// Where a row group's chunks are read from and stored.
 pub(crate) struct Lane<'a, T> {
-    /// Where the first chunk starts; when done, where the last one ends.
+    /// Where the first chunk starts; afterwards, where the last one ends.
     pub at: usize,
     /// The row of the row group's first decoded column.
     pub first_row: usize,
-    /// A place for every decoded column; empty if none is wanted.
+    /// A slot for every decoded column; empty if none is wanted.
     pub rows: &'a mut [MaybeUninit<T>],
 }
 
@@ -64,8 +64,8 @@ pub(crate) struct Lane<'a, T> {
 pub(crate) const SKIPPED: u32 = u32::MAX;
 
 impl Engine {
-    /// An engine for row groups of `columns` chunks, whose list stands at byte `at`; one that is not `matching` walks
-    /// them all.
+    /// An engine for row groups of `columns` chunks, whose list is at byte `at`. Unless `matching`, it walks
+    /// every chunk.
     pub fn new(at: usize, columns: usize, matching: bool) -> Step<Self> {
         let noted = if matching { columns } else { 0 };
         let mut seen = allocate::with_room_at(at, noted)?;
@@ -81,8 +81,8 @@ impl Engine {
         })
     }
 
-    /// Goes on to another footer, of `columns` columns; not where there is no memory for them. As many as before are
-    /// probably the same.
+    /// Prepares for another footer of `columns` columns, probably as many as before; `None` if memory is
+    /// short.
     pub fn start_anew(&mut self, columns: usize) -> Option<()> {
         if self.seen.len() != columns {
             self.seen.clear();
@@ -93,13 +93,13 @@ impl Engine {
         Some(())
     }
 
-    /// Whether its shapes are few, and of use.
+    /// Whether its shapes are few and have matched.
     pub fn is_of_use(&self) -> bool {
         self.matching && self.shapes.len() < MAX_SHAPES
     }
 
-    /// Walks the chunks of as many row groups as there are lanes. `slots` says for every column its
-    /// place among the decoded ones; none if all are decoded.
+    /// Walks the chunks of as many row groups as there are lanes. `slots` maps every column to its position
+    /// among the decoded ones; `None` if all are decoded.
     pub fn chunks<K: Kernel, T: Row, const LANES: usize>(
         &mut self,
         kernel: K,
@@ -117,7 +117,7 @@ impl Engine {
         } else {
             kernel.enter(Walk::<'_, '_, T, LANES, true> { engine: self, bytes, columns, slots, lanes })
         };
-        // Where chunks are so different that most are walked, trying shapes first only costs time.
+        // If chunks differ so much that most are walked, trying shapes first only costs time.
         if self.tally.walked > 1000 && self.tally.walked > self.tally.chunks / 2 {
             self.matching = false;
         }
@@ -148,29 +148,29 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes over the traits that another engine, which started as a copy of this one, has found. The place
-    /// here for every place there, empty if all are the same; none if there is no room.
+    /// Adopts the traits that another engine, started as a copy of this one, has found. Returns the index
+    /// here for every index there, empty if all are equal; `None` if there is no room.
     pub fn adopt(&mut self, other: &Self) -> Option<Vec<u16>> {
         let mut places: Vec<u16> =
             other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect::<Option<_>>()?;
-        // Mostly nothing new was found, or the same.
+        // Usually the other engine found nothing new, or the same.
         if places.iter().enumerate().all(|(place, &here)| place == usize::from(here)) {
             places.clear();
         }
         Some(places)
     }
 
-    /// The row of a chunk that was walked.
+    /// Packs a walked chunk into its row.
     pub fn pack(&mut self, chunk: &Chunk, row: usize) -> Packed {
         rows::pack(chunk, self.traits.place(chunk.traits)).unwrap_or_else(|| {
-            // Rows are fewer than the footer's bytes, whose number has 32 bits.
+            // There are fewer rows than footer bytes, whose number has 32 bits.
             self.wide.push((row as u32, *chunk));
             rows::wide(chunk)
         })
     }
 }
 
-/// The walk over some row groups' chunks, for any kernel.
+/// The walk over the chunks of some row groups, for any kernel.
 struct Walk<'a, 'b, T, const LANES: usize, const ROWS: bool> {
     engine: &'a mut Engine,
     bytes: &'a [u8],
@@ -234,7 +234,7 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANE
 }
 
 impl Engine {
-    /// Learns the shape of a chunk that ends before `end`, if it has one, and says its place.
+    /// Learns the shape of a chunk that ends before `end`, if it has one, and returns its index.
     #[inline(always)]
     pub fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
         if self.shapes.len() >= MAX_SHAPES {
@@ -242,7 +242,7 @@ impl Engine {
         }
         let traits = self.traits.place(chunk.traits)?;
         let mut shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
-        // A shape that does not give back its own chunk is of no use, or wrong.
+        // A shape that does not reproduce its own chunk is useless or wrong.
         let at = chunk.at as usize;
         let mut values = [Values::default()];
         let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);

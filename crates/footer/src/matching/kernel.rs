@@ -1,4 +1,4 @@
-//! What matches a chunk against a shape: one trait, an implementation for every kind of processor.
+//! Matches a chunk against a shape: one trait, with an implementation for every kind of processor.
 
 use crate::chunk::rows::{Packed, STATISTICS_NONE, statistics_place};
 use crate::matching::portable::Portable;
@@ -9,25 +9,25 @@ use crate::matching::shape::Shape;
 #[repr(C, align(64))]
 pub(crate) struct Values {
     pub lanes: [i64; 8],
-    /// Where the statistics start; 0 where the shape has none.
+    /// Where the statistics start; 0 if the shape has none.
     pub statistics: usize,
-    /// Of a chunk that does not match, how far it does, if the kernel can tell.
+    /// For a chunk that does not match, how far it did, if the kernel can tell.
     pub stopped: Option<Stopped>,
 }
 
-/// Where a match has stopped. What was found before is kept in the [`Values`].
+/// Where a match stopped. The values found before are in [`Values`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stopped {
     /// The segment that did not match.
     pub segment: usize,
-    /// Where it starts.
+    /// Where that segment starts.
     pub at: usize,
-    /// Where the statistics start, as far as known.
+    /// Where the statistics start, if already known.
     pub statistics: usize,
 }
 
 impl Values {
-    /// The place of the statistics of a match that starts at `at`.
+    /// The location of the statistics for a match that starts at `at`.
     #[inline(always)]
     pub fn statistics_place(&self, at: usize) -> u16 {
         match self.statistics {
@@ -37,11 +37,11 @@ impl Values {
     }
 }
 
-/// How far ahead of the match bytes are fetched. On footers larger than the caches this was the largest
+/// How many bytes ahead of the match to prefetch. For footers larger than the caches this was the largest
 /// single gain; distances from 1 to 3 KiB measured alike.
 pub(crate) const PREFETCH: usize = 1536;
 
-/// The `REACH` bytes at all lanes' places, if the bytes hold them all.
+/// The `REACH` bytes at every lane's offset, if the bytes contain them all.
 #[inline(always)]
 pub(crate) fn windows<const REACH: usize, const LANES: usize>(
     bytes: &[u8],
@@ -59,22 +59,21 @@ pub(crate) fn windows<const REACH: usize, const LANES: usize>(
     Some(windows)
 }
 
-/// Something to be run by a kernel: a function over any of them, which each compiles for its own
-/// processor.
+/// Work to run on a kernel: a function generic over kernels, compiled for each kernel's processor.
 pub(crate) trait Task {
     type Output;
     fn run<K: Kernel>(self, kernel: K) -> Self::Output;
 }
 
-/// Matches chunks against shapes. All kernels give the same answers wherever they give one; where one
-/// has no answer, the scalar walk has.
+/// Matches chunks against shapes. All kernels that return an answer return the same one; otherwise the scalar
+/// walk decides.
 pub(crate) trait Kernel: Copy + Send {
     /// Runs `task` compiled for the kernel's processor.
     fn enter<T: Task>(self, task: T) -> T::Output;
 
-    /// Where the chunks that start at `starts` end, those that are of the shape, and their values if
-    /// `VALUES`; 0 for chunks that are not, or if the kernel cannot tell (near the end of the bytes,
-    /// say), whose values mean nothing.
+    /// Where the chunks at `starts` end, for those that match the shape, and their values if `VALUES`. A lane
+    /// is 0, and its values are undefined, if its chunk does not match or the kernel cannot tell (near the
+    /// end of the bytes, for example).
     fn step<const VALUES: bool, const LANES: usize>(
         self,
         bytes: &[u8],
@@ -83,33 +82,33 @@ pub(crate) trait Kernel: Copy + Send {
         values: &mut [Values; LANES],
     ) -> [usize; LANES];
 
-    /// As [`Kernel::step`] for a chunk that a shape has matched up to where it stopped, against another
-    /// shape that has the same segments up to there.
+    /// Like [`Kernel::step`], for a chunk that matched another shape up to where it stopped; both shapes have
+    /// the same segments up to there.
     fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize;
 
-    /// The packed row of a match, as [`crate::chunk::rows::pack`] would have it; none for chunks too wide and
-    /// for values that the scalar walk refuses.
+    /// The packed row of a match, equal to that of [`crate::chunk::rows::pack`]; `None` for chunks that are
+    /// too wide and for values that the scalar walk rejects.
     fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed>;
 }
 
-/// How column chunks are decoded. All methods give the same; they differ in speed alone.
+/// How to decode column chunks. All methods return the same results; they differ only in speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// The fastest that the processor has.
+    /// The fastest method that the processor supports.
     #[default]
     Fastest,
-    /// A byte at a time.
+    /// One byte at a time.
     Scalar,
     /// Against learned shapes, eight bytes at a time.
     Portable,
-    /// Against learned shapes, with AVX2 and BMI2; as [`Method::Portable`] where the processor has
-    /// neither.
+    /// Against learned shapes, with AVX2 and BMI2; falls back to [`Method::Portable`] if the processor lacks
+    /// either.
     Avx2,
-    /// Against learned shapes, with AVX-512; as [`Method::Portable`] where the processor has none.
+    /// Against learned shapes, with AVX-512; falls back to [`Method::Portable`] if the processor lacks it.
     Avx512,
 }
 
-/// Something to be done with the kernel that a method chooses.
+/// Work to run with the kernel that a method selects.
 pub(crate) trait Choose {
     type Output;
     fn with<K: Kernel>(self, kernel: K) -> Self::Output;
@@ -132,7 +131,7 @@ impl Method {
         chosen.with(Portable)
     }
 
-    /// Whether the method is what it says on this processor.
+    /// Whether the processor supports the method without a fallback.
     pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,5 @@
-//! Column chunks matched against shapes: what neighbouring chunks have in common is compared, not parsed.
+//! Matches column chunks against shapes: compares what neighbouring chunks have in common instead of parsing
+//! it.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;

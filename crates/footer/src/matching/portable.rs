@@ -10,7 +10,7 @@ use crate::matching::shape::{
     UNCOMPRESSED, WINDOW,
 };
 
-/// The bytes that must be there from a segment's start: its window and a word behind it.
+/// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
 
 /// The top bit of every byte of a word.
@@ -24,12 +24,12 @@ pub(crate) fn word<const N: usize>(bytes: &[u8; N], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// What processors do in more or fewer instructions.
+/// Operations for which some processors need fewer instructions.
 pub(crate) trait Instructions: Copy {
-    /// Whether the window has the segment's masked bytes.
+    /// Whether the window matches the segment's masked bytes.
     fn same(self, window: &[u8; WINDOW], segment: &Segment) -> bool;
 
-    /// Closes the gaps that the top bits of the bytes, all 0, leave.
+    /// Closes the gaps left by the top bits of the bytes, which are all 0.
     fn compact(self, word: u64) -> u64;
 }
 
@@ -60,8 +60,8 @@ fn compact(word: u64) -> u64 {
     (word & 0x0fff_ffff) | ((word & 0x0fff_ffff_0000_0000) >> 4)
 }
 
-/// The integer whose varint the word starts with, and the varint's length; none for one of more than eight
-/// bytes. There is no branch on the length, which no processor foresees where numbers are of many sizes.
+/// Decodes the varint that starts the word; returns the integer and the varint's length, or `None` for more
+/// than eight bytes. Does not branch on the length, which no processor predicts if numbers vary in size.
 #[inline(always)]
 pub(crate) fn integer(word: u64) -> Option<(i64, usize)> {
     let stops = !word & TOP_BITS;
@@ -73,8 +73,8 @@ pub(crate) fn integer(word: u64) -> Option<(i64, usize)> {
     Some(((value >> 1) as i64 ^ -((value & 1) as i64), last as usize / 8 + 1))
 }
 
-/// The number of bytes to skip: the varint of the `len` bytes that end before `end`; none if it has
-/// more than two.
+/// The number of bytes to skip: the varint of `len` bytes that ends before `end`; `None` if it has more than
+/// two bytes.
 #[inline(always)]
 fn skip_length(bytes: &[u8], end: usize, len: usize) -> Option<usize> {
     let last = usize::from(*bytes.get(end.wrapping_sub(1))?);
@@ -85,7 +85,7 @@ fn skip_length(bytes: &[u8], end: usize, len: usize) -> Option<usize> {
     }
 }
 
-/// Asks for the bytes ahead of `at` to be brought near.
+/// Prefetches the bytes ahead of `at`.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -102,7 +102,7 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     let _ = (bytes, at, PREFETCH);
 }
 
-/// Asks for a range of the bytes to be brought near.
+/// Prefetches a range of the bytes.
 pub(crate) fn prefetch_range(bytes: &[u8], range: Range<usize>) {
     #[cfg(target_arch = "x86_64")]
     for line in range.step_by(64) {
@@ -115,7 +115,7 @@ pub(crate) fn prefetch_range(bytes: &[u8], range: Range<usize>) {
     let _ = (bytes, range);
 }
 
-/// Asks for rows that are written soon to be brought near.
+/// Prefetches rows that will be written soon.
 pub(crate) fn prefetch_rows<T>(rows: &[MaybeUninit<T>]) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..size_of_val(rows)).step_by(64) {
@@ -128,7 +128,7 @@ pub(crate) fn prefetch_rows<T>(rows: &[MaybeUninit<T>]) {
     let _ = rows;
 }
 
-/// As [`Kernel::step`], none for no match.
+/// Implements [`Kernel::step`] for one chunk; `None` if it does not match.
 #[inline(always)]
 pub(crate) fn matched<I: Instructions, const VALUES: bool>(
     instructions: I,
@@ -152,7 +152,7 @@ pub(crate) fn matched<I: Instructions, const VALUES: bool>(
         let (here, rest) = ops.split_at_checked((segment.ops_end - done) as usize)?;
         (ops, done) = (rest, segment.ops_end);
         let mut place = fixed_len;
-        // Without tokens, the number of bytes to skip is the last masked byte.
+        // Without tokens, the last masked byte is the number of bytes to skip.
         let mut varint_len = 1;
         for op in here {
             if op.statistics {
@@ -211,7 +211,7 @@ impl Kernel for Portable {
 
     #[inline(always)]
     fn resume<const VALUES: bool>(self, _: &[u8], _: &Shape, _: &mut Values) -> usize {
-        // It never tells where it has stopped.
+        // This kernel never reports where it stopped.
         0
     }
 
@@ -221,7 +221,7 @@ impl Kernel for Portable {
     }
 }
 
-/// As [`Kernel::pack`].
+/// Implements [`Kernel::pack`].
 #[inline(always)]
 pub(crate) fn pack(values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
     let value = |lane: u8| values.lanes[usize::from(lane)];

@@ -1,8 +1,9 @@
-//! Chunks that the shape which was expected of them does not match: another shape is looked for, among
-//! those that begin as the chunk does; where there is none, the chunk is walked and its shape learned.
+//! Resolves chunks that do not match the expected shape: looks for another shape that begins like the chunk;
+//! if there is none, walks the chunk and learns its shape.
 //!
-//! Shapes of one writer share most of their segments: a chunk whose dictionary was left half-way, say,
-//! differs from its neighbours only behind the statistics. The match goes on there with the other shape.
+//! Shapes of one writer share most of their segments. For example, a chunk whose writer abandoned the
+//! dictionary half-way differs from its neighbours only after the statistics. The match resumes there with
+//! the other shape.
 
 use crate::chunk::row::Row;
 use crate::decode::scan;
@@ -10,23 +11,23 @@ use crate::matching::engine::{Engine, Lane, Seen, UNKNOWN};
 use crate::matching::kernel::{Kernel, Task, Values};
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
-/// Chunks of one column in several row groups, some of which are not of the expected shape.
+/// Chunks of one column in several row groups, some of which did not match the expected shape.
 pub(crate) struct Missed<'a, 'b, T, const LANES: usize> {
     pub engine: &'a mut Engine,
     pub bytes: &'a [u8],
     pub at: [usize; LANES],
     pub column: usize,
     pub expected: u16,
-    /// The column's place in a row group's rows, if it is wanted.
+    /// The column's index in a row group's rows, if it is wanted.
     pub slot: Option<usize>,
     pub lanes: &'a mut [Lane<'b, T>; LANES],
-    /// What the expected shape has found.
+    /// The values found with the expected shape.
     pub values: &'a [Values; LANES],
-    /// Where the chunks end, 0 for those that are not of the expected shape.
+    /// Where the chunks end; 0 for those that did not match.
     pub ends: &'a mut [usize; LANES],
 }
 
-/// Finds out what they are, and says which shape to expect of the next chunk.
+/// Resolves the chunks and returns the shape to expect next.
 #[cold]
 #[inline(never)]
 pub(crate) fn resolve<K: Kernel, T: Row, const LANES: usize>(
@@ -48,13 +49,13 @@ impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
                 continue;
             }
             found = self.one(kernel, lane, found)?;
-            // The others are mostly like it.
+            // The other chunks usually have the same shape.
             if LANES > 2 && self.ends.iter().filter(|&&end| end == 0).count() > 1 {
                 self.together(kernel, found);
             }
         }
         let seen = &mut self.engine.seen[self.column];
-        // One odd chunk among others is no reason to expect more of its kind.
+        // One odd chunk is no reason to expect more of its kind.
         if missed * 2 > LANES {
             *seen = Seen { last: found, other: self.expected };
             return Ok(found);
@@ -65,12 +66,12 @@ impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
 }
 
 impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
-    /// Matches all chunks that are left against a shape.
+    /// Matches all unresolved chunks against one shape.
     #[inline(always)]
     fn together<K: Kernel>(&mut self, kernel: K, place: u16) {
         let Some(shape) = self.engine.shapes.get(usize::from(place)) else { return };
         let Some(left) = self.ends.iter().position(|&end| end == 0) else { return };
-        // Lanes that are done go along with one that is not.
+        // Finished lanes follow an unfinished one.
         let starts = std::array::from_fn(|lane| self.at[if self.ends[lane] == 0 { lane } else { left }]);
         let mut values = [Values::default(); LANES];
         let ends = match self.slot.is_some() && T::VALUES {
@@ -93,7 +94,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
         }
     }
 
-    /// Finds out what one chunk is, and says the place of its shape; `likely` is looked at first.
+    /// Resolves one chunk and returns the index of its shape; tries `likely` first.
     #[inline(always)]
     fn one<K: Kernel>(&mut self, kernel: K, lane: usize, likely: u16) -> Step<u16> {
         let Self { engine, bytes, expected, slot, .. } = self;
@@ -137,7 +138,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
         self.walked(kernel, lane)
     }
 
-    /// Walks a chunk that no shape matches, and learns its shape.
+    /// Walks a chunk that matches no shape and learns its shape.
     fn walked<K: Kernel>(&mut self, kernel: K, lane: usize) -> Step<u16> {
         let Self { engine, bytes, slot, .. } = self;
         let at = self.at[lane];
@@ -151,7 +152,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
                 chunk
             }
             None => {
-                // Of a chunk that nobody wants nothing is asked but to be Thrift.
+                // An unwanted chunk need only be well-formed Thrift.
                 cursor.skip(STRUCT)?;
                 scan::column_chunk(&mut Cursor::new(bytes, at)).ok()
             }

@@ -1,25 +1,25 @@
 //! Shapes: what the bytes of a column chunk have in common with those of its neighbours.
 //!
-//! A writer makes few kinds of chunk structs. Between two of a kind, headers of fields and lists and
-//! numbers like the codec are the same bytes; integers, bounds and names differ, and with them all
-//! positions. A [`Shape`] is learned from one chunk by a scalar walk. It is a row of segments: bytes
-//! with a mask, then tokens (constant bytes and varints of any length), then perhaps bytes to skip
-//! whose number is the last varint. Another chunk that matches it has the same structure: every byte
-//! that tells the walk how to go on is compared, so that a match and the scalar walk cannot differ.
-//! What cannot be told so (varints over eight bytes, maps, fields out of order) has no shape.
+//! A writer produces few kinds of chunk structs. Two of the same kind have the same bytes for headers of
+//! fields and lists and for numbers like the codec; integers, bounds and names differ, and with them all
+//! positions. A [`Shape`] is learned from one chunk by a scalar walk. It is a sequence of segments: bytes
+//! with a mask, then tokens (constant bytes and varints of any length), then optionally bytes to skip, whose
+//! number is the last varint. A chunk that matches has the same structure: every byte that steers the walk is
+//! compared, so a match and the scalar walk cannot differ. Chunks with anything else (varints over eight
+//! bytes, maps, fields out of order) have no shape.
 
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY};
 use crate::thrift::cursor::{
     BINARY, BYTE, Cursor, DOUBLE, FALSE, I16, I32, I64, LIST, SET, STOP, STRUCT, Step, TRUE, UUID,
 };
 
-/// The bytes that a kernel looks at in one go: a segment without its skipped bytes fits in.
+/// The bytes that a kernel examines at once: a segment without its skipped bytes fits in.
 pub(crate) const WINDOW: usize = 64;
 
-/// Segments beyond this make a shape that is not worth matching.
+/// A shape with more segments is not worth matching.
 const MAX_SEGMENTS: usize = 12;
 
-/// Bounds and other bytes of a constant length up to this are part of a segment's masked bytes.
+/// The longest bounds and other constant-length bytes that become part of a segment's masked bytes.
 const MAX_PAYLOAD: usize = 32;
 
 /// The values that a match decodes, by lane.
@@ -28,24 +28,24 @@ pub(crate) const DICTIONARY_PAGE_OFFSET: u8 = 1;
 pub(crate) const COMPRESSED: u8 = 2;
 pub(crate) const UNCOMPRESSED: u8 = 3;
 pub(crate) const NUM_VALUES: u8 = 4;
-/// The values that a match decodes of [`Lanes::Locations`], by lane.
+/// The values that a match decodes for [`Lanes::Locations`], by lane.
 pub(crate) const OFFSET_INDEX_OFFSET: u8 = 0;
 pub(crate) const OFFSET_INDEX_LENGTH: u8 = 1;
 pub(crate) const COLUMN_INDEX_OFFSET: u8 = 2;
 pub(crate) const COLUMN_INDEX_LENGTH: u8 = 3;
-/// A varint that nobody wants.
+/// A varint that is not decoded.
 pub(crate) const NO_LANE: u8 = u8::MAX;
 
 /// Which values a match decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lanes {
-    /// Those that a row keeps.
+    /// The values that a row stores.
     Row,
-    /// Where the page indexes stand.
+    /// The locations of the page indexes.
     Locations,
 }
 
-/// One step of a segment, as kernels without vectors take it: a varint, perhaps, then constant bytes.
+/// One step of a segment for kernels without vectors: an optional varint, then constant bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Op {
     pub varint: bool,
@@ -57,10 +57,10 @@ pub(crate) struct Op {
     pub constant_mask: u64,
 }
 
-/// Constant bytes among the tokens, as kernels that find all tokens at once take them.
+/// Constant bytes among the tokens, for kernels that find all tokens at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Constants {
-    /// The first one's bit among the segment's tokens.
+    /// The bit of the first one among the segment's tokens.
     pub token: u64,
     pub bytes: u64,
     pub mask: u64,
@@ -78,43 +78,43 @@ pub(crate) struct Decoded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(crate) struct Segment {
-    /// The masked bytes; those of a mask of 0 are 0.
+    /// The masked bytes; 0 where the mask is 0.
     pub fixed: [u8; WINDOW],
     pub mask: [u8; WINDOW],
-    /// The masked bytes and behind them the first byte of every token; those of a mask of 0 are 0.
+    /// The masked bytes, followed by the first byte of every token; 0 where the mask is 0.
     pub gathered: [u8; WINDOW],
     /// The mask of [`Segment::gathered`]: 0 for varints.
     pub gathered_mask: [u8; WINDOW],
-    /// For every byte of the eight lanes, which of the gathered bytes starts what is decoded there.
+    /// For every byte of the eight lanes, which gathered byte starts the value decoded there.
     pub lane_tokens: [u8; WINDOW],
     /// The bytes of the lanes that this segment decodes, as bits.
     pub lanes: u64,
-    /// The bit of the first byte behind the masked ones, 0 without tokens.
+    /// The bit of the first byte after the masked ones; 0 without tokens.
     pub first: u64,
-    /// The last token's bit, 0 without tokens.
+    /// The last token's bit; 0 without tokens.
     pub last_token: u64,
     pub fixed_len: u32,
     pub tokens: u32,
-    /// Whether the last varint is a number of bytes to skip; without tokens, it is the last masked
-    /// byte, whose mask keeps it to one byte.
+    /// Whether the last varint is the number of bytes to skip. Without tokens, the last masked byte is; its
+    /// mask limits it to one byte.
     pub skips: bool,
-    /// Where the segment's ops end among the shape's.
+    /// Where the segment's operations end in the shape's list.
     pub ops_end: u32,
-    /// How many of the shape's constants and of its decoded varints are the segment's.
+    /// How many of the shape's constants and decoded varints belong to the segment.
     pub constants: u32,
     pub decoded: u32,
-    /// Where the statistics start, if they do in this segment.
+    /// Where the statistics start, if in this segment.
     pub statistics: Mark,
 }
 
-/// A place within a segment.
+/// An offset within a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Not in this segment.
     Absent,
-    /// This many bytes behind the segment's start, before its tokens.
+    /// This many bytes after the segment's start, before its tokens.
     Fixed(u32),
-    /// Where the token starts that is gathered at this bit.
+    /// At the start of the token with this gathered bit.
     Token(u64),
 }
 
@@ -123,24 +123,24 @@ pub(crate) enum Mark {
 pub(crate) struct Shape {
     pub segments: Vec<Segment>,
     pub ops: Vec<Op>,
-    /// What the ops are made of, for kernels that find all tokens at once, segment by segment.
+    /// The same as the operations, for kernels that find all tokens at once, segment by segment.
     pub constants: Vec<Constants>,
     pub decoded: Vec<Decoded>,
-    /// The place of the chunks' traits.
+    /// The index of the chunks' traits.
     pub traits: u16,
     pub has_dictionary: bool,
     /// The lanes that a match decodes, as bits.
     pub lanes: u8,
-    /// The first masked bytes and their mask, which tell most other shapes' chunks.
+    /// The first masked bytes and their mask, which exclude most chunks of other shapes.
     opening: (u128, u128),
-    /// For every segment, a number that stands for it and all before it: two shapes that begin with the
-    /// same segments have the same numbers there.
+    /// For every segment, a number that identifies it together with all segments before it: two shapes that
+    /// begin with the same segments have the same numbers there.
     pub prefixes: Vec<u16>,
 }
 
 impl Shape {
-    /// The shape of the chunk at `chunk.at`, which the scalar walk has found to be `chunk`, ending
-    /// before `end`; none if its like cannot be matched.
+    /// Learns the shape of the chunk at `chunk.at`, which the scalar walk decoded as `chunk` and which ends
+    /// before `end`; `None` if chunks like it cannot be matched.
     pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16, lanes: Lanes) -> Option<Self> {
         let mut builder = Builder::new(chunk.traits.physical_type, lanes);
         let mut cursor = Cursor::new(bytes, chunk.at as usize);
@@ -150,7 +150,7 @@ impl Shape {
         let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
         let Builder { segments, ops, constants, decoded, .. } = builder;
         let lanes = segments.iter().fold(0, |all, segment| all | segment.lanes);
-        // Every lane has the eight bits of its bytes.
+        // Every lane has eight bits, one per byte.
         let lanes = (0..8).filter(|lane| lanes >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
         let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
         let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
@@ -168,13 +168,13 @@ impl Shape {
         })
     }
 
-    /// Whether a chunk that starts with these bytes may be of the shape.
+    /// Whether a chunk that starts with these bytes may have this shape.
     #[inline]
     pub fn may_open(&self, bytes: [u8; 16]) -> bool {
         (u128::from_le_bytes(bytes) ^ self.opening.0) & self.opening.1 == 0
     }
 
-    /// Numbers the segments' prefixes as those of the shapes before have theirs.
+    /// Numbers the segments' prefixes consistently with previous shapes.
     pub fn number_prefixes(&mut self, before: &[Self]) {
         let mut next = before.iter().flat_map(|shape| &shape.prefixes).max().map_or(0, |last| last + 1);
         self.prefixes.clear();
@@ -188,7 +188,7 @@ impl Shape {
         }
     }
 
-    /// Whether the first `segments` segments are those of another shape, of which there is at least one.
+    /// Whether the first `segments` segments, at least one, equal those of another shape.
     pub fn begins_as(&self, other: &Self, segments: usize) -> bool {
         segments > 0
             && self
@@ -204,7 +204,7 @@ enum Token {
     Varint(u8),
 }
 
-/// The struct that a field stands in.
+/// The struct that contains a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Chunk,
@@ -222,17 +222,17 @@ struct Builder {
     /// The masked bytes of the open segment.
     fixed: Vec<(u8, u8)>,
     tokens: Vec<Token>,
-    /// The bytes that the open segment's tokens may take, with a margin for longer varints.
+    /// The most bytes that the open segment's tokens may take, with a margin for longer varints.
     token_bytes: usize,
     physical_type: i32,
     lanes: Lanes,
-    /// The page encoding statistics at hand are those of a dictionary page.
+    /// Whether the current page encoding statistics are those of a dictionary page.
     dictionary_page: bool,
-    /// Where the statistics start: how many masked bytes and tokens of the open segment stand before.
+    /// Where the statistics start: the number of masked bytes and tokens of the open segment before them.
     statistics: Option<(usize, usize)>,
 }
 
-/// Done, or none if what was met cannot be part of a shape.
+/// Success, or `None` if the chunk contains something that no shape can express.
 type Learned = Step<Option<()>>;
 
 impl Builder {
@@ -279,7 +279,7 @@ impl Builder {
         };
         let marked = self.statistics.take();
         match marked {
-            // Behind the segment's last byte is before the next one's first.
+            // The end of this segment is the start of the next.
             Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
             Some((_, token)) if token > 0 => {
                 segment.statistics = Mark::Token(1 << (fixed.len() + token));
@@ -336,7 +336,7 @@ impl Builder {
         }
     }
 
-    /// A constant byte, behind another one perhaps.
+    /// Adds a constant byte, which may follow another one.
     fn constant(&mut self, byte: u8, token: u64, behind: bool) {
         match self.constants.last_mut().filter(|last| behind && last.mask != u64::MAX) {
             Some(last) => {
@@ -348,8 +348,7 @@ impl Builder {
         }
     }
 
-    /// Room for `more` bytes of masked bytes or tokens in the open segment, which is closed if it has
-    /// none.
+    /// Makes room for `more` masked bytes or tokens, closing the open segment if it is full.
     fn room(&mut self, more: usize) {
         if self.fixed.len() + self.token_bytes + more > WINDOW {
             self.flush(false);
@@ -381,7 +380,7 @@ impl Builder {
         Some(())
     }
 
-    /// Bytes of a constant number and any value.
+    /// Adds bytes of constant length and any value.
     fn payload(&mut self, len: usize) {
         if !self.tokens.is_empty() {
             self.flush(false);
@@ -392,7 +391,7 @@ impl Builder {
         }
     }
 
-    /// Bytes whose number is the varint before them, of one byte or two.
+    /// Adds bytes whose length is the preceding varint, of one or two bytes.
     fn skipped(&mut self, length: &[u8]) -> Option<()> {
         self.room(1);
         if self.tokens.is_empty() && length.len() == 1 {
@@ -417,7 +416,7 @@ impl Builder {
             if field.wire == STOP {
                 return Ok(Some(()));
             }
-            // A field that comes twice, or late, is not worth a shape.
+            // A field that is repeated or out of order is not worth a shape.
             if field.id <= before || depth == 0 {
                 return Ok(None);
             }
@@ -443,7 +442,7 @@ impl Builder {
             BINARY => {
                 let value = cursor.binary()?;
                 let length = &cursor.bytes[start..cursor.at - value.len()];
-                // Bounds of types of a fixed width have one length; byte arrays (6) and names have any.
+                // Bounds of fixed-width types have one length; byte arrays (6) and names have any length.
                 let steady = within == Within::Statistics && self.physical_type != 6;
                 if steady && value.len() <= MAX_PAYLOAD {
                     self.constants(length);
@@ -470,7 +469,7 @@ impl Builder {
 
     fn integer(&mut self, bytes: &[u8], value: i64, within: Within, id: i16, wire: u8) -> Option<()> {
         let lane = match (within, id, wire) {
-            // What the traits are made of, and what seldom changes.
+            // Fields that make up the traits, and fields that seldom change.
             (Within::MetaData, 1 | 2 | 4, _) | (Within::EncodingStats, 1 | 2, _) => {
                 if within == Within::EncodingStats && id == 1 {
                     self.dictionary_page = value == 2;
@@ -478,7 +477,7 @@ impl Builder {
                 self.constants(bytes);
                 return Some(());
             }
-            // What is mostly one number: no offset, no nulls, one page for the dictionary.
+            // Fields with one usual value: no offset, no nulls, one dictionary page.
             (Within::Chunk, 2, _) | (Within::Statistics, 3, _) if value == 0 => {
                 self.constants(bytes);
                 return Some(());
@@ -511,8 +510,8 @@ impl Builder {
         if depth == 0 {
             return Ok(None);
         }
-        // The elements of a list in `ColumnMetaData` keep its place, for the encodings; no element may
-        // be taken for one of the numbers that have a lane.
+        // The elements of a list in `ColumnMetaData` keep the list's context, for the encodings; no element
+        // may be mistaken for one of the numbers that have a lane.
         let inner = match (within, id) {
             (Within::MetaData, 13) => Within::EncodingStats,
             (Within::MetaData, 2) if wire == LIST => Within::MetaData,

@@ -1,5 +1,5 @@
-//! Memory whose amount is read from a file: where there is not enough of it, that is an error of this file and not
-//! the end of the process.
+//! Allocates memory whose size is read from a file: if there is not enough, the result is an error about this
+//! file instead of the end of the process.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::mem::MaybeUninit;
@@ -7,50 +7,50 @@ use std::mem::MaybeUninit;
 use crate::error::{Error, Fault, FaultKind};
 use crate::thrift::cursor::Step;
 
-/// What to do where there is too little.
+/// The advice if memory is short.
 pub(crate) const ADVICE: &str = "give the process more memory; or, if the file should not need as much, it is damaged: write or copy it again";
 
-/// Numbers, which may be zeros.
+/// Types for which zeroed memory is a valid value.
 ///
 /// # Safety
 ///
-/// Zeros in all bytes are a value of the type, and it has a size.
+/// All-zero bytes must be a value of the type, and its size must not be zero.
 pub(crate) unsafe trait Number {}
 
-// SAFETY: they are.
+// SAFETY: zero is a `u8`, of size 1.
 unsafe impl Number for u8 {}
-// SAFETY: as their elements, of which they have some.
+// SAFETY: a non-empty array of numbers.
 unsafe impl Number for [u32; 4] {}
-// SAFETY: likewise.
+// SAFETY: a non-empty array of numbers.
 unsafe impl Number for [u32; 8] {}
 
-/// So many zeros; none where there is no memory for them.
+/// A vector of `len` zeros; `None` if memory is short.
 pub(crate) fn zeroed<T: Number>(len: usize) -> Option<Vec<T>> {
     if len == 0 {
         return Some(Vec::new());
     }
     let layout = Layout::array::<T>(len).ok()?;
-    // A vector that is reserved and then filled with zeros has every page written twice.
-    // SAFETY: the layout's size is not zero.
+    // Reserving a vector and filling it with zeros would write every page twice. SAFETY: the layout's size is
+    // not zero.
     let start = unsafe { alloc_zeroed(layout) }.cast::<T>();
-    // SAFETY: the global allocator gave this memory for an array of so many elements, all of which are zeros and so
-    // values of the type, and nobody else owns it.
+    // SAFETY: the global allocator returned this memory for an array of `len` elements; all are zero, so
+    // valid values of the type, and the memory has no other owner.
     (!start.is_null()).then(|| unsafe { Vec::from_raw_parts(start, len, len) })
 }
 
-/// As [`zeroed`], for `what`.
+/// Like [`zeroed`], with an error that names `what`.
 pub(crate) fn zeroed_for(what: &str, len: usize) -> Result<Vec<u8>, Error> {
     zeroed(len).ok_or_else(|| too_little(what, len))
 }
 
-/// An empty vector with room for so many elements, and no more; none where there is no memory for them.
+/// An empty vector with room for exactly `len` elements; `None` if memory is short.
 pub(crate) fn with_room<T>(len: usize) -> Option<Vec<T>> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).ok()?;
     Some(vec)
 }
 
-/// As [`with_room`], for what stands at byte `at` of a footer.
+/// Like [`with_room`], for a value at byte `at` of a footer.
 pub(crate) fn with_room_at<T>(at: usize, len: usize) -> Step<Vec<T>> {
     with_room(len).ok_or_else(|| {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
@@ -58,15 +58,15 @@ pub(crate) fn with_room_at<T>(at: usize, len: usize) -> Step<Vec<T>> {
     })
 }
 
-/// Room for so many elements of which none is written; none where there is no memory for them.
+/// A vector of `len` unwritten elements; `None` if memory is short.
 pub(crate) fn unwritten<T>(len: usize) -> Option<Vec<MaybeUninit<T>>> {
     let mut vec = with_room::<MaybeUninit<T>>(len)?;
-    // SAFETY: there is room for as many, and such elements need not be written.
+    // SAFETY: there is room for `len` elements, and these need not be written.
     unsafe { vec.set_len(len) };
     Some(vec)
 }
 
-/// The error for too little memory for `what`, of so many bytes.
+/// The error if there is no memory for `bytes` bytes of `what`.
 pub(crate) fn too_little(what: &str, bytes: usize) -> Error {
     Error::new(format!("expected memory for {what} of {bytes} bytes, found too little")).with_advice(ADVICE)
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::{unwritten, with_room, zeroed};
 
     #[test]
-    fn what_no_machine_has_is_refused_without_an_abort() {
+    fn impossible_sizes_are_rejected_without_an_abort() {
         assert!(zeroed::<u8>(isize::MAX as usize).is_none());
         assert!(zeroed::<u8>(usize::MAX).is_none());
         assert!(with_room::<u64>(usize::MAX / 16).is_none());

@@ -1,4 +1,4 @@
-//! Memory that footers need: allocated fallibly, on huge pages, reused.
+//! The memory that footers need: fallible allocation, huge pages, reuse.
 
 pub(crate) mod allocate;
 pub(crate) mod pages;

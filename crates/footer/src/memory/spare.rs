@@ -1,10 +1,10 @@
-//! Tables of rows, and the one of a footer that was dropped, which the next footer gets.
+//! Tables of rows, and the spare table of a dropped footer, which the next footer reuses.
 //!
-//! Memory that was never touched is slow to write: the system gives it page by page, and clears each. That took a
-//! fifth of the time of a footer of 10,000 columns or more. So one table of wide row groups is kept; a large one is
-//! marked as free to the system, which takes its pages back when it is short of memory. Rows of narrow row groups are
-//! written here and there, and what the system has just cleared is at least near: they took longer in a table that
-//! was kept.
+//! Writing to untouched memory is slow: the system provides it page by page and clears each page. That took a
+//! fifth of the time of a footer of 10,000 columns or more. So the process keeps one table of wide row
+//! groups; the system may reclaim a large one's pages when memory is short. Tables of narrow row groups are
+//! not kept: their rows are written at scattered addresses, and pages that the system has just cleared are at
+//! least in the caches. Reusing a table was slower there.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
@@ -14,39 +14,39 @@ use crate::chunk::rows::Packed;
 use crate::memory::allocate;
 use crate::memory::pages;
 
-/// Bytes of a table that is worth keeping, at least and at most.
+/// The range of table sizes worth keeping, in bytes.
 const WORTH: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 
-/// Memory that is kept.
+/// The memory kept.
 struct Spare {
     rows: Vec<MaybeUninit<Packed>>,
-    /// How many smaller tables were dropped since it was of use.
+    /// How many smaller tables were dropped since it was last used.
     passed_over: usize,
 }
 
 static SPARE: Mutex<Option<Spare>> = Mutex::new(None);
 
-/// A table is kept while so many smaller ones come and go: one row group of a footer would else cost the memory of
-/// all of them, a fifth of the time of 100,000 columns.
+/// A table is kept while this many smaller ones come and go. Otherwise, dropping a footer of one row group
+/// would discard the memory for a whole file, a fifth of the time of 100,000 columns.
 const PATIENCE: usize = 8;
 
-/// Bytes from which on a table is the system's to take. Pages of smaller ones are mostly small, and to write to each
-/// for the first time again takes as long as the table spares.
+/// Tables of at least this size may be reclaimed by the system. Smaller ones mostly have small pages, and
+/// writing to each for the first time again takes as long as reuse saves.
 const LARGE: usize = 8 << 20;
 
-/// Row groups of at least so many decoded columns are wide.
+/// Row groups of at least this many decoded columns are wide.
 const WIDE: usize = 1_000;
 
 /// The rows of a footer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     rows: Vec<Packed>,
-    /// Whether its memory is of use to the next footer.
+    /// Whether its memory is worth keeping for the next footer.
     keeps: bool,
 }
 
 impl Table {
-    /// The rows of row groups of so many decoded columns.
+    /// The rows of row groups with `width` decoded columns.
     pub fn new(rows: Vec<Packed>, width: usize) -> Self {
         let bytes = rows.capacity() * size_of::<Packed>();
         Self { rows, keeps: width >= WIDE && WORTH.contains(&bytes) }
@@ -75,16 +75,16 @@ impl Drop for Table {
     }
 }
 
-/// Keeps the memory of a table for the next footer, in the place of what was kept before, unless that is larger.
+/// Keeps a table's memory for the next footer, replacing the one kept unless that is larger.
 fn keep(rows: Vec<Packed>) {
     let mut rows = ManuallyDrop::new(rows);
-    // SAFETY: pointer, length and capacity are those of a vector that nobody owns any more, and a row that may not be
-    // written has the layout of one that is.
+    // SAFETY: pointer, length and capacity come from a vector that has no owner any more, and an unwritten
+    // row has the layout of a written one.
     let mut rows = unsafe { Vec::from_raw_parts(rows.as_mut_ptr().cast(), rows.len(), rows.capacity()) };
     if rows.capacity() * size_of::<Packed>() >= LARGE {
         pages::give_back(&mut rows);
     }
-    // Whoever would have to wait for another thread rather does without.
+    // Rather drop the table than wait for another thread.
     let Ok(mut spare) = SPARE.try_lock() else { return };
     let superfluous = match &mut *spare {
         Some(kept) if kept.rows.capacity() > rows.capacity() && kept.passed_over < PATIENCE => {
@@ -94,22 +94,22 @@ fn keep(rows: Vec<Packed>) {
         _ => spare.replace(Spare { rows, passed_over: 0 }).map(|before| before.rows),
     };
     drop(spare);
-    // Not while the lock is held: the system takes its time.
+    // After releasing the lock: freeing memory takes the system a while.
     drop(superfluous);
 }
 
-/// Room for so many rows of row groups of `width` decoded columns: what was kept, if it is about as large. None where
-/// there is no memory.
+/// A table of `len` rows for row groups of `width` decoded columns: the spare one if its size is close.
+/// `None` if memory is short.
 pub(crate) fn table(len: usize, width: usize) -> Option<Vec<MaybeUninit<Packed>>> {
     if width < WIDE {
         return new_table(len);
     }
-    // A footer shall not keep much more than it needs.
+    // A footer should not hold much more memory than it needs.
     let fits = |spare: &mut Spare| (len..=len + len / 8).contains(&spare.rows.capacity());
     let spare = SPARE.try_lock().ok().and_then(|mut spare| spare.take_if(fits));
     match spare {
         Some(Spare { mut rows, .. }) => {
-            // SAFETY: the capacity was asked for above, and such rows need not be written.
+            // SAFETY: the capacity was checked above, and these rows need not be written.
             unsafe { rows.set_len(len) };
             Some(rows)
         }
@@ -117,9 +117,9 @@ pub(crate) fn table(len: usize, width: usize) -> Option<Vec<MaybeUninit<Packed>>
     }
 }
 
-/// Room for so many rows of any kind, never used before; none where there is no memory.
+/// A new table of `len` rows of any kind; `None` if memory is short.
 pub(crate) fn new_table<T>(len: usize) -> Option<Vec<MaybeUninit<T>>> {
-    // Zeroing them first took 8 % of the time of a footer of 10,000 columns.
+    // Zeroing the rows first took 8 % of the time of a footer of 10,000 columns.
     let mut rows = allocate::unwritten(len)?;
     pages::advise(&mut rows);
     Some(rows)
@@ -132,7 +132,7 @@ mod tests {
     use super::{PATIENCE, SPARE, Table, WIDE, WORTH, table};
     use crate::{Footer, Options, SyntheticColumns, SyntheticFooter};
 
-    /// What is kept is the process's: one test at a time looks at it.
+    /// The spare table is process-wide: only one test may use it at a time.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn kept() -> Option<usize> {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_footer_gets_the_table_of_the_one_before_and_nothing_of_its_rows() {
+    fn a_footer_reuses_the_previous_table_but_none_of_its_rows() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = |seed| {
             SyntheticFooter { columns: 2_000, row_groups: 20, kind: SyntheticColumns::Text, seed }.bytes()
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_much_larger_too_small_or_of_narrow_row_groups_are_not_used() {
+    fn tables_too_large_too_small_or_of_narrow_row_groups_are_not_reused() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = WORTH.start() / 32;
         let drop_table = |rows: usize, width: usize| drop(Table::new(vec![[0; 4]; rows], width));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_table_is_kept_while_some_smaller_ones_come_and_go_but_not_for_ever() {
+    fn a_larger_table_outlives_some_smaller_ones_but_not_for_ever() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = WORTH.start() / 32;
         let drop_table = |rows: usize| drop(Table::new(vec![[0; 4]; rows], WIDE));

@@ -1,21 +1,21 @@
-//! The bytes of a footer: shared, immutable, owned by whoever gave them.
+//! The bytes of a footer: shared, immutable, and owned by any kind of buffer.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that a [`Footer`](crate::Footer) keeps and hands out slices of.
+/// Bytes that a [`Footer`](crate::Footer) stores and lends slices of.
 ///
-/// Cloning shares them. They come from a `Vec`, an `Arc`, a static slice or any other owner
-/// ([`FooterBytes::from_owner`]), none of which is copied; a borrowed slice is.
+/// Cloning shares the bytes. A `Vec`, an `Arc`, a static slice or any other owner
+/// ([`FooterBytes::from_owner`]) is taken over without a copy; a borrowed slice is copied.
 #[derive(Clone)]
 pub struct FooterBytes {
     owner: Owner,
     range: Range<usize>,
 }
 
-/// Who owns the bytes. The usual owner is told apart: to ask any other is a call through a table, which
-/// is a part of the time that a chunk's statistics take.
+/// The owner of the bytes. The usual owner is a variant of its own: any other needs a virtual call, a
+/// noticeable part of the time to read a chunk's statistics.
 #[derive(Clone)]
 enum Owner {
     Vec(Arc<Vec<u8>>),
@@ -23,20 +23,21 @@ enum Owner {
 }
 
 impl FooterBytes {
-    /// Shares the bytes of `owner`, which must give the same slice every time (a changing one is
-    /// answered with errors or an empty slice, never with a panic).
+    /// Shares the bytes of `owner`, which must return the same slice every time. If it does not, the result
+    /// is an error or an empty slice, never a panic.
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let range = 0..owner.as_ref().len();
         Self { owner: Owner::Any(Arc::new(owner)), range }
     }
 
-    /// As all of a vector, sliced, which would count its owners three times: a hundredth of the time of a small file.
+    /// Like slicing the whole vector, but without counting owners three times, which takes a hundredth of the
+    /// time of a small file.
     pub(crate) fn part_of(bytes: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
         bytes.get(range.clone())?;
         Some(Self { owner: Owner::Vec(Arc::clone(bytes)), range })
     }
 
-    /// The part of the bytes at `range`, without a copy; none where it reaches beyond the end.
+    /// The part of the bytes at `range`, without a copy; `None` if it extends past the end.
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.range.len() {
             return None;
@@ -90,14 +91,14 @@ impl From<Arc<Vec<u8>>> for FooterBytes {
     }
 }
 
-/// A borrowed slice is copied.
+/// Copies a borrowed slice.
 impl From<&[u8]> for FooterBytes {
     fn from(bytes: &[u8]) -> Self {
         Self::from(bytes.to_vec())
     }
 }
 
-/// A borrowed vector is copied.
+/// Copies a borrowed vector.
 impl From<&Vec<u8>> for FooterBytes {
     fn from(bytes: &Vec<u8>) -> Self {
         Self::from(bytes.clone())

@@ -1,7 +1,7 @@
-//! Files of one directory, opened relative to it: the system looks up one name then instead of a path.
+//! Opens files relative to their directory, so that the system looks up one name instead of a path.
 //!
-//! On Linux, where this measured a twentieth of the time of opening and decoding small files. A directory
-//! that is moved while its files are opened stays the one that they are opened in.
+//! Used on Linux, where it saved a twentieth of the time to open and decode small files. If a directory is
+//! moved while its files are opened, they are still opened in the moved directory.
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 use std::ffi::OsStr;
@@ -16,20 +16,20 @@ use std::path::Path;
 
 use crate::open::source;
 
-/// The directory of the file that was opened last.
+/// The directory of the last opened file.
 #[derive(Default)]
 pub(crate) struct Directory {
-    /// Its path, with the slash behind it.
+    /// Its path with a trailing slash.
     path: Vec<u8>,
-    /// Open once a second file of the directory is asked for.
+    /// Opened when a second file of the directory is requested.
     handle: Option<File>,
-    /// The name of a file, with a zero behind it.
+    /// The name of a file, terminated by a zero.
     name: Vec<u8>,
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Directory {
-    /// As [`source::open_to_read`].
+    /// Opens a file like [`source::open_to_read`].
     pub fn open_to_read(&mut self, path: &Path) -> io::Result<File> {
         unsafe extern "C" {
             fn openat(directory: i32, name: *const std::ffi::c_char, flags: i32, ...) -> i32;
@@ -52,16 +52,16 @@ impl Directory {
             return source::open_to_read(path);
         }
         let flags = O_NONBLOCK | O_CLOEXEC;
-        // SAFETY: the name ends with a zero and lives through the call; the handle is open.
+        // SAFETY: the name ends with a zero and outlives the call; the handle is open.
         let file = unsafe { openat(handle, self.name.as_ptr().cast(), flags) };
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was opened just now, and nobody else knows it.
+        // SAFETY: the descriptor was just opened and has no other owner.
         Ok(unsafe { File::from_raw_fd(file) })
     }
 
-    /// Opens the directory of a file, and says its descriptor, which is open until the next one is.
+    /// Opens the directory of a file and returns its descriptor, which stays open until the next call.
     pub fn open_for(&mut self, path: &Path) -> io::Result<RawFd> {
         if !self.is_of(path) {
             self.enter(path);
@@ -72,19 +72,19 @@ impl Directory {
         }
     }
 
-    /// Puts the name of a file in this directory into `name`, with a zero behind it; false if it is in
-    /// another one, or has no name that can be looked up.
+    /// Writes a file's name in this directory to `name`, terminated by a zero; false if the file is in
+    /// another directory or has no usable name.
     pub fn put_name(&self, path: &Path, name: &mut Vec<u8>) -> bool {
         let bytes = path.as_os_str().as_bytes();
         let Some(found) = bytes.strip_prefix(self.path.as_slice()) else { return false };
         name.clear();
         name.extend_from_slice(found);
         name.push(0);
-        // A path that ends with a slash has no name.
+        // A path that ends with a slash has no file name.
         !(self.path.is_empty() || found.is_empty() || found.iter().any(|&byte| matches!(byte, 0 | b'/')))
     }
 
-    /// Puts a whole path into `name`, with a zero behind it; false if it has one within.
+    /// Writes a whole path to `name`, terminated by a zero; false if the path contains one.
     pub fn put_path(path: &Path, name: &mut Vec<u8>) -> bool {
         let bytes = path.as_os_str().as_bytes();
         name.clear();
@@ -93,7 +93,7 @@ impl Directory {
         !bytes.contains(&0)
     }
 
-    /// The path up to the last slash; empty without one.
+    /// The path up to and including the last slash; empty without one.
     fn before_name(path: &Path) -> &[u8] {
         let bytes = path.as_os_str().as_bytes();
         let len = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
@@ -104,7 +104,7 @@ impl Directory {
         !self.path.is_empty() && Self::before_name(path) == self.path
     }
 
-    /// Makes it the directory of a file.
+    /// Switches to the directory of a file.
     fn enter(&mut self, path: &Path) {
         self.path.clear();
         self.path.extend_from_slice(Self::before_name(path));
@@ -124,7 +124,7 @@ impl Directory {
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 impl Directory {
-    /// As [`source::open_to_read`].
+    /// Opens a file like [`source::open_to_read`].
     pub fn open_to_read(&mut self, path: &Path) -> io::Result<File> {
         let _ = (&self.path, &self.handle, &self.name);
         source::open_to_read(path)

@@ -1,14 +1,14 @@
-//! The ends of many files, some dozens at a time: opened and read by a ring of requests.
+//! Reads the ends of many files, dozens at a time, by a ring of requests.
 //!
 //! ```text
 //! paths ──▶ open all ──▶ read where the ends should be ──▶ file's length and last bytes
-//!            └── where those before were open, which closes them
-//!                        └── as the file before, or as the system says
+//!            └── reuses the previous files' slots, which closes those
+//!                        └── by the previous file's length, or by the system's answer
 //! ```
 //!
-//! To ask for a length takes about a tenth of the time of all the rest. Where one file is about as long as
-//! the one before, the end is read where that one had it: a read that gets less than it asked for has found
-//! the end, and with it the length. What does not come out so is left to whoever opens files one by one.
+//! Asking for a length takes about a tenth of the time of everything else. If files are about equally long,
+//! the end is read at the previous file's length: a short read has found the end, and with it the length.
+//! Files for which this fails are left to the code that opens them one by one.
 
 use std::io;
 use std::path::Path;
@@ -17,38 +17,38 @@ use crate::open::directory::Directory;
 use crate::open::ring::{Request, Ring, SLOTS, WORKING_DIRECTORY};
 use crate::open::tail::TAIL_LEN;
 
-/// Fewer files than this are opened one by one: to make a ring takes as long as to open some dozens.
+/// Fewer files are opened one by one: creating a ring takes as long as opening some dozens.
 const WORTH: usize = 128;
 
-/// Longer ends are read one by one: that bounds the memory, and reading takes most of their time.
+/// Longer ends are read one by one: that bounds memory, and reading dominates their time anyway.
 const LONGEST: usize = 64 * 1024;
 
-/// Bytes that are asked for behind where a file should end.
+/// Bytes requested past the expected end of a file.
 const BEYOND: usize = 1024;
 
-/// Bytes by which a file may be shorter than the one before for its footer to be read whole, which is read
-/// with a margin of as many.
+/// How many bytes shorter than the previous file a file may be for one read to cover its footer; the read has
+/// a margin of this size.
 const SHORTER: u64 = 64;
 
-/// The result of a slot that the system does not let do what was asked.
+/// The result of a slot if the system refuses the request.
 const NOT_PERMITTED: i32 = -1;
 
 /// See the module's description.
 pub(crate) struct Ends {
     ring: Option<Ring>,
     directory: Directory,
-    /// Of the files read last, their lengths and how many bytes were read.
+    /// The length of each file read last, and how many bytes were read.
     found: [Option<(u64, usize)>; SLOTS],
-    /// The length of the file before.
+    /// The length of the previous file.
     before: u64,
-    /// Files differ in length: each is asked for its own.
+    /// Whether files differ in length, so that each is asked for its own.
     asks: bool,
-    /// The system has let files be read unnoted.
+    /// Whether the system allows reading without updating access times.
     unnoted: bool,
 }
 
 impl Ends {
-    /// For so many files.
+    /// For this many files.
     pub fn new(files: usize) -> Self {
         let ring = if files >= WORTH { Ring::new().ok() } else { None };
         Self {
@@ -61,26 +61,26 @@ impl Ends {
         }
     }
 
-    /// How many files are read at a time, of whose ends `tail` bytes are wanted.
+    /// How many files to read at a time if `tail` bytes of each end are wanted.
     pub fn at_a_time(&self, tail: usize) -> usize {
         if self.ring.is_some() && tail <= LONGEST { SLOTS } else { 1 }
     }
 
-    /// Reads the last `tail` bytes, or a little more, of files that are read at a time.
+    /// Reads the last `tail` bytes, or a few more, of a batch of files.
     pub fn read<P: AsRef<Path>>(&mut self, paths: &[P], tail: usize) {
         self.found = [None; SLOTS];
         if paths.len() < 2 {
             return;
         }
         let Some(mut ring) = self.ring.take() else { return };
-        // A ring that fails is given up, and so is one that most files cannot be read by.
+        // Give up a ring that fails or cannot read most files.
         if self.read_by(&mut ring, paths, tail).is_ok_and(|of_use| of_use) {
             self.ring = Some(ring);
         }
     }
 
-    /// Hands over the last bytes of the file at a place among those read last, if they were found, in
-    /// exchange for a buffer; says the file's length, and how many of the buffer's bytes are its.
+    /// Swaps the last bytes of file `place` of the current batch into `buffer`, if they were read. Returns
+    /// the file's length and how many of the buffer's bytes are its own.
     pub fn take(&mut self, place: usize, buffer: &mut Vec<u8>) -> Option<(u64, usize)> {
         let found = self.found.get_mut(place)?.take()?;
         let slot = self.ring.as_mut()?.slots().get_mut(place)?;
@@ -88,7 +88,7 @@ impl Ends {
         Some(found)
     }
 
-    /// False if the ring is of no use.
+    /// Returns false if the ring is of no use.
     fn read_by<P: AsRef<Path>>(&mut self, ring: &mut Ring, paths: &[P], tail: usize) -> io::Result<bool> {
         let mut lengths = [None; SLOTS];
         let mut requests = [None; SLOTS];
@@ -100,7 +100,7 @@ impl Ends {
                 false => Some(self.before),
             };
             let within = directory.filter(|_| self.directory.put_name(path, &mut slot.name));
-            // Who keeps a footer keeps its buffer, which shall not be much larger.
+            // A kept footer keeps its buffer, which should not be much larger.
             if slot.bytes.capacity() > 2 * (tail + BEYOND) {
                 slot.bytes = Vec::new();
             }
@@ -114,7 +114,7 @@ impl Ends {
         }
         ring.run(&requests)?;
         if self.unnoted && ring.slots().iter().any(|slot| slot.result == NOT_PERMITTED) {
-            // Files of other owners.
+            // The files have other owners.
             self.unnoted = false;
             for request in requests.iter_mut().flatten() {
                 if let Request::Open { unnoted, .. } = request {
@@ -134,7 +134,7 @@ impl Ends {
             opened += 1;
             let read = usize::try_from(slot.result).unwrap_or(0);
             let len = offset + read as u64;
-            // What fills the room may go on behind it.
+            // If the buffer is full, the file may continue past it.
             if read < TAIL_LEN as usize
                 || read == slot.bytes.len()
                 || self.asks && lengths[place] != Some(len)
@@ -170,7 +170,7 @@ mod tests {
         let at_a_time = if Ring::new().is_ok() { SLOTS } else { 1 };
         assert_eq!(ends.at_a_time(100), at_a_time);
         assert_eq!(ends.at_a_time(LONGEST + 1), 1);
-        // The length is asked for at first, then taken to be that of the file before, then asked for again.
+        // Lengths for which the ring asks first, then reuses the previous one, then asks again.
         for lengths in [|_: usize| 3000, |at| 3000 + at % 7, |at| at * 100, |at| 40 + at * 100] {
             let (paths, contents): (Vec<_>, Vec<_>) = (0..at_a_time).map(|at| write(at, lengths(at))).unzip();
             ends.read(&paths, 200);

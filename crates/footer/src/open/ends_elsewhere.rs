@@ -1,8 +1,8 @@
-//! The ends of many files where the system has no rings: none are read so.
+//! The ends of many files on systems without rings: none are read in batches.
 
 use std::path::Path;
 
-/// As on Linux, with nothing in it.
+/// The same interface as on Linux, without any batches.
 pub(crate) struct Ends;
 
 impl Ends {

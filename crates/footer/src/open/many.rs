@@ -1,4 +1,4 @@
-//! The footers of many files.
+//! Opens the footers of many files.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::open::opener::Opener;
 use crate::options::Options;
 
 impl Footer {
-    /// Opens many files, each as [`Footer::open_with`] does, on as many threads as the options say; `take`
-    /// gets every footer, or why there is none, with the place of its path. No more footers are in memory
-    /// than there are threads, unless `take` keeps them, and the ends of 32 files a thread, 64 KiB of each
-    /// at most. A `take` that breaks ends it after the files at hand.
+    /// Opens many files like [`Footer::open_with`], on as many threads as the options allow. Calls `take`
+    /// with the index of every path and its footer or error. Unless `take` keeps them, memory holds at most
+    /// one footer per thread, plus the ends of 32 files per thread with at most 64 KiB each. If `take`
+    /// breaks, the call ends after the files in progress.
     pub fn open_many<P: AsRef<Path> + Sync>(
         paths: &[P],
         options: &Options,
@@ -41,7 +41,7 @@ impl Footer {
         };
         std::thread::scope(|scope| {
             for _ in 1..options.threads.min(paths.len()) {
-                // A thread that cannot be started leaves its share to the others.
+                // If a thread cannot be started, the others do its share.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();

@@ -1,4 +1,4 @@
-//! A range of a file, mapped.
+//! A memory-mapped range of a file.
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
@@ -13,44 +13,45 @@ unsafe extern "C" {
 const PROT_READ: c_int = 1;
 const MAP_PRIVATE: c_int = 2;
 
-/// Maps pages before they are touched, all at once: half the cost of faults one by one.
+/// Maps all pages at once before they are touched, at half the cost of single page faults.
 #[cfg(target_os = "linux")]
 const MAP_POPULATE: c_int = 0x8000;
 #[cfg(not(target_os = "linux"))]
 const MAP_POPULATE: c_int = 0;
 
-/// Offsets are rounded down to a multiple of this, which is one of every system's page size.
+/// Offsets are rounded down to a multiple of this, which is a multiple of every system's page size.
 const ALIGNMENT: u64 = 64 * 1024;
 
 /// Mapped bytes; unmapped when dropped.
 pub(crate) struct Mapped {
     base: *mut c_void,
     mapped_len: usize,
-    /// Where the wanted bytes start behind `base`.
+    /// Where the wanted bytes start, relative to `base`.
     skip: usize,
 }
 
-// SAFETY: the mapping is read-only and owned: any thread may read it, and any may unmap it.
+// SAFETY: the mapping is read-only and owned: any thread may read or unmap it.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps `len` bytes of `file` from `offset` on.
+    /// Maps `len` bytes of `file` starting at `offset`.
     ///
     /// # Safety
     ///
-    /// The range lies within the file, which nobody changes or shortens as long as the mapping lives.
+    /// The range must lie within the file, and the file must not be changed or shortened while the mapping
+    /// lives.
     pub unsafe fn new(file: &File, offset: u64, len: usize) -> io::Result<Self> {
         let skip = (offset % ALIGNMENT) as usize;
         let start = i64::try_from(offset - skip as u64).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // Nothing cannot be mapped.
+        // An empty range cannot be mapped.
         let mapped_len = (skip + len).max(1);
         let flags = MAP_PRIVATE | MAP_POPULATE;
         // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
         let base =
             unsafe { mmap(std::ptr::null_mut(), mapped_len, PROT_READ, flags, file.as_raw_fd(), start) };
-        // The system's sign for a failure is -1.
+        // The system reports failure as -1.
         if base.addr() == usize::MAX {
             return Err(io::Error::last_os_error());
         }
@@ -60,8 +61,8 @@ impl Mapped {
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `base` is the start of `mapped_len` readable bytes that stay mapped as long as `self`
-        // and that, as `new` demands, nobody changes.
+        // SAFETY: `base` is the start of `mapped_len` readable bytes, which stay mapped while `self` lives
+        // and, as `new` requires, do not change.
         let all = unsafe { std::slice::from_raw_parts(self.base.cast::<u8>(), self.mapped_len) };
         &all[self.skip..]
     }
@@ -69,7 +70,7 @@ impl AsRef<[u8]> for Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the range is what `mmap` gave, and no slice of it outlives `self`.
+        // SAFETY: the range is the one that `mmap` returned, and no slice of it outlives `self`.
         unsafe { munmap(self.base, self.mapped_len.max(1)) };
     }
 }

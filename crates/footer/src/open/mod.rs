@@ -1,4 +1,4 @@
-//! Files opened and footers read, one or many at a time.
+//! Opens files and reads their footers, one or many at a time.
 
 pub(crate) mod buffer;
 pub(crate) mod directory;

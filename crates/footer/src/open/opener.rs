@@ -1,11 +1,11 @@
-//! Opens one file after another as fast as it can: dozens at a time where the system lets it ([`crate::open::ends`]),
-//! with three calls of the system a file beside closing it where not, with buffers that are used again, and
-//! with what one footer's decoding leaves for the next ([`crate::decode::carried`]).
+//! Opens one file after another as fast as possible: in batches of dozens where the system supports it
+//! ([`crate::open::ends`]), otherwise with three system calls per file besides closing it. It reuses buffers
+//! and what decoding one footer leaves for the next ([`crate::decode::carried`]).
 //!
 //! ```text
-//! open, within the directory of the file before ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
-//!   │            └── or all that of some dozen files together ────────────────────────────────────────────────────┘
-//!   └── whatever is unusual about it ──▶ Footer::open_with, which says what
+//! open, relative to the previous directory ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
+//!   │            └── or all of it for some dozen files together ─────────────────────────────────────────────────┘
+//!   └── anything unusual ──▶ Footer::open_with, which reports it
 //! ```
 
 use std::borrow::Cow;
@@ -26,33 +26,33 @@ use crate::open::source::RangeReader;
 use crate::open::tail;
 use crate::options::{Options, PageIndexPolicy};
 
-/// Bytes read at first at least.
+/// The fewest bytes to read first.
 const LEAST_TAIL: usize = 1024;
 
 /// See the module's description.
 pub(crate) struct Opener<'o> {
     options: &'o Options,
     carried: Carried,
-    /// Bytes to read from the next file's end at first, and how many they are at most.
+    /// The bytes to read first from the next file's end, and their upper limit.
     tail: usize,
     most: usize,
-    /// The bytes of the footer before, to be written over if nobody has kept it.
+    /// The previous footer's bytes, overwritten unless a caller has kept that footer.
     buffer: Arc<Vec<u8>>,
-    /// The name of the file before, likewise.
+    /// The previous file's name, reused likewise.
     name: Arc<String>,
-    /// Where the file before was opened.
+    /// The directory of the previous file.
     directory: Directory,
-    /// The ends of the files at hand.
+    /// The ends of the current batch of files.
     ends: Ends,
-    /// A footer was opened: the next ones may be alike.
+    /// Whether a footer was opened, so that the next ones may be alike.
     expects: bool,
 }
 
 impl<'o> Opener<'o> {
-    /// For so many files, which other openers may share.
+    /// Prepares for this many files, which may be shared with other openers.
     pub fn new(options: &'o Options, files: usize) -> Self {
         let tail = options.tail_hint.max(tail::TAIL_LEN as usize);
-        // Page indexes are read from the file once more.
+        // Page indexes need a second read from the file.
         let alone = !matches!(options.page_indexes, PageIndexPolicy::None);
         Self {
             options,
@@ -67,19 +67,20 @@ impl<'o> Opener<'o> {
         }
     }
 
-    /// How many files to [look at](Self::look_at) together.
+    /// How many files to pass to [`Self::look_at`] at a time.
     pub fn at_a_time(&self) -> usize {
         if self.expects { self.ends.at_a_time(self.tail) } else { 1 }
     }
 
-    /// Takes up files that are opened next, one after the other.
+    /// Reads ahead for files that are opened next, one after the other.
     pub fn look_at<P: AsRef<Path>>(&mut self, files: &[P]) {
         self.ends.read(files, self.tail);
     }
 
-    /// As [`Footer::open_with`] the file at a place among those looked at.
+    /// Opens file `place` of the current batch like [`Footer::open_with`].
     pub fn open(&mut self, place: usize, path: &Path) -> Result<Footer, Error> {
-        // Errors, directories, pipes and footers longer than expected are rare, and others' business.
+        // Errors, directories, pipes and footers longer than expected are rare; the general path handles
+        // them.
         let (file, (len, metadata)) = match self.looked_at(place) {
             Some(found) => (None, found),
             None => match self.usual(path) {
@@ -99,7 +100,7 @@ impl<'o> Opener<'o> {
         }
     }
 
-    /// The length and the footer's bytes of a file that was looked at, if they were found.
+    /// The length and footer bytes of a file in the batch, if they were read.
     fn looked_at(&mut self, place: usize) -> Option<(u64, FooterBytes)> {
         let buffer = room(&mut self.buffer, 0)?;
         let (file_len, read) = self.ends.take(place, buffer)?;
@@ -111,10 +112,10 @@ impl<'o> Opener<'o> {
         Some((file_len, self.share(footer)?))
     }
 
-    /// The file, its length and its footer's bytes, if one read has got them.
+    /// The file, its length and its footer's bytes, if one read was enough.
     fn usual(&mut self, path: &Path) -> io::Result<Option<(File, (u64, FooterBytes))>> {
         let mut file = self.directory.open_to_read(path)?;
-        // Of a directory or a device this is no length, or an error; the read or the tail tells.
+        // For a directory or device this is not a length, or an error; the read or the tail reveals it.
         let file_len = file.seek(SeekFrom::End(0))?;
         let len = usize::try_from(file_len).unwrap_or(usize::MAX).min(self.tail);
         let Some(buffer) = room(&mut self.buffer, len) else { return Ok(None) };
@@ -128,9 +129,9 @@ impl<'o> Opener<'o> {
         Ok(self.share(range).map(|metadata| (file, (file_len, metadata))))
     }
 
-    /// The file's name, in place of the one before if nobody has kept that.
+    /// The file's name, stored in place of the previous one unless a caller has kept that.
     fn name_of(&mut self, path: &Path) -> Arc<String> {
-        // Most names are, and to see that takes less than to look for what is not.
+        // Most names are UTF-8, and checking that is faster than the lossy conversion.
         let name = path.to_str().map_or_else(|| path.to_string_lossy(), Cow::Borrowed);
         match Arc::get_mut(&mut self.name) {
             Some(before) => {
@@ -142,16 +143,16 @@ impl<'o> Opener<'o> {
         Arc::clone(&self.name)
     }
 
-    /// The part of the buffer that is a footer.
+    /// The part of the buffer that holds the footer.
     fn share(&mut self, footer: Range<usize>) -> Option<FooterBytes> {
         match self.buffer.len() <= 2 * footer.len() + LEAST_TAIL {
             true => FooterBytes::part_of(&self.buffer, footer),
-            // A footer that is kept shall not keep much more than itself, nor shall the next one.
+            // Neither a kept footer nor the next one should hold much more memory than it needs.
             false => std::mem::take(&mut self.buffer).get(footer).map(FooterBytes::from),
         }
     }
 
-    /// Expects the next footer to be about as long as this one of `len` bytes.
+    /// Expects the next footer to be about `len` bytes long, like this one.
     fn expect(&mut self, len: usize) {
         let about = len + len / 32 + 64;
         self.tail = about.max(LEAST_TAIL).min(self.most);
@@ -159,8 +160,8 @@ impl<'o> Opener<'o> {
     }
 }
 
-/// A buffer of at least `len` bytes; another one if somebody has kept the footer before, and with it its
-/// bytes. None where there is no memory.
+/// A buffer of at least `len` bytes; a new one if a caller has kept the previous footer and its bytes. `None`
+/// if memory is short.
 fn room(buffer: &mut Arc<Vec<u8>>, len: usize) -> Option<&mut Vec<u8>> {
     if Arc::strong_count(buffer) > 1 {
         *buffer = Arc::default();
@@ -173,7 +174,7 @@ fn room(buffer: &mut Arc<Vec<u8>>, len: usize) -> Option<&mut Vec<u8>> {
     Some(buffer)
 }
 
-/// Where the metadata stands in the last bytes of a file, if they hold it whole.
+/// The range of the metadata within the last bytes of a file, if they contain all of it.
 fn metadata_range(suffix: &[u8], file_len: u64) -> Option<Range<usize>> {
     let metadata_len = usize::try_from(tail::metadata_len(suffix, file_len).ok()?).ok()?;
     let end = suffix.len() - tail::TAIL_LEN as usize;

@@ -1,13 +1,12 @@
-//! A ring of requests to Linux (io_uring): files are opened and read by one call of the system for
-//! dozens of them, into slots of the ring instead of the process's table of descriptors, whose lock
-//! threads would wait for.
+//! A ring of requests to Linux (io_uring). One system call opens or reads dozens of files, into slots of the
+//! ring instead of the process's descriptor table, whose lock threads would contend for.
 //!
 //! ```text
 //! slots ──▶ queue of requests ──one call──▶ the kernel ──▶ queue of answers ──▶ slots
 //! ```
 //!
-//! The layouts and numbers are those of the kernel's `include/uapi/linux/io_uring.h`. Where the
-//! system is older than Linux 5.17, or forbids rings, there is none ([`Ring::new`]).
+//! Layouts and numbers are those of the kernel's `include/uapi/linux/io_uring.h`. [`Ring::new`] fails if the
+//! system is older than Linux 5.17 or forbids rings.
 
 use std::ffi::{c_long, c_void};
 use std::io;
@@ -28,23 +27,23 @@ const IO_URING_REGISTER: c_long = 427;
 const REGISTER_FILES: c_long = 2;
 /// Wait for answers.
 const ENTER_GETEVENTS: c_long = 1;
-/// Both queues are in one mapping; and, of Linux 5.17 and later: before 5.15, a file would be opened into
-/// the table of descriptors although a slot is named.
+/// Both queues share one mapping, and the kernel is Linux 5.17 or later: before 5.15, a file would be opened
+/// into the descriptor table even if a slot is named.
 const FEATURES: u32 = 1 << 0 | 1 << 11;
 const OFFSET_QUEUES: i64 = 0;
 const OFFSET_REQUESTS: i64 = 0x1000_0000;
 const OP_OPENAT: u8 = 18;
 const OP_READ: u8 = 22;
-/// The file of a request is a slot's.
+/// The request's file is a slot.
 const FIXED_FILE: u8 = 1;
 
-/// For [`Request::Open`]: names are relative to the process's directory.
+/// For [`Request::Open`]: names are relative to the working directory.
 pub(crate) const WORKING_DIRECTORY: RawFd = -100;
 
-/// The slots, and the most requests at once.
+/// The number of slots, and the most requests at once.
 pub(crate) const SLOTS: usize = 32;
 
-/// The result of a slot that nothing was asked of: as if it were of a file that is not open.
+/// The result of an unused slot, equal to that of a file that is not open.
 const NOT_ASKED: i32 = -9;
 
 #[repr(C)]
@@ -90,7 +89,7 @@ struct Entry {
     user: u64,
     buffer: u16,
     personality: u16,
-    /// One more than the slot that a file is opened into.
+    /// One more than the index of the slot to open the file into.
     slot: u32,
     reserved: [u64; 2],
 }
@@ -104,25 +103,25 @@ struct Answer {
     flags: u32,
 }
 
-/// What is asked of a slot.
+/// A request for a slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request {
-    /// To open the file of the slot's name, in a directory, to read. What was open in the slot is closed: to ask for
-    /// that takes 2 to 8 % of all the time. That it was read need not be noted in the file, if its owner asks: to look
-    /// whether to note it takes 2 %.
+    /// Opens the file with the slot's name in a directory, for reading. The kernel first closes the file that
+    /// was open in the slot: doing that separately takes 2 to 8 % of the total time. `unnoted` skips updating
+    /// the access time, which the file's owner may request: the check alone takes 2 %.
     Open { directory: RawFd, unnoted: bool },
-    /// To fill the slot's bytes from the file, from an offset on.
+    /// Fills the slot's bytes from the file, starting at an offset.
     Read(u64),
 }
 
-/// A place for a file.
+/// A slot for one file.
 #[derive(Default)]
 pub(crate) struct Slot {
-    /// Its name, with a zero behind it.
+    /// Its name, terminated by a zero.
     pub name: Vec<u8>,
-    /// What is read of it.
+    /// The bytes read from it.
     pub bytes: Vec<u8>,
-    /// What came of the last request: a number of bytes, or an error's negative number.
+    /// The result of the last request: a number of bytes, or a negative error number.
     pub result: i32,
 }
 
@@ -133,12 +132,12 @@ pub(crate) struct Ring {
     requests: Mapping,
     parameters: Parameters,
     slots: Vec<Slot>,
-    /// The kernel may still have requests whose answers were not waited for.
+    /// Whether the kernel may still have requests whose answers were not awaited.
     pending: bool,
 }
 
 impl Ring {
-    /// A ring, if the system has them.
+    /// Creates a ring if the system supports it.
     pub fn new() -> io::Result<Self> {
         let mut parameters = Parameters::default();
         // SAFETY: the parameters have the layout that the call reads and writes.
@@ -146,7 +145,7 @@ impl Ring {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was made just now, and nobody else knows it.
+        // SAFETY: the descriptor was just created and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file as RawFd) };
         if parameters.features & FEATURES != FEATURES {
             return Err(io::ErrorKind::Unsupported.into());
@@ -170,21 +169,21 @@ impl Ring {
         let slots = std::iter::repeat_with(Slot::default).take(SLOTS).collect();
         let ring = Self { file, queues, requests, parameters, slots, pending: false };
         for place in 0..ring.parameters.requests {
-            // SAFETY: the array has an entry for every request.
+            // SAFETY: the array has an entry for each request.
             unsafe { ring.word(ring.parameters.request_queue.array_or_flags + 4 * place) }
                 .store(place, Ordering::Relaxed);
         }
         Ok(ring)
     }
 
-    /// The slots, while nothing is asked of them.
+    /// The slots, available while no request is pending.
     pub fn slots(&mut self) -> &mut [Slot] {
-        // Those that the kernel may still write to are out of reach.
+        // Slots that the kernel may still write to are not accessible.
         if self.pending { &mut [] } else { &mut self.slots }
     }
 
-    /// Puts to each slot the request that stands at its place, if one does, and waits until all are
-    /// answered: the slots' [`Slot::result`]. A ring that has failed once is of no use any more.
+    /// Sends each slot the request at its index, if any, and waits for all answers, which go to
+    /// [`Slot::result`]. After a failure the ring must not be used again.
     pub fn run(&mut self, requests: &[Option<Request>; SLOTS]) -> io::Result<()> {
         if self.pending {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -207,14 +206,14 @@ impl Ring {
             return Ok(());
         }
         self.pending = true;
-        // SAFETY: as above. What is written before is seen by whoever sees the new tail.
+        // SAFETY: as above. A reader that sees the new tail also sees the writes before it.
         unsafe { self.word(tail_at) }.store(start.wrapping_add(count), Ordering::Release);
         let (mut to_put, mut to_come) = (count, count);
         while to_come > 0 {
             let file = c_long::from(self.file.as_raw_fd());
             let nothing: c_long = 0;
-            // SAFETY: the names and bytes that the requests point to are the slots', which nobody can
-            // reach as long as answers are pending, and which outlive the ring if they stay so.
+            // SAFETY: the names and bytes that the requests point to belong to the slots. Nothing can reach
+            // those while answers are pending, and they outlive the ring if answers stay pending.
             let put = unsafe {
                 let (to_put, to_come) = (c_long::from(to_put), c_long::from(to_come));
                 syscall(IO_URING_ENTER, file, to_put, to_come, ENTER_GETEVENTS, nothing, nothing)
@@ -235,12 +234,12 @@ impl Ring {
     fn entry(place: usize, slot: &mut Slot, request: Request) -> Entry {
         const O_NONBLOCK: u32 = 0o4000;
         const O_NOATIME: u32 = 0o1_000_000;
-        // The kernel reads a name up to its zero.
+        // The kernel reads a name up to its terminating zero.
         let name = if slot.name.ends_with(&[0]) { slot.name.as_ptr() } else { c"".as_ptr().cast() };
         let place = place as u32;
         let entry = Entry { user: place.into(), ..Entry::default() };
         match request {
-            // Without `O_CLOEXEC`: a slot is no descriptor that a child process could have.
+            // Without `O_CLOEXEC`: a slot is not a descriptor that a child process could inherit.
             Request::Open { directory, unnoted } => Entry {
                 operation: OP_OPENAT,
                 file: directory,
@@ -261,16 +260,16 @@ impl Ring {
         }
     }
 
-    /// Takes what answers there are to the slots, and says how many.
+    /// Moves the available answers to the slots and returns their number.
     fn take_answers(&mut self) -> u32 {
         let queue = &self.parameters.answer_queue;
-        // SAFETY: words of the queue's head. What the kernel has written before the tail is seen here.
+        // SAFETY: words of the queue's head. What the kernel wrote before the tail is visible here.
         let (head, tail) = unsafe { (self.word(queue.head), self.word(queue.tail)) };
         let (start, end) = (head.load(Ordering::Relaxed), tail.load(Ordering::Acquire));
         let count = end.wrapping_sub(start);
         for at in 0..count {
             let place = start.wrapping_add(at) & (self.parameters.answers - 1);
-            // SAFETY: the mask keeps within the queue; up to the tail the kernel has written answers.
+            // SAFETY: the mask keeps within the queue; the kernel has written the answers up to the tail.
             let answer = unsafe {
                 let answers = self.queues.start.add(queue.dropped_or_answers as usize).cast::<Answer>();
                 answers.add(place as usize).read()
@@ -284,14 +283,14 @@ impl Ring {
         count
     }
 
-    /// A word of the queues that the kernel reads and writes, too.
+    /// A word of the queues, which the kernel also reads and writes.
     ///
     /// # Safety
     ///
-    /// `at` is one of the places that the kernel has named.
+    /// `at` is one of the offsets that the kernel has returned.
     unsafe fn word(&self, at: u32) -> &AtomicU32 {
-        // SAFETY: the word lies in the mapping, as the caller says, which lives as long as the ring; the
-        // kernel keeps words at multiples of four.
+        // SAFETY: the caller ensures that the word lies in the mapping, which lives as long as the ring; the
+        // kernel aligns words to multiples of four.
         unsafe { AtomicU32::from_ptr(self.queues.start.add(at as usize).cast().as_ptr()) }
     }
 }
@@ -327,8 +326,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `Mapping::new` with this length; the ring that owns it hands out no
-        // references that outlive it.
+        // SAFETY: `Mapping::new` mapped it with this length; the ring that owns it hands out no references
+        // that outlive it.
         unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

@@ -1,4 +1,4 @@
-//! Where footers are read from: files, and anything else that gives ranges of bytes.
+//! Where footers are read from: files, and anything else that provides ranges of bytes.
 
 use std::fs::File;
 use std::io;
@@ -15,27 +15,27 @@ use crate::open::mapped::Mapped;
 use crate::open::tail;
 use crate::options::Options;
 
-/// Something of a known length whose bytes can be read in any order: a file, an object in a store.
+/// A source of known length whose bytes can be read in any order: a file, an object in a store.
 pub trait RangeReader {
     /// The number of bytes.
     ///
     /// # Errors
     ///
-    /// The length cannot be told.
+    /// The length cannot be determined.
     fn len(&self) -> io::Result<u64>;
 
-    /// Fills `buffer` with the bytes from `offset` on.
+    /// Fills `buffer` with the bytes starting at `offset`.
     ///
     /// # Errors
     ///
-    /// The bytes cannot be read, or there are fewer.
+    /// The bytes cannot be read, or there are too few.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// Whether there are no bytes.
     ///
     /// # Errors
     ///
-    /// As [`RangeReader::len`].
+    /// As for [`RangeReader::len`].
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -78,22 +78,22 @@ impl RangeReader for [u8] {
 }
 
 impl Footer {
-    /// Reads the footer of a file: its last [`DEFAULT_TAIL_HINT`](crate::DEFAULT_TAIL_HINT) bytes, and
-    /// the rest in a second read if it is longer.
+    /// Reads the footer of a file: the last [`DEFAULT_TAIL_HINT`](crate::DEFAULT_TAIL_HINT) bytes, and the
+    /// rest in a second read if the footer is longer.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is no regular file or does not end as a Parquet file does; or its
-    /// footer is malformed. Every error names the file.
+    /// The file cannot be read, is not a regular file or does not end like a Parquet file; or its footer is
+    /// malformed. Every error names the file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, &Options::new())
     }
 
-    /// As [`Footer::open`], decoding what `options` ask for.
+    /// Like [`Footer::open`], but decodes only what `options` ask for.
     ///
     /// # Errors
     ///
-    /// As [`Footer::open`]; and an option names a column that the schema does not have.
+    /// As for [`Footer::open`]; or an option names a column that the schema does not have.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
         let path = path.as_ref();
         let (file, file_len) = open_regular(path)?;
@@ -103,17 +103,17 @@ impl Footer {
             .with_page_indexes(&file, options)
     }
 
-    /// As [`Footer::open_with`], with the footer mapped from the file instead of read: for footers of
-    /// hundreds of megabytes in the page cache, of which copying takes longer than decoding.
+    /// Like [`Footer::open_with`], but maps the footer instead of reading it: for footers of hundreds of
+    /// megabytes in the page cache, which take longer to copy than to decode.
     ///
     /// # Errors
     ///
-    /// As [`Footer::open_with`]; and the file cannot be mapped.
+    /// As for [`Footer::open_with`]; or the file cannot be mapped.
     ///
     /// # Safety
     ///
-    /// Nobody may change or shorten the file as long as the footer or any slice of it lives: mapped
-    /// bytes change with the file, and those cut off end the process when touched.
+    /// The file must not be changed or shortened while the footer or any slice of it lives: mapped bytes
+    /// change with the file, and touching bytes that were cut off kills the process.
     #[cfg(all(unix, target_pointer_width = "64"))]
     pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -127,19 +127,19 @@ impl Footer {
         let len = tail::metadata_len(end, file_len).and_then(|len| allowed(len, options));
         let len = len.map_err(|error| error.in_file(&name))?;
         let start = file_len - tail::TAIL_LEN - len;
-        // SAFETY: the caller vouches for the file.
+        // SAFETY: the caller guarantees that the file does not change.
         let mapped = unsafe { Mapped::new(&file, start, len as usize) };
         let mapped = mapped.map_err(|error| Error::io("mapping the footer", &error).in_path(path))?;
         let bytes = FooterBytes::from_owner(mapped);
         Self::decode_in_file(bytes, options, Some(&name), Some(file_len))?.with_page_indexes(&file, options)
     }
 
-    /// Reads the footer from `reader`, which errors call `name`: one read of the last bytes, as many as
-    /// the options' tail hint says, and a second one only if the footer is longer.
+    /// Reads the footer from `reader`, called `name` in errors. Reads as many last bytes as the options' tail
+    /// hint says, and reads again only if the footer is longer.
     ///
     /// # Errors
     ///
-    /// As [`Footer::open_with`].
+    /// As for [`Footer::open_with`].
     pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
         let len = reader.len().map_err(reading)?;
@@ -148,31 +148,31 @@ impl Footer {
     }
 }
 
-/// Opens a regular file and says its length. A FIFO is opened without waiting for its writer, found to
-/// be one, and refused.
+/// Opens a regular file and returns its length. Opens a FIFO without waiting for its writer, detects it, and
+/// rejects it.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
     let file = open_to_read(path).map_err(|error| Error::io("opening", &error).in_path(path))?;
     let found = file.metadata().map_err(|error| Error::io("reading", &error).in_path(path))?;
     if found.is_dir() {
         return Err(Error::new("expected a Parquet file, found a directory")
             .in_path(path)
-            .with_advice("name the files in it"));
+            .with_advice("name the files in the directory"));
     }
     if !found.is_file() {
         return Err(Error::new("expected a Parquet file, found a pipe, socket or device")
             .in_path(path)
-            .with_advice("a footer stands at the end of a file: copy the data to one"));
+            .with_advice("a footer is at the end of a file: copy the data to a regular file"));
     }
     Ok((file, found.len()))
 }
 
-/// Opens whatever there is, without waiting for the writer of a FIFO.
+/// Opens anything at the path without waiting for a FIFO's writer.
 pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     let mut how = File::options();
     how.read(true);
     #[cfg(unix)]
     {
-        // Linux on all processors that it shares this number on; elsewhere, as most systems have it.
+        // The number on Linux for all processors that share it; elsewhere, the one that most systems use.
         const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, O_NONBLOCK);
     }
@@ -206,7 +206,7 @@ fn read_metadata<R: RangeReader + ?Sized>(
     let len = usize::try_from(len).map_err(too_long)?;
     suffix.truncate(hint - tail_len);
     if len <= suffix.len() {
-        // Of its own: a footer that is kept shall not keep all that was read.
+        // A separate buffer: a kept footer should not keep everything that was read.
         let own = allocate::with_room(len).ok_or_else(|| allocate::too_little("the footer", len));
         let mut own: Vec<u8> = own?;
         own.extend_from_slice(&suffix[suffix.len() - len..]);

@@ -1,20 +1,20 @@
 //! The last eight bytes of a Parquet file: the footer's length and the magic.
 //!
-//! Source: [the file format](https://github.com/apache/parquet-format#file-format): a file is `PAR1`,
-//! data, metadata, the metadata's length in four bytes little endian, `PAR1`. With `PARE` in the
-//! place of the last `PAR1` the metadata is encrypted.
+//! Source: [the file format](https://github.com/apache/parquet-format#file-format): a file is `PAR1`, data,
+//! metadata, the metadata's length in four bytes little endian, `PAR1`. If the file ends in `PARE` instead,
+//! the metadata is encrypted.
 
 use crate::error::Error;
 
-/// The bytes of the tail.
+/// The length of the tail in bytes.
 pub(crate) const TAIL_LEN: u64 = 8;
 
-/// The magic at the start and the tail at the end.
+/// The length of the leading magic and the tail.
 const SMALLEST_FILE: u64 = 4 + TAIL_LEN;
 
-/// The length of the metadata before a tail, checked against the file's.
+/// The length of the metadata before a tail, checked against the file's length.
 ///
-/// `tail` holds the last bytes of a file of `file_len` bytes, at least eight if the file has as many.
+/// `tail` holds the last bytes of a file of `file_len` bytes: at least eight if the file is that long.
 pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
     if file_len == 0 {
         return Err(Error::new("expected a Parquet file, found an empty one")
@@ -22,7 +22,7 @@ pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
     }
     let too_short = || {
         Error::new(format!("expected a Parquet file of at least {SMALLEST_FILE} bytes, found {file_len}"))
-            .with_advice("the file is cut off or no Parquet file")
+            .with_advice("the file is cut off or not a Parquet file")
     };
     if file_len < SMALLEST_FILE {
         return Err(too_short());
@@ -33,7 +33,7 @@ pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
     match magic {
         b"PAR1" => {}
         b"PARE" => {
-            return Err(Error::new("expected a footer in plain text (PAR1), found an encrypted one (PARE)")
+            return Err(Error::new("expected an unencrypted footer (PAR1), found an encrypted one (PARE)")
                 .with_advice("decrypt the file, or write it with a plaintext footer"));
         }
         other => {
@@ -41,7 +41,7 @@ pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
             return Err(Error::new(format!(
                 "expected the magic `PAR1` in the last four bytes, found `{found}`"
             ))
-            .with_advice("the file is cut off, still being written or no Parquet file"));
+            .with_advice("the file is cut off, still being written or not a Parquet file"));
         }
     }
     let len = u64::from(u32::from_le_bytes([a, b, c, d]));

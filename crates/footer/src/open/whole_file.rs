@@ -1,4 +1,4 @@
-//! A file that is written whole or not at all.
+//! Writes a file completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the names of files end with that are not whole.
+/// The suffix of incomplete files' names.
 const SUFFIX: &str = ".partial";
 
-/// Writes `bytes` into a file of a name that no other process and no other call uses, puts it on disk, gives
-/// it the name `path` and puts that on disk. Removes what killed processes left of the same file.
+/// Writes `bytes` to a file with a unique name, syncs it, renames it to `path` and syncs the directory.
+/// Removes what killed processes left behind for the same `path`.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     remove_abandoned(directory, path)?;
@@ -21,12 +21,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .and_then(|()| fs::rename(&partial, path))
         .and_then(|()| sync(directory));
     written.inspect_err(|_| {
-        // The first error tells what went wrong; what is left of the file may be gone already.
+        // Report the first error; the file may already be gone.
         let _ = fs::remove_file(&partial);
     })
 }
 
-/// A new file beside `path`, locked: one that is not locked was left by a process that was killed.
+/// Creates a locked file beside `path`: an unlocked one was abandoned by a killed process.
 fn create(path: &Path) -> io::Result<(File, PathBuf)> {
     static FILES: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -36,9 +36,9 @@ fn create(path: &Path) -> io::Result<(File, PathBuf)> {
         partial.push(format!(".{process:x}-{now:x}-{number:x}{SUFFIX}"));
         let partial = PathBuf::from(partial);
         let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
-        // Without locks nothing is lost: then nothing is taken for abandoned either.
+        // Without locks nothing is lost: no file is then considered abandoned either.
         let _ = file.lock();
-        // Another process may have taken it for abandoned between the two calls.
+        // Another process may have considered it abandoned between the two calls.
         if partial.exists() {
             return Ok((file, partial));
         }
@@ -49,7 +49,7 @@ fn remove_abandoned(directory: &Path, path: &Path) -> io::Result<()> {
     let mut begin = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     begin.push('.');
     let entries = match fs::read_dir(directory) {
-        // A directory may be written to that cannot be read.
+        // A directory may be writable but not readable.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
         entries => entries?,
     };
@@ -64,22 +64,22 @@ fn remove_abandoned(directory: &Path, path: &Path) -> io::Result<()> {
         }
         let Ok(file) = OpenOptions::new().write(true).open(entry.path()) else { continue };
         if file.try_lock().is_ok() {
-            // Another process may have been faster.
+            // Another process may have removed it already.
             let _ = fs::remove_file(entry.path());
         }
     }
     Ok(())
 }
 
-/// Puts the names in a directory on disk.
+/// Syncs the entries of a directory.
 fn sync(directory: &Path) -> io::Result<()> {
     if !cfg!(unix) {
-        // Elsewhere directories cannot be opened.
+        // Other systems cannot open directories.
         return Ok(());
     }
     match File::open(directory).and_then(|open| open.sync_all()) {
-        // File systems that do not know it keep names by themselves; a directory may be written to that
-        // cannot be read.
+        // File systems without directory sync keep names by themselves; a directory may be writable but not
+        // readable.
         Err(e) => match e.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => {
                 Ok(())
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_write_the_same_file_leave_one_of_their_contents_and_nothing_else() {
+    fn threads_writing_the_same_file_leave_one_complete_version() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.index");
         fs::write(directory.path().join("a.index.1-2-3.partial"), b"left by a killed process").unwrap();

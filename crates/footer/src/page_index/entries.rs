@@ -1,5 +1,5 @@
-//! What is kept of every page index: which parts of the shared tables ([`crate::page_index::tables`]) are
-//! its own, in as few words as will do, as most of the cost of a table of them is touching its memory.
+//! What is stored for every page index: which parts of the shared tables ([`crate::page_index::tables`])
+//! belong to it. Uses as few words as possible, because most of the cost is touching memory.
 
 use crate::error::{Fault, FaultKind};
 use crate::thrift::cursor::Step;
@@ -12,10 +12,10 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The part of a table from `start` to its end; a fault at `at` if that needs more than 32 bits.
+    /// The part of a table from `start` to its end; a fault at `at` if that does not fit in 32 bits.
     pub fn since<T>(table: &[T], start: usize, at: usize) -> Step<Self> {
         let span = || {
-            // The end, too, must be told by 32 bits, and a start counted from 1.
+            // The end must also fit in 32 bits, and so must a start counted from 1.
             u32::try_from(table.len() + 1).ok()?;
             Some(Self { start: start as u32, len: (table.len() - start) as u32 })
         };
@@ -35,11 +35,11 @@ pub(crate) struct OffsetEntry {
     pub sizes: Option<Span>,
 }
 
-/// An entry in so few words that a table of them, most of whose cost is touching its memory, is small;
-/// all of them 0 where there is no index, as in memory that was never touched.
+/// An entry in few words, which keeps a table of them small: most of its cost is touching memory. All zeros,
+/// as in untouched memory, mean that there is no index.
 pub(crate) type Words<const N: usize> = [u32; N];
 
-/// A part of a table in two words, its start counted from 1: two zeros are none.
+/// A part of a table in two words, with its start counted from 1: two zeros mean `None`.
 fn words(span: Option<Span>) -> [u32; 2] {
     span.map_or([0; 2], |span| [span.start + 1, span.len])
 }
@@ -60,13 +60,13 @@ impl OffsetEntry {
     }
 }
 
-/// Flags of a column entry's third word, whose other bits say which of the kept bytes the index is in.
+/// Flags in the third word of a column entry, whose other bits identify the buffer that contains the index.
 const NULL_COUNTS: u32 = 1 << 31;
 const NAN_COUNTS: u32 = 1 << 30;
 pub(crate) const FLAGS: u32 = NULL_COUNTS | NAN_COUNTS;
 
 impl ColumnEntry {
-    /// Bounds and numbers stand in the tables as [`ColumnEntry`] has it.
+    /// Bounds and numbers are laid out in the tables as described at [`ColumnEntry`].
     #[inline]
     pub fn pack(&self) -> Words<8> {
         let length = |len: Option<u32>| len.map_or(0, |len| len + 1);
@@ -107,7 +107,7 @@ impl ColumnEntry {
         Span { start: self.bounds + self.null_pages.len, len: self.null_pages.len }
     }
 
-    /// The numbers from the `before`-th of the index on.
+    /// The index's numbers, starting with number `before`.
     fn numbers(&self, before: u32, len: u32) -> Span {
         Span { start: self.numbers + before, len }
     }
@@ -134,25 +134,25 @@ impl ColumnEntry {
     }
 }
 
-/// The part of a `ColumnIndex` in the tables: upper bounds right behind lower ones, counts of nulls,
-/// histograms of repetition and of definition levels and counts of NaNs one behind the other.
+/// The part of a `ColumnIndex` in the tables: lower bounds followed by upper bounds; then null counts,
+/// repetition level histograms, definition level histograms and NaN counts, in this order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ColumnEntry {
-    /// Which of the kept bytes the index stands in.
+    /// The buffer that contains the index.
     pub bytes: u32,
-    /// A byte a page, in the kept bytes.
+    /// One byte per page, in that buffer.
     pub null_pages: Span,
     /// Where the lower bounds start.
     pub bounds: u32,
     /// Where the numbers start.
     pub numbers: u32,
-    /// Whether there are counts of nulls, one a page.
+    /// Whether there are null counts, one per page.
     pub null_counts: bool,
-    /// Whether there are counts of NaNs, one a page.
+    /// Whether there are NaN counts, one per page.
     pub nan_counts: bool,
-    /// The length of the histograms of repetition levels.
+    /// The total length of the repetition level histograms.
     pub repetitions: Option<u32>,
-    /// The length of the histograms of definition levels.
+    /// The total length of the definition level histograms.
     pub definitions: Option<u32>,
     pub boundary_order: i32,
 }

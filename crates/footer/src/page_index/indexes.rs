@@ -1,7 +1,7 @@
-//! Page indexes: where the pages of a column chunk stand and what their values lie between.
+//! Page indexes: where the pages of a column chunk are, and the bounds of their values.
 //!
-//! What is decoded of any number of indexes stands in a few tables that all of them share
-//! ([`crate::page_index::tables`]); an index is a view of its part of them.
+//! All decoded indexes share a few tables ([`crate::page_index::tables`]); an index is a view of its part of
+//! them.
 //!
 //! Source: [page index](https://github.com/apache/parquet-format/blob/master/PageIndex.md).
 
@@ -16,26 +16,26 @@ use crate::schema::enums::BoundaryOrder;
 use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
 use crate::thrift::trace;
 
-/// Where a data page stands (`PageLocation`).
+/// Where a data page is (`PageLocation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLocation {
     /// Where the page's header starts in the file.
     pub offset: i64,
-    /// Bytes of the page, its header among them.
+    /// The size of the page in bytes, including its header.
     pub compressed_page_size: i32,
-    /// The row group's row that the page starts with.
+    /// The row of the row group that the page starts with.
     pub first_row_index: i64,
 }
 
-/// Where the data pages of a column chunk stand (`OffsetIndex`).
+/// Where the data pages of a column chunk are (`OffsetIndex`).
 #[derive(Clone)]
 pub struct OffsetIndex {
     pub(crate) tables: Arc<Tables>,
     pub(crate) entry: OffsetEntry,
 }
 
-/// What the values of a column chunk's data pages lie between (`ColumnIndex`). Bounds are slices of
-/// the bytes it was decoded from, which it keeps.
+/// The bounds of a column chunk's data pages (`ColumnIndex`). Bounds are slices of the bytes it was decoded
+/// from, which it owns.
 #[derive(Clone)]
 pub struct ColumnIndex {
     pub(crate) tables: Arc<Tables>,
@@ -64,7 +64,7 @@ impl PageIndexes {
         ColumnEntry::unpack(*words).map(|entry| ColumnIndex { tables: Arc::clone(&self.tables), entry })
     }
 
-    /// Bytes held on the heap, those of the bounds among them.
+    /// Heap memory in bytes, including the bounds.
     pub fn heap_bytes(&self) -> usize {
         self.offset.capacity() * size_of::<Words<4>>()
             + self.column.capacity() * size_of::<Words<8>>()
@@ -77,19 +77,19 @@ impl OffsetIndex {
     ///
     /// # Errors
     ///
-    /// The bytes are no `OffsetIndex`.
+    /// The bytes are not an `OffsetIndex`.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut tables = Tables::default();
         let entry = tables.offset_index(bytes, 0).map_err(|fault| explain(bytes, &OFFSET_INDEX, fault))?;
         Ok(Self { tables: Arc::new(tables), entry })
     }
 
-    /// The pages, in the order of their rows.
+    /// The pages, in row order.
     pub fn page_locations(&self) -> &[PageLocation] {
         self.tables.pages(&self.entry)
     }
 
-    /// For byte arrays, the bytes of each page's values without lengths.
+    /// For byte arrays, the total length of each page's values in bytes, without their length prefixes.
     pub fn unencoded_byte_array_data_bytes(&self) -> Option<&[i64]> {
         self.tables.numbers(self.entry.sizes)
     }
@@ -116,7 +116,7 @@ impl ColumnIndex {
     ///
     /// # Errors
     ///
-    /// The bytes are no `ColumnIndex`, or its lists are of different lengths.
+    /// The bytes are not a `ColumnIndex`, or its lists differ in length.
     pub fn decode(bytes: impl Into<FooterBytes>) -> Result<Self, Error> {
         let bytes = bytes.into();
         if u32::try_from(bytes.len()).is_err() {
@@ -135,23 +135,23 @@ impl ColumnIndex {
         self.entry.null_pages.len as usize
     }
 
-    /// Whether a page holds nothing but nulls; its bounds then mean nothing.
+    /// Whether a page contains only nulls; its bounds are then meaningless.
     pub fn is_null_page(&self, page: usize) -> Option<bool> {
-        // A byte of 1 is true, whichever of the two element types a writer gives the list.
+        // 1 means true for both element types that writers use for the list.
         self.tables.null_pages(&self.entry).get(page).map(|&byte| byte == 1)
     }
 
-    /// A page's lower bound as the file has it (empty for pages of nulls).
+    /// A page's lower bound as stored in the file; empty for null pages.
     pub fn min_value(&self, page: usize) -> Option<&[u8]> {
         self.tables.bound(&self.entry, self.entry.min_values(), page)
     }
 
-    /// A page's upper bound as the file has it (empty for pages of nulls).
+    /// A page's upper bound as stored in the file; empty for null pages.
     pub fn max_value(&self, page: usize) -> Option<&[u8]> {
         self.tables.bound(&self.entry, self.entry.max_values(), page)
     }
 
-    /// How the bounds of pages follow one another.
+    /// How the bounds of consecutive pages are ordered.
     pub fn boundary_order(&self) -> BoundaryOrder {
         BoundaryOrder::from_number(self.entry.boundary_order)
     }
@@ -166,12 +166,12 @@ impl ColumnIndex {
         self.tables.numbers(self.entry.nan_counts())
     }
 
-    /// How often each repetition level occurs, page after page.
+    /// How often each repetition level occurs, page by page.
     pub fn repetition_level_histograms(&self) -> Option<&[i64]> {
         self.tables.numbers(self.entry.repetition_level_histograms())
     }
 
-    /// How often each definition level occurs, page after page.
+    /// How often each definition level occurs, page by page.
     pub fn definition_level_histograms(&self) -> Option<&[i64]> {
         self.tables.numbers(self.entry.definition_level_histograms())
     }

@@ -1,5 +1,5 @@
-//! Where the page indexes of all decoded chunks stand, from the footer: a second walk over chunks whose
-//! places are known, so that four are matched together and none waits for another.
+//! Finds the page indexes of all decoded chunks through the footer: a second walk over chunks with known
+//! offsets, which matches four at once so that none waits for another.
 
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::rows::Chunk;
@@ -12,25 +12,24 @@ use crate::matching::shape::{
 };
 use crate::thrift::cursor::Cursor;
 
-/// Chunks matched together.
+/// Chunks matched at once.
 const LANES: usize = 4;
 
-/// Shapes beyond this are not learned.
+/// The most shapes learned.
 const MAX_SHAPES: usize = 96;
 
-/// Where a chunk's page indexes stand in the file: offset and length.
+/// Where a chunk's page indexes are in the file: offset and length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Location {
     pub offset_index: Option<(u64, u32)>,
     pub column_index: Option<(u64, u32)>,
 }
 
-/// Tells `found` the locations of all wanted chunks by their rows: row group by row group, the columns of
-/// each in their order.
+/// Calls `found` with the locations of all wanted chunks, each with its row, by row group and then by column.
 ///
 /// # Errors
 ///
-/// A value is malformed, or negative; or the first one of `found`.
+/// A value is malformed or negative; or `found` returns an error.
 pub(crate) fn each(
     footer: &Footer,
     wanted: impl Fn(usize, usize) -> bool,
@@ -80,12 +79,13 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
                 }
                 let mut values = [Values::default(); LANES];
                 let mut ends = [0; LANES];
-                // What the chunks are matched against: a chunk of another shape changes what is expected of the next
-                // ones, and must not change how the others of its batch are read. Of this shape that is its lanes.
+                // The lanes of the shape that this batch was matched against. A chunk of another shape
+                // changes what to expect of later chunks, but must not change how the rest of this batch is
+                // read.
                 let mut lanes_of_match = 0;
                 if let Some(shape) = self.shapes.get(expected) {
                     lanes_of_match = shape.lanes;
-                    // Nothing starts at the end of the bytes: lanes without a chunk match nothing.
+                    // Nothing starts at the end of the bytes, so lanes without a chunk match nothing.
                     let starts =
                         std::array::from_fn(|lane| if lane < count { batch[lane].1 } else { bytes.len() });
                     ends = kernel.step::<true, LANES>(bytes, starts, shape, &mut values);
@@ -107,7 +107,7 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
 }
 
 impl<W, F> Walk<'_, W, F> {
-    /// The location of a chunk that the expected shape does not match; expects its shape from now on.
+    /// The location of a chunk that does not match the expected shape; expects its shape from now on.
     #[inline(never)]
     fn other<K: Kernel>(
         &mut self,
@@ -128,7 +128,7 @@ impl<W, F> Walk<'_, W, F> {
             }
         }
         let columns = self.footer.num_columns().max(1);
-        // Rows are those of decoded chunks.
+        // Every row belongs to a decoded chunk.
         let Some(chunk) = self.footer.column_chunk(row / columns, row % columns) else {
             return Ok(Location::default());
         };
@@ -150,14 +150,14 @@ impl<W, F> Walk<'_, W, F> {
         let Some(shape) = Shape::learn(bytes, chunk, cursor.at, 0, Lanes::Locations) else { return };
         let mut values = [Values::default()];
         let [end] = kernel.step::<true, 1>(bytes, [chunk.at as usize], &shape, &mut values);
-        // A shape that does not give back its own chunk is of no use, or wrong.
+        // A shape that does not reproduce its own chunk is useless or wrong.
         if end == cursor.at && location(&values[0], shape.lanes) == Some(known) {
             self.shapes.push(shape);
         }
     }
 }
 
-/// The location that a match with a shape of these lanes has found; none if a value is one that only a walk may judge.
+/// The location found by a match with a shape of these lanes; `None` if only a walk can judge a value.
 #[inline(always)]
 fn location(values: &Values, lanes: u8) -> Option<Location> {
     let index = |offset: u8, length: u8| -> Option<Option<(u64, u32)>> {

@@ -1,4 +1,4 @@
-//! Page indexes: found through the footer, decoded into shared tables.
+//! Page indexes: located through the footer and decoded into shared tables.
 
 pub(crate) mod entries;
 pub(crate) mod indexes;

@@ -1,12 +1,12 @@
-//! Reading page indexes: from the footer's places of them to decoded tables.
+//! Reads page indexes: from their locations in the footer to decoded tables.
 //!
 //! ```text
 //! chunks ─locations (by shapes)─▶ byte ranges ─neighbours together─▶ reads ─▶ tables
 //! ```
 //!
-//! They stand in the file before the footer, one of either kind for a column chunk. Only those of the
-//! wanted chunks are read: neighbours in one read, nothing in between. Those of encrypted chunks are
-//! encrypted, too: as if there were none.
+//! Page indexes precede the footer in the file, up to one of each kind per column chunk. Only those of the
+//! wanted chunks are read: neighbours in one read, without anything in between. Those of encrypted chunks are
+//! encrypted too and treated as absent.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::page_index::tables::Tables;
 use crate::schema::columns;
 use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
 
-/// Neighbouring indexes are read together up to this many bytes at a time.
+/// The most bytes of neighbouring indexes to read at once.
 const READ_LEN: u64 = 8 << 20;
 
-/// An index to be read: where it starts, its length, the row of its chunk.
+/// An index to read: its offset, its length, and the row of its chunk.
 #[derive(Clone, Copy)]
 struct Wanted {
     start: u64,
@@ -42,11 +42,11 @@ impl Wanted {
     }
 }
 
-/// Indexes are located, read and decoded this many at a time: few enough for their places to stay in the
+/// How many indexes to locate, read and decode at a time: few enough for their locations to stay in the
 /// processor's caches, enough for reads of a megabyte.
 const BATCH: usize = 1 << 16;
 
-/// Page indexes on their way from a file to tables.
+/// Page indexes being read and decoded.
 struct Decoding<'d, R: ?Sized> {
     footer: &'d Footer,
     reader: &'d R,
@@ -54,12 +54,12 @@ struct Decoding<'d, R: ?Sized> {
     tables: Tables,
     of_columns: Vec<Wanted>,
     of_offsets: Vec<Wanted>,
-    /// The bytes of offset indexes, of which nothing is kept.
+    /// The bytes of offset indexes, which are not kept.
     scratch: Vec<u8>,
 }
 
 impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
-    /// With room for the indexes of all decoded chunks, if `all` are wanted.
+    /// Allocates room for the indexes of all decoded chunks if `all` are wanted.
     fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Result<Self, Error> {
         let columns = footer.num_columns();
         let count = columns * footer.num_row_groups();
@@ -80,7 +80,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     /// Adds the indexes of the chunk in a row.
     #[inline(always)]
     fn add(&mut self, row: usize, location: Location) -> Result<(), Error> {
-        // Rows are fewer than the footer's bytes, whose number has 32 bits.
+        // There are fewer rows than footer bytes, whose number has 32 bits.
         let wanted = |(start, len)| Wanted { start, len, row: row as u32 };
         self.of_columns.extend(location.column_index.map(wanted));
         self.of_offsets.extend(location.offset_index.map(wanted));
@@ -91,7 +91,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     #[inline(never)]
     fn decode(&mut self) -> Result<(), Error> {
         for list in [&mut self.of_columns, &mut self.of_offsets] {
-            // Writers put them in the order of their chunks.
+            // Writers usually store them in chunk order.
             if !list.is_sorted_by_key(|wanted| wanted.start) {
                 list.sort_unstable_by_key(|wanted| wanted.start);
             }
@@ -140,15 +140,14 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     }
 }
 
-/// The bytes of a run up to the end of one of its indexes, and where that starts.
+/// The bytes of a run up to the end of one of its indexes, and where that index starts.
 fn part_of<'b>(bytes: &'b [u8], run: &[Wanted], wanted: &Wanted) -> (&'b [u8], usize) {
     let at = (wanted.start - run[0].start) as usize;
     (bytes.get(..at + wanted.len as usize).unwrap_or_default(), at)
 }
 
 impl Footer {
-    /// Reads the page indexes of all decoded column chunks from the file they stand in; of encrypted chunks
-    /// none.
+    /// Reads the page indexes of all decoded column chunks from the file, except those of encrypted chunks.
     ///
     /// # Errors
     ///
@@ -157,11 +156,11 @@ impl Footer {
         self.read_wanted(reader, true, |_, _| true)
     }
 
-    /// Reads the page indexes that `policy` wants of the decoded column chunks.
+    /// Reads the page indexes of the decoded column chunks that `policy` selects.
     ///
     /// # Errors
     ///
-    /// As [`Footer::read_page_indexes`]; and the policy names a column that the schema does not have.
+    /// As for [`Footer::read_page_indexes`]; or the policy names a column that the schema does not have.
     pub fn read_page_indexes_of<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -218,7 +217,7 @@ impl Footer {
     ) -> Result<(), Error> {
         let (first, last) = (run[0], run[run.len() - 1]);
         let (start, end) = (first.start, last.range().end);
-        // The file's length bounds what is allocated.
+        // The file's length bounds the allocation.
         let len =
             reader.len().map_err(|error| self.name_error(Error::io("reading the page indexes", &error)))?;
         if end > len {
@@ -247,7 +246,7 @@ impl Footer {
     }
 }
 
-/// The first indexes that stand one right behind the other, up to [`READ_LEN`] bytes.
+/// The leading indexes that are adjacent in the file, up to [`READ_LEN`] bytes.
 fn first_run(wanted: &[Wanted]) -> Option<&[Wanted]> {
     let start = wanted.first()?.start;
     let mut count = 1;
@@ -261,11 +260,11 @@ fn first_run(wanted: &[Wanted]) -> Option<&[Wanted]> {
 }
 
 impl ColumnChunk<'_> {
-    /// Reads the chunk's offset index; none where there is none, or an encrypted one.
+    /// Reads the chunk's offset index; `None` if it has none or is encrypted.
     ///
     /// # Errors
     ///
-    /// As [`Footer::read_page_indexes`].
+    /// As for [`Footer::read_page_indexes`].
     pub fn read_offset_index<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -277,11 +276,11 @@ impl ColumnChunk<'_> {
         OffsetIndex::decode(bytes.as_slice()).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 
-    /// Reads the chunk's column index; none where there is none, or an encrypted one.
+    /// Reads the chunk's column index; `None` if it has none or is encrypted.
     ///
     /// # Errors
     ///
-    /// As [`Footer::read_page_indexes`].
+    /// As for [`Footer::read_page_indexes`].
     pub fn read_column_index<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -296,7 +295,7 @@ impl ColumnChunk<'_> {
     fn wanted(&self, range: Option<Range<u64>>) -> Option<Wanted> {
         let range = range.filter(|_| !self.is_encrypted())?;
         let row = self.group.position * self.group.footer.num_columns() + self.position;
-        // Lengths of indexes have 32 bits.
+        // The lengths of indexes have 32 bits.
         Some(Wanted { start: range.start, len: (range.end - range.start) as u32, row: row as u32 })
     }
 }

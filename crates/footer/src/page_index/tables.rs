@@ -1,5 +1,5 @@
-//! The tables that decoded page indexes share: pages, bounds and numbers of all of them, one after the
-//! other. An index costs two small entries, no allocation of its own.
+//! The tables that decoded page indexes share: the pages, bounds and numbers of all of them in sequence. An
+//! index costs two small entries and no allocation of its own.
 
 use crate::error::{Fault, FaultKind};
 use crate::memory::pages;
@@ -13,15 +13,15 @@ use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STOP, STRUCT,
 pub(crate) struct Tables {
     bytes: Vec<FooterBytes>,
     pub pages: Vec<PageLocation>,
-    /// Bounds, by their places in the kept bytes.
+    /// Bounds, as ranges of the kept bytes.
     pub bounds: Vec<Span>,
     pub numbers: Vec<i64>,
 }
 
 impl Tables {
-    /// Makes room for the indexes of `chunks` chunks of one page, where there is memory for it.
+    /// Reserves room for the indexes of `chunks` one-page chunks if memory allows.
     pub fn reserve(&mut self, chunks: usize) {
-        // There may be fewer: what has no room yet gets it when it is there.
+        // Reservation is optional: tables still grow on demand.
         let _ = self.pages.try_reserve(chunks);
         let _ = self.bounds.try_reserve(2 * chunks);
         let _ = self.numbers.try_reserve(chunks);
@@ -35,9 +35,9 @@ impl Tables {
         self.bytes.push(bytes);
     }
 
-    /// The place that the bytes to be kept next will have.
+    /// The index that the next kept bytes will have.
     pub fn next_bytes(&self) -> u32 {
-        // They are no more than chunks, of which a footer of 32 bits has room for fewer than 2^30.
+        // At most one per chunk, and a 32-bit footer has room for fewer than 2^30 chunks.
         self.bytes.len() as u32 & !FLAGS
     }
 
@@ -101,7 +101,7 @@ impl Tables {
         Ok(OffsetEntry { pages: pages.ok_or(missing(start, "page_locations"))?, sizes })
     }
 
-    /// Decodes the column index at `start` of the bytes that are to be kept next.
+    /// Decodes the column index at `start` of the bytes that will be kept next.
     #[inline]
     pub fn column_index(&mut self, bytes: &[u8], start: usize) -> Step<ColumnEntry> {
         match self.usual_column_index(bytes, start) {
@@ -170,7 +170,7 @@ impl Tables {
         let first = self.bounds.len();
         for _ in 0..count {
             let len = cursor.binary()?.len();
-            // What is decoded in one go has less than 4 GiB.
+            // Bytes decoded at once are less than 4 GiB.
             self.bounds.push(Span { start: (cursor.at - len) as u32, len: len as u32 });
         }
         Span::since(&self.bounds, first, at)
@@ -187,8 +187,8 @@ impl Tables {
     }
 }
 
-/// Where the parts of a table stand one behind the other, which they mostly do: a copy of them at its end
-/// if they do not.
+/// Where the adjacent parts of a table start. If they are not adjacent, which is rare, copies them to the
+/// table's end.
 fn in_a_row<T: Copy>(table: &mut Vec<T>, parts: &[Option<Span>], at: usize) -> Step<u32> {
     let parts = || parts.iter().flatten().filter(|part| part.len > 0);
     let mut row = parts().map(|part| (part.start, part.start + part.len));
@@ -219,7 +219,7 @@ fn page_location(cursor: &mut Cursor<'_>) -> Step<PageLocation> {
             (2, I32) => {
                 let at = cursor.at;
                 let value = cursor.i32()?;
-                let expected = "a size that is not negative";
+                let expected = "a non-negative size";
                 if value < 0 {
                     return Err(Fault::new(at, FaultKind::Range { value: value.into(), expected }));
                 }
@@ -236,7 +236,7 @@ fn page_location(cursor: &mut Cursor<'_>) -> Step<PageLocation> {
     })
 }
 
-/// A list of bools, for which writers use either of the two element types.
+/// A list of bools, for which writers use one of two element types.
 fn bools(cursor: &mut Cursor<'_>) -> Step<Span> {
     let start = cursor.at;
     let (wire, count) = cursor.list()?;

@@ -1,24 +1,24 @@
-//! Page indexes as writers make them, decoded without a look at what writers do not do: fields in the
-//! order of their numbers, lengths of bounds of one byte, no field that the format does not have.
+//! Decodes page indexes in the form that writers usually produce: fields in ascending order, one-byte lengths
+//! of bounds, no unknown fields.
 //!
-//! Bytes go straight into the tables ([`crate::page_index::tables`]). Whatever is otherwise is left to
-//! the general decoder there, which also says what is wrong with it; the tables are as before then.
+//! Values go straight into the tables ([`crate::page_index::tables`]). For any other form, the tables are
+//! restored and the general decoder takes over, which also reports what is wrong.
 
 use crate::page_index::entries::{ColumnEntry, OffsetEntry, Span};
 use crate::page_index::indexes::PageLocation;
 use crate::page_index::tables::Tables;
 
-/// The header of a field that follows the one before it: a list, an i32, an i64.
+/// The header of a field with a delta of one, as a list; the next two are for an i32 and an i64.
 const NEXT_LIST: u8 = 0x19;
 const NEXT_I32: u8 = 0x15;
 const NEXT_I64: u8 = 0x16;
 
-/// Element types, as a list's header has them.
+/// Element types in list headers.
 const BINARIES: u8 = 8;
 const I64S: u8 = 6;
 const STRUCTS: u8 = 12;
 
-/// Bytes of an index and a place in them. Indices are checked against the bytes' end.
+/// The bytes of an index and an offset in them. Offsets are checked against the end.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -37,7 +37,7 @@ impl Reader<'_> {
         (self.byte()? == byte).then_some(())
     }
 
-    /// A varint of up to eight bytes. Of longer ones the general decoder knows whether they may be.
+    /// Reads a varint of up to eight bytes. Only the general decoder can judge longer ones.
     #[inline(always)]
     fn varint(&mut self) -> Option<u64> {
         let first = self.byte()?;
@@ -67,7 +67,7 @@ impl Reader<'_> {
         self.integer().filter(|&value| value >= 0)
     }
 
-    /// A list's element type and length, which is no more than the bytes left.
+    /// A list's element type and length, which is at most the number of bytes left.
     #[inline(always)]
     fn list(&mut self) -> Option<(u8, usize)> {
         let header = self.byte()?;
@@ -86,7 +86,7 @@ impl Reader<'_> {
 }
 
 impl Tables {
-    /// The column index at `start`, if it is a usual one.
+    /// The column index at `start`, if it has the usual form.
     #[inline]
     pub fn usual_column_index(&mut self, bytes: &[u8], start: usize) -> Option<ColumnEntry> {
         let (bounds, numbers) = (self.bounds.len(), self.numbers.len());
@@ -105,7 +105,7 @@ impl Tables {
         if !matches!(wire, 1 | 2) {
             return None;
         }
-        // What is decoded in one go has less than 4 GiB.
+        // Bytes decoded at once are less than 4 GiB.
         let null_pages = Span { start: reader.at as u32, len: pages as u32 };
         reader.at += pages;
         let first_bound = self.bounds.len();
@@ -141,7 +141,7 @@ impl Tables {
                 break;
             }
             field += header >> 4;
-            // A delta of 0 is followed by a field number.
+            // A field number follows a delta of 0.
             if header & 0x0f != NEXT_LIST & 0x0f || header < 0x10 {
                 return None;
             }
@@ -161,7 +161,7 @@ impl Tables {
         (fits(self.bounds.len()) && fits(self.numbers.len())).then_some(entry)
     }
 
-    /// The offset index at `start`, if it is a usual one.
+    /// The offset index at `start`, if it has the usual form.
     #[inline]
     pub fn usual_offset_index(&mut self, bytes: &[u8], start: usize) -> Option<OffsetEntry> {
         let (pages, numbers) = (self.pages.len(), self.numbers.len());
@@ -215,7 +215,7 @@ mod tests {
     use crate::page_index::tables::Tables;
     use crate::thrift::writer::ThriftWriter;
 
-    /// A column index of so many pages, with the optional fields whose bits are set.
+    /// A column index of `pages` pages, with the optional fields whose bits are set.
     fn column_index(pages: u64, fields: u8) -> Vec<u8> {
         let mut writer = ThriftWriter::new();
         writer.list(1, 1, pages);
@@ -255,12 +255,12 @@ mod tests {
         writer.into_bytes()
     }
 
-    /// Both decoders, which must agree where the one for usual indexes has an answer.
+    /// Runs both decoders, which must agree if the one for usual indexes returns a result.
     fn agree(bytes: &[u8]) -> (bool, bool) {
         let (mut usual, mut any) = (Tables::default(), Tables::default());
         let column = usual.usual_column_index(bytes, 0);
         if let Some(entry) = column {
-            let expected = any.any_column_index(bytes, 0).expect("what the other has decoded");
+            let expected = any.any_column_index(bytes, 0).expect("the usual decoder accepted it");
             usual.keep(bytes.into());
             any.keep(bytes.into());
             let [found, expected] = [(usual, entry), (any, expected)]
@@ -272,7 +272,7 @@ mod tests {
         let (mut usual, mut any) = (Tables::default(), Tables::default());
         let offset = usual.usual_offset_index(bytes, 0);
         if let Some(entry) = offset {
-            let expected = any.any_offset_index(bytes, 0).expect("what the other has decoded");
+            let expected = any.any_offset_index(bytes, 0).expect("the usual decoder accepted it");
             let [found, expected] = [(usual, entry), (any, expected)]
                 .map(|(tables, entry)| OffsetIndex { tables: Arc::new(tables), entry });
             assert_eq!(found, expected);
@@ -284,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn indexes_of_writers_are_usual_and_decoded_as_by_the_general_decoder(
+        fn indexes_from_writers_are_usual_and_both_decoders_agree(
             pages in 0u64..40, fields in 0u8..16, sizes: bool,
         ) {
             prop_assert!(agree(&column_index(pages, fields)).0);
@@ -292,7 +292,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_usual_of_changed_indexes_is_decoded_as_by_the_general_decoder(
+        fn both_decoders_agree_on_changed_indexes(
             pages in 0u64..20, fields in 0u8..16, place: prop::sample::Index, byte: u8, cut: prop::sample::Index,
         ) {
             for mut bytes in [column_index(pages, fields), offset_index(pages, fields % 2 == 0)] {
@@ -305,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_are_decoded_as_by_the_general_decoder(bytes: Vec<u8>) {
+        fn both_decoders_agree_on_arbitrary_bytes(bytes: Vec<u8>) {
             agree(&bytes);
         }
     }

@@ -1,10 +1,11 @@
-//! An index of a footer: where every column chunk's struct stands, eight bytes a chunk, to be kept
+//! An index of a footer: the location of every column chunk's struct in eight bytes per chunk, to be saved
 //! beside the file.
 //!
-//! With it, a chunk of a footer of any size is decoded without walking what is before it, and nothing
-//! else of the footer is read. The schema is part of the index, so that names need no walk either; it
-//! is decoded when asked for. As bytes ([`crate::saved_index`]) it has a checksum over all of itself, the schema's bytes
-//! to compare with the footer's, and a sum of every chunk's struct: nothing is given of bytes that changed since.
+//! With it, a chunk of a footer of any size is decoded without walking what precedes it and without reading
+//! the rest of the footer. The index includes the schema, decoded on demand, so that names need no walk
+//! either. Its saved form ([`crate::saved_index`]) has a checksum over all of itself, the schema's bytes to
+//! compare with the footer's, and a checksum of every chunk's struct: bytes that have changed since are never
+//! decoded.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,20 +23,20 @@ use crate::saved_index::sum;
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, STRUCT};
 
-/// Samples that the sum of a footer is made of, and the bytes of each; and the bytes at the end, in
-/// which the offsets of the last row group tell of all before them.
+/// The number of samples in a footer's checksum and the length of each in bytes; and the length of the sample
+/// at the end, where the offsets of the last row group depend on everything before them.
 const SAMPLES: u64 = 16;
 const SAMPLE_LEN: u64 = 64;
 const END_LEN: u64 = 4096;
 
-/// Where the column chunks of a footer stand.
+/// Where the column chunks of a footer are.
 #[derive(Debug, Clone)]
 pub struct FooterIndex {
     pub(crate) footer_len: u64,
     pub(crate) sum: u64,
     pub(crate) columns: usize,
     pub(crate) row_groups: usize,
-    /// Eight bytes a chunk, little endian.
+    /// Eight bytes per chunk, little endian.
     pub(crate) locators: FooterBytes,
     pub(crate) chunk_sums: ChunkSums,
     pub(crate) schema: OnceLock<Arc<Schema>>,
@@ -44,25 +45,25 @@ pub struct FooterIndex {
     pub(crate) schema_bytes: FooterBytes,
 }
 
-/// The sums of the chunks' structs.
+/// The checksums of the chunks' structs.
 #[derive(Debug, Clone)]
 pub(crate) enum ChunkSums {
-    /// Those of the footer that the index was made of, of which they are taken when the index is kept.
+    /// Not computed yet: this is the indexed footer, from which they are computed when the index is saved.
     OfFooter(FooterBytes),
-    /// Four bytes a chunk, little endian.
+    /// Four bytes per chunk, little endian.
     Kept(FooterBytes),
 }
 
-/// Where a chunk stands in the footer.
+/// Where a chunk is in the footer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     pub at: u64,
-    /// 0 if it is not known.
+    /// 0 if unknown.
     pub len: u64,
 }
 
 impl Footer {
-    /// The index of the footer, without another walk; none unless all of it was decoded.
+    /// The index of the footer, without another walk; `None` unless everything was decoded.
     pub fn index(&self) -> Option<FooterIndex> {
         let (columns, row_groups) = (self.num_columns(), self.num_row_groups());
         if columns != self.schema().num_leaves() || row_groups != self.num_row_groups_in_file() {
@@ -71,12 +72,12 @@ impl Footer {
         let bytes = self.bytes.as_slice();
         let list = crate::decode::file_metadata::schema_list(bytes)?;
         let rows = &self.decoded.rows;
-        // Without memory for it there is none either: it is a quarter of what the rows take.
+        // `None` if memory is short: the index needs a quarter of the rows' memory.
         let mut locators = allocate::with_room(rows.packed.len())?;
         for row in 0..rows.packed.len() {
             let chunk = rows.get(row);
             let at = chunk.at as usize;
-            // Chunks of a row group stand one right behind the other.
+            // Chunks of a row group are adjacent.
             let end = if (row + 1).is_multiple_of(columns) {
                 let mut cursor = Cursor::new(bytes, at);
                 cursor.skip(STRUCT).ok()?;
@@ -100,8 +101,8 @@ impl Footer {
     }
 }
 
-/// A sum over samples of the footer, the same for the same footer: enough to tell a file that was
-/// written anew from the one that was indexed, at a cost that does not grow with it.
+/// A checksum over samples of the footer. It distinguishes a rewritten file from the indexed one, at a cost
+/// that does not depend on the footer's length.
 fn samples(len: u64, mut read: impl FnMut(u64, &mut [u8]) -> std::io::Result<()>) -> std::io::Result<u64> {
     let mut sum = sum::START;
     let mut buffer = [0; END_LEN as usize];
@@ -120,12 +121,12 @@ fn sum_of(bytes: &[u8]) -> u64 {
 }
 
 impl FooterIndex {
-    /// Makes the index of a footer by a pass that decodes nothing: much faster than a whole decode. Of
-    /// the options, the method and the threads count.
+    /// Builds the index of a footer by a pass that decodes nothing, much faster than decoding everything. Of
+    /// the options, only the method and the number of threads matter.
     ///
     /// # Errors
     ///
-    /// The bytes are no `FileMetaData`, as far as the pass looks.
+    /// The bytes that the pass reads are not a `FileMetaData`.
     pub fn build(footer: impl Into<FooterBytes>, options: &Options) -> Result<Self, Error> {
         let shared = footer.into();
         let bytes = shared.as_slice();
@@ -141,21 +142,21 @@ impl FooterIndex {
             chunk_sums: ChunkSums::OfFooter(shared.clone()),
             schema: OnceLock::new(),
             schema_at,
-            schema_bytes: schema_bytes.ok_or_else(|| Error::new("expected bytes that stay the same"))?,
+            schema_bytes: schema_bytes.ok_or_else(|| Error::new("expected bytes that do not change"))?,
         })
     }
 
-    /// Whether the index is of this footer, as far as its length, its schema and samples of its other bytes tell. Each
-    /// chunk's bytes are compared when the chunk is asked for.
+    /// Checks that the index belongs to this footer, by its length, its schema and samples of its other
+    /// bytes. Each chunk's bytes are compared when the chunk is requested.
     ///
     /// # Errors
     ///
-    /// It is not.
+    /// It does not.
     pub fn fits(&self, footer: &[u8]) -> Result<(), Error> {
         self.fits_in(footer, 0, footer.len() as u64)
     }
 
-    /// As [`FooterIndex::fits`], of a footer that starts at byte `start` of `reader`; a few reads.
+    /// Like [`FooterIndex::fits`], for a footer that starts at byte `start` of `reader`; takes a few reads.
     pub(crate) fn fits_in<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -182,15 +183,17 @@ impl FooterIndex {
 
     fn other(&self, found: u64) -> Error {
         let expected = self.footer_len;
-        Error::new(format!("expected the indexed footer of {expected} bytes, found another one, of {found}"))
-            .with_advice(format!("the file was written anew: {WRITE_AGAIN}"))
+        Error::new(format!(
+            "expected the indexed footer of {expected} bytes, found another one of {found} bytes"
+        ))
+        .with_advice(format!("the file has been rewritten: {WRITE_AGAIN}"))
     }
 
-    /// The file's schema, decoded when first asked for.
+    /// The file's schema, decoded on first use.
     ///
     /// # Errors
     ///
-    /// The schema is malformed, or has another number of columns than the index.
+    /// The schema is malformed, or its number of columns differs from the index's.
     pub fn schema(&self) -> Result<&Schema, Error> {
         if let Some(schema) = self.schema.get() {
             return Ok(schema);
@@ -200,12 +203,12 @@ impl FooterIndex {
                 "expected a schema in the index of the footer, found other bytes: {}",
                 fault.kind
             ))
-            .with_advice("the footer that was indexed is damaged")
+            .with_advice("the indexed footer is damaged")
         })?;
         if schema.num_leaves() != self.columns {
             let (leaves, columns) = (schema.num_leaves(), self.columns);
-            let what = format!("expected a schema of {columns} columns, as row groups have, found {leaves}");
-            return Err(Error::new(what).with_advice("the footer that was indexed is damaged"));
+            let what = format!("expected a schema of {columns} columns like the row groups, found {leaves}");
+            return Err(Error::new(what).with_advice("the indexed footer is damaged"));
         }
         Ok(self.schema.get_or_init(|| Arc::new(schema)))
     }
@@ -220,7 +223,7 @@ impl FooterIndex {
         self.row_groups
     }
 
-    /// The length of the footer that was indexed.
+    /// The length of the indexed footer in bytes.
     pub fn footer_len(&self) -> u64 {
         self.footer_len
     }
@@ -234,8 +237,8 @@ impl FooterIndex {
         Some(Place { at: locator & 0xffff_ffff, len: locator >> 32 & 0xffff })
     }
 
-    /// Whether these are the bytes of a chunk's struct in the footer that was indexed, as far as the index knows: one
-    /// that was not kept has no sums.
+    /// Checks that these are the bytes of a chunk's struct in the indexed footer, if the index has checksums:
+    /// it has none until it is saved.
     pub(crate) fn same_chunk(&self, row_group: usize, column: usize, bytes: &[u8]) -> Result<(), FaultKind> {
         let ChunkSums::Kept(sums) = &self.chunk_sums else { return Ok(()) };
         let at = (row_group * self.columns + column) * 4;
@@ -253,11 +256,11 @@ impl FooterIndex {
         }
     }
 
-    /// Decodes one chunk of the footer that was indexed; none if there is no such chunk.
+    /// Decodes one chunk of the indexed footer; `None` if the chunk does not exist.
     ///
     /// # Errors
     ///
-    /// The footer is not the one that was indexed, as far as its length and the chunk's bytes tell.
+    /// The footer's length or the chunk's bytes differ from the indexed footer's.
     pub fn chunk<'a>(
         &self,
         footer: &'a [u8],
@@ -275,7 +278,7 @@ impl FooterIndex {
     }
 }
 
-/// Locators as bytes, in the order that they are kept in.
+/// Locators as bytes, in the order in which they are saved.
 struct Locators(Vec<Locator>);
 
 impl Locators {

@@ -1,4 +1,4 @@
-//! A column chunk that was found by an index, decoded from its own bytes alone.
+//! A column chunk that an index located, decoded from its own bytes alone.
 
 use std::ops::Range;
 
@@ -13,21 +13,22 @@ use crate::schema::enums::{Codec, EncodingSet, PhysicalType};
 use crate::thrift::cursor::Cursor;
 use crate::thrift::trace;
 
-/// A chunk decoded by way of an index.
+/// A chunk decoded through an index.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedChunk<'a> {
     /// The footer, or the part of it that starts with the chunk.
     bytes: &'a [u8],
     /// Where `bytes` start in the footer.
     base: u64,
-    /// Its place counts from the start of `bytes`.
+    /// Its offset is relative to the start of `bytes`.
     chunk: Chunk,
     row_group: usize,
     column: usize,
 }
 
 impl<'a> IndexedChunk<'a> {
-    /// Decodes the chunk at `at` of `bytes`, which start at byte `base` of the footer that `index` is of.
+    /// Decodes the chunk at `at` of `bytes`, which start at byte `base` of the footer that `index` belongs
+    /// to.
     pub(crate) fn decode(
         index: &FooterIndex,
         bytes: &'a [u8],
@@ -47,7 +48,7 @@ impl<'a> IndexedChunk<'a> {
         }
     }
 
-    /// Whether the bytes start with a whole chunk.
+    /// Whether the bytes start with a complete chunk.
     pub(crate) fn is_whole(bytes: &[u8]) -> bool {
         scan::column_chunk(&mut Cursor::new(bytes, 0)).is_ok()
     }
@@ -66,8 +67,8 @@ impl<'a> IndexedChunk<'a> {
         self.column
     }
 
-    /// Whether the footer holds the chunk's metadata. It does not if the column is encrypted with a key
-    /// of its own; then all numbers are 0.
+    /// Whether the footer holds the chunk's metadata. If not, the column is encrypted with its own key and
+    /// all numbers are 0.
     pub fn has_metadata(&self) -> bool {
         self.chunk.traits.flags & NO_METADATA == 0
     }
@@ -82,22 +83,22 @@ impl<'a> IndexedChunk<'a> {
         Codec::from_number(self.chunk.traits.codec)
     }
 
-    /// The encodings that occur in the chunk.
+    /// The encodings used in the chunk.
     pub fn encodings(&self) -> EncodingSet {
         self.chunk.traits.encodings
     }
 
-    /// The number of values, nulls among them.
+    /// The number of values, including nulls.
     pub fn num_values(&self) -> i64 {
         self.chunk.num_values
     }
 
-    /// Bytes of all pages in the file, headers among them.
+    /// The size of all pages in the file in bytes, including headers.
     pub fn compressed_size(&self) -> i64 {
         self.chunk.compressed
     }
 
-    /// Bytes of all pages before compression, headers among them.
+    /// The size of all pages before compression in bytes, including headers.
     pub fn uncompressed_size(&self) -> i64 {
         self.chunk.uncompressed
     }
@@ -112,14 +113,14 @@ impl<'a> IndexedChunk<'a> {
         (self.chunk.traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk.dictionary_page_offset)
     }
 
-    /// The chunk's pages in the file, from its dictionary page on.
+    /// The range of the chunk's pages in the file, starting with the dictionary page if present.
     pub fn byte_range(&self) -> Range<u64> {
         let start = crate::decode::file_metadata::first_byte_of(&self.chunk);
-        // Sizes are never negative: the scan refuses them.
+        // The scan rejects negative sizes.
         start..start.saturating_add(self.chunk.compressed as u64)
     }
 
-    /// Bounds and counts, as slices of the footer.
+    /// Bounds and counts, borrowed from the footer.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl<'a> IndexedChunk<'a> {
         found.map_err(|fault| explain(self.bytes, at, self.base, (self.row_group, self.column), fault))
     }
 
-    /// Everything else that the footer says of the chunk.
+    /// Everything else that the footer states about the chunk.
     ///
     /// # Errors
     ///
@@ -151,5 +152,5 @@ fn explain(bytes: &[u8], start: usize, base: u64, place: (usize, usize), fault: 
     Error::new(fault.kind.to_string())
         .at_path(trace::path_in_chunk(bytes, start, row_group, column, fault.at))
         .at_offset(base + fault.at as u64)
-        .with_advice(format!("the index is of another footer, or the footer is damaged: {WRITE_AGAIN}"))
+        .with_advice(format!("the index belongs to another footer, or the footer is damaged: {WRITE_AGAIN}"))
 }

@@ -1,4 +1,4 @@
-//! A footer that is not decoded but indexed: every chunk is read and decoded when asked for.
+//! A footer that is indexed instead of decoded: every chunk is read and decoded on demand.
 //!
 //! ```text
 //! Footer::save_index ──▶ file ──▶ Footer::open_with_index ──chunk(row group, column)──▶ one small read
@@ -17,10 +17,10 @@ use crate::saved_index::index::FooterIndex;
 use crate::saved_index::indexed_chunk::IndexedChunk;
 use crate::saved_index::{self, MAGIC};
 
-/// Bytes read at first of a chunk that is too long for its locator to say how long.
+/// How many bytes to read first for a chunk too long for its locator to hold the length.
 const LONG_CHUNK: u64 = 1 << 17;
 
-/// A footer of which an index says where everything stands.
+/// A footer whose chunks are located by an index.
 #[derive(Debug)]
 pub struct IndexedFooter<R = File> {
     reader: R,
@@ -31,16 +31,16 @@ pub struct IndexedFooter<R = File> {
 }
 
 impl Footer {
-    /// Keeps the footer's index in a file, for [`Footer::open_with_index`]. The file has its name only
-    /// when it is whole.
+    /// Saves the footer's index to a file, for [`Footer::open_with_index`]. The file gets its name only once
+    /// it is complete.
     ///
     /// # Errors
     ///
-    /// A part of the footer was left out when it was decoded; or the file cannot be written.
+    /// The footer was decoded only in part; or the file cannot be written.
     pub fn save_index(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let index = self.index().ok_or_else(|| {
             self.name_error(
-                Error::new("expected a footer that was decoded whole, found a part of one").with_advice(
+                Error::new("expected a completely decoded footer, found a part of one").with_advice(
                     "decode all columns and row groups, or build the index with FooterIndex::build",
                 ),
             )
@@ -48,12 +48,12 @@ impl Footer {
         index.save(path)
     }
 
-    /// Opens a file by an index that was kept of its footer: nothing is decoded but the chunks that are
-    /// asked for, each by a read of its own bytes.
+    /// Opens a file by the saved index of its footer: decodes only the requested chunks, reading each chunk's
+    /// own bytes.
     ///
     /// # Errors
     ///
-    /// Either file cannot be read, or the index is of another footer.
+    /// Either file cannot be read, or the index belongs to another footer.
     pub fn open_with_index(
         path: impl AsRef<Path>,
         index: impl AsRef<Path>,
@@ -66,8 +66,8 @@ impl Footer {
 }
 
 impl FooterIndex {
-    /// Keeps the index in a file, which has its name only when it is whole, and is on disk with its name
-    /// when this returns.
+    /// Saves the index to a file, which gets its name only once it is complete. File and name are synced to
+    /// disk before this returns.
     ///
     /// # Errors
     ///
@@ -78,16 +78,16 @@ impl FooterIndex {
             .map_err(|error| Error::io("writing the index", &error).in_path(path))
     }
 
-    /// The index that a file keeps.
+    /// Loads a saved index from a file.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or holds no index.
+    /// The file cannot be read or does not contain an index.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let (file, len) = source::open_regular(path)?;
         let reading = |error: std::io::Error| Error::io("reading the index", &error).in_path(path);
-        // Of a file that is something else no more than this is read, whatever its length.
+        // If the file is something else, nothing more is read, whatever its length.
         let mut start = [0; MAGIC.len()];
         let start = &mut start[..len.min(MAGIC.len() as u64) as usize];
         file.read_exact_at(0, start).map_err(reading)?;
@@ -103,12 +103,11 @@ impl FooterIndex {
 }
 
 impl<R: RangeReader> IndexedFooter<R> {
-    /// The footer at the end of `reader`, which errors call `name`, by its index.
+    /// The footer at the end of `reader`, called `name` in errors, with its index.
     ///
     /// # Errors
     ///
-    /// Bytes cannot be read, do not end as a Parquet file does, or hold another footer than the one
-    /// that was indexed.
+    /// Bytes cannot be read, do not end like a Parquet file, or contain another footer than the indexed one.
     pub fn new(reader: R, name: &str, index: FooterIndex) -> Result<Self, Error> {
         let reading = |error: std::io::Error| Error::io("reading the footer", &error).in_file(name);
         let file_len = reader.len().map_err(reading)?;
@@ -126,11 +125,11 @@ impl<R: RangeReader> IndexedFooter<R> {
         &self.index
     }
 
-    /// Reads and decodes one chunk, of which `buffer` takes the bytes; none if there is no such chunk.
+    /// Reads one chunk into `buffer` and decodes it; `None` if the chunk does not exist.
     ///
     /// # Errors
     ///
-    /// The bytes cannot be read or are no column chunk.
+    /// The bytes cannot be read or are not a column chunk.
     pub fn chunk<'b>(
         &self,
         row_group: usize,

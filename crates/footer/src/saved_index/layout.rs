@@ -1,9 +1,9 @@
-//! A kept index, as bytes:
+//! The byte layout of a saved index:
 //!
 //! ```text
-//! magic (8) | footer length (8) | sum of the footer (8) | columns (8) | row groups (8) | place of the schema (8)
-//! | locators (8 each, row group by row group) | sums of the chunks' structs (4 each) | schema's list as in the footer
-//! | sum of everything before (8)
+//! magic (8) | footer length (8) | checksum of the footer (8) | columns (8) | row groups (8) | offset of the schema (8)
+//! | locators (8 each, row group by row group) | checksums of the chunks' structs (4 each) | schema's list as in the footer
+//! | checksum of everything before (8)
 //! ```
 
 use std::path::Path;
@@ -15,20 +15,20 @@ use crate::saved_index::index::{ChunkSums, FooterIndex};
 use crate::saved_index::sum;
 use crate::thrift::cursor::{Cursor, STRUCT};
 
-/// The first bytes of an index of any version, and the version of this one.
+/// The first bytes of an index of any version, and the current version.
 pub(crate) const MAGIC: [u8; 7] = *b"SAWFIDX";
 const VERSION: u8 = b'4';
 
-/// Bytes before the locators.
+/// The number of bytes before the locators.
 const HEAD: usize = 48;
 
-/// Bytes of a locator, of a chunk's sum and of the sum at the end.
+/// The sizes in bytes of a locator, of a chunk's checksum and of the final checksum.
 const LOCATOR: usize = 8;
 const CHUNK_SUM: usize = 4;
 const SUM: usize = 8;
 
 impl FooterIndex {
-    /// The index as bytes, to be kept.
+    /// The index as bytes to save.
     pub fn to_bytes(&self) -> Vec<u8> {
         let sums = self.locators.len() / LOCATOR * CHUNK_SUM;
         let len = HEAD + self.locators.len() + sums + self.schema_bytes.len() + SUM;
@@ -50,7 +50,7 @@ impl FooterIndex {
         bytes
     }
 
-    /// Appends the sums of all chunks of the footer that the index was made of.
+    /// Appends the checksums of all chunks of the indexed footer.
     fn chunk_sums_of(&self, footer: &[u8], bytes: &mut Vec<u8>) {
         for chunk in 0..self.columns * self.row_groups {
             let place = self.place(chunk / self.columns, chunk % self.columns).unwrap_or_default();
@@ -58,7 +58,7 @@ impl FooterIndex {
             let mut end = start + place.len as usize;
             if place.len == 0 {
                 let mut cursor = Cursor::new(footer, start);
-                // The chunk was walked when the index was made.
+                // The chunk was walked when the index was built.
                 if cursor.skip(STRUCT).is_ok() {
                     end = cursor.at;
                 }
@@ -68,7 +68,8 @@ impl FooterIndex {
         }
     }
 
-    /// Whether a file starts as an index does: of any version, whole or damaged. One may be written over it.
+    /// Whether a file starts like an index of any version, complete or damaged. Such a file may be
+    /// overwritten.
     ///
     /// # Errors
     ///
@@ -85,11 +86,11 @@ impl FooterIndex {
         Ok(start == MAGIC)
     }
 
-    /// The index of kept bytes, which it shares.
+    /// Opens the index in these saved bytes, which it shares.
     ///
     /// # Errors
     ///
-    /// The bytes are not an index, are of another version, or were damaged after they were saved.
+    /// The bytes are not an index, have another version, or were damaged after they were saved.
     pub fn from_bytes(bytes: impl Into<FooterBytes>) -> Result<Self, Error> {
         let shared = bytes.into();
         let bytes = shared.as_slice();
@@ -97,22 +98,22 @@ impl FooterIndex {
         match rest.first() {
             Some(&VERSION) => {}
             Some(version) => return Err(other_version(*version)),
-            None => return Err(damaged("expected a whole index of a footer, found a part of one")),
+            None => return Err(damaged("expected a complete index of a footer, found a part of one")),
         }
         let whole = |found: Option<FooterBytes>| {
-            found.ok_or_else(|| damaged("expected a whole index of a footer, found a part of one"))
+            found.ok_or_else(|| damaged("expected a complete index of a footer, found a part of one"))
         };
         let end = bytes.len().saturating_sub(SUM);
         let (kept, expected) = bytes.split_at(end);
         if end < HEAD || expected.first_chunk().map(|sum| u64::from_le_bytes(*sum)) != Some(sum::of(kept)) {
             return Err(damaged(
-                "expected an index whose checksum is that of its bytes, found another checksum",
+                "expected an index whose checksum matches its bytes, found another checksum",
             ));
         }
         let number =
             |at: usize| kept.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |n| u64::from_le_bytes(*n));
         let [footer_len, sum, columns, row_groups, schema_at] = [8, 16, 24, 32, 40].map(number);
-        // What follows cannot fail where the checksum holds, but nothing is taken from numbers unseen.
+        // With a correct checksum this cannot fail, but numbers are checked all the same.
         let chunks = columns.checked_mul(row_groups).and_then(|count| usize::try_from(count).ok());
         let sums_at = chunks.and_then(|count| count.checked_mul(LOCATOR)?.checked_add(HEAD));
         let schema_start =

@@ -1,4 +1,4 @@
-//! An index of a footer that can be saved: where each column chunk stands, without decoding it.
+//! A saved index of a footer: locates each column chunk without decoding it.
 
 pub(crate) mod index;
 pub(crate) mod indexed_chunk;

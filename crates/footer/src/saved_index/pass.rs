@@ -1,8 +1,7 @@
-//! The pass that finds where every column chunk stands, and decodes nothing.
+//! The pass that locates every column chunk and decodes nothing.
 //!
-//! It walks as a whole decode does, by shapes and in lockstep, but keeps a locator of eight bytes of
-//! every chunk and looks at no number. Even the schema is only skipped: how many columns there are is
-//! what the first row group says.
+//! Like a full decode it walks by shapes and in lockstep, but it stores an eight-byte locator for every chunk
+//! and reads no numbers. It even skips the schema: the first row group states the number of columns.
 
 use std::ops::Range;
 
@@ -15,17 +14,17 @@ use crate::options::Options;
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, LIST, STOP, STRUCT, Step};
 
-/// Where everything stands in a footer.
+/// Where everything is in a footer.
 pub(crate) struct Places {
     pub columns: usize,
     pub row_groups: usize,
-    /// Of every chunk, row group by row group.
+    /// A locator for every chunk, row group by row group.
     pub locators: Vec<Locator>,
-    /// The schema's list.
+    /// The range of the schema's list.
     pub schema: Range<usize>,
 }
 
-/// Finds where everything stands in `FileMetaData`.
+/// Finds where everything is in `FileMetaData`.
 pub(crate) fn places(bytes: &[u8], options: &Options) -> Result<Places, Error> {
     file_metadata::fits_32_bits(bytes)?;
     walk(bytes, options.method, options.threads).map_err(|fault| file_metadata::explain(bytes, fault))
@@ -45,7 +44,7 @@ fn walk(bytes: &[u8], method: Method, threads: usize) -> Step<Places> {
     let cursor = &mut Cursor::new(bytes, 0);
     let (mut schema, mut groups_at) = (None, None);
     let mut last = 0;
-    // The list of row groups may stand before the schema: look for both first.
+    // The list of row groups may precede the schema: find both first.
     while schema.is_none() || groups_at.is_none() {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
@@ -57,7 +56,7 @@ fn walk(bytes: &[u8], method: Method, threads: usize) -> Step<Places> {
             }
             (4, LIST) => {
                 groups_at = Some(cursor.at);
-                // What stands before the row groups in most footers is known now.
+                // Most footers have the schema before the row groups.
                 if schema.is_none() {
                     cursor.skip(LIST)?;
                 }
@@ -85,7 +84,7 @@ fn walk(bytes: &[u8], method: Method, threads: usize) -> Step<Places> {
     Ok(Places { columns, row_groups: found.in_file, locators: found.rows, schema })
 }
 
-/// The number of columns in the first row group of the list at the cursor, if there is one that says it.
+/// The number of columns in the first row group of the list at the cursor; `None` if no row group states it.
 fn columns_of_first(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
     if cursor.list_of(STRUCT, "a list of row groups (struct)")? == 0 {
         return Ok(None);

@@ -1,16 +1,17 @@
 //! Checksums that detect damaged or replaced bytes. They do not protect against deliberate forgery.
 //!
-//! Each step of a lane can be undone, so that a change of one word of eight bytes always changes the sum.
+//! Each step of a lane is invertible, so changing one eight-byte word always changes the sum.
 
-/// Lanes that do not wait for one another: one alone is bound by the time that a multiplication takes.
+/// The number of independent lanes: a single one is limited by the latency of multiplication.
 const LANES: usize = 4;
 
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The sum of nothing.
+/// The sum of no bytes.
 pub(crate) const START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// The sum with one more word. As FNV-1a, by words: the rotation brings the high bits, which no product reaches, down.
+/// Adds a word to the sum. Like FNV-1a on words; the rotation moves the high bits down, which no product
+/// reaches.
 #[inline]
 pub(crate) fn with_word(sum: u64, word: u64) -> u64 {
     (sum ^ word).wrapping_mul(FACTOR).rotate_left(29)
@@ -22,13 +23,13 @@ fn word_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The sum of the bytes, one word after the other.
+/// Adds bytes to the sum, word by word.
 #[inline]
 pub(crate) fn with_bytes(sum: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(sum, |sum, bytes| with_word(sum, word_of(bytes)))
 }
 
-/// The sum of many bytes and of how many they are.
+/// The sum of the bytes and their number.
 pub(crate) fn of(bytes: &[u8]) -> u64 {
     let mut lanes: [u64; LANES] = std::array::from_fn(|lane| START.wrapping_add(lane as u64));
     let (blocks, rest) = bytes.as_chunks::<{ 8 * LANES }>();
@@ -41,7 +42,7 @@ pub(crate) fn of(bytes: &[u8]) -> u64 {
     with_bytes(sum, rest)
 }
 
-/// The sum of a column chunk's struct, in four bytes.
+/// The four-byte sum of a column chunk's struct.
 #[inline]
 pub(crate) fn of_chunk(bytes: &[u8]) -> u32 {
     let sum = with_bytes(with_word(START, bytes.len() as u64), bytes);

@@ -1,7 +1,6 @@
 //! The schema: all its elements in one arena, in the depth-first order of the file.
 //!
-//! The list of elements in the footer becomes a row of nodes, each of which is given its place in the tree when
-//! it is read (`tree`).
+//! Each element of the footer's list becomes a node, which gets its place in the tree as it is read (`tree`).
 
 use std::fmt;
 use std::ops::Range;
@@ -17,20 +16,19 @@ use crate::schema::names::Names;
 use crate::schema::tree::Tree;
 use crate::thrift::cursor::{BINARY, Cursor, I32, STOP, STRUCT, Step};
 
-/// A file's schema. Two are equal if all their elements are.
+/// A file's schema. Two schemas are equal if all their elements are.
 #[derive(Clone)]
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) traits: Vec<ElementTraits>,
     pub(crate) names: String,
     pub(crate) logical_types: Vec<LogicalType>,
-    /// The element of every leaf, in the order of the columns.
+    /// The element of every leaf, in column order.
     pub(crate) leaves: Vec<u32>,
 }
 
-/// An element, as far as it has something of its own. Wide schemas are made of memory that is touched for the first
-/// time: with all of [`ElementTraits`] in here as well, that took a seventh of the time of a row group of 10,000
-/// columns.
+/// The part of an element that is not shared with others. Wide schemas need newly touched memory: with all of
+/// [`ElementTraits`] in here, that took a seventh of the time of a row group of 10,000 columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) name_start: u32,
@@ -47,14 +45,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// An element that has no place in the tree yet.
+    /// An element without a place in the tree yet.
     #[inline]
     pub(crate) fn new(name_start: u32, name_len: u32, traits: u32) -> Self {
         Self { name_start, name_len, parent: 0, end: 0, leaf: 0, max_def: 0, max_rep: 0, traits }
     }
 }
 
-/// What many elements have in common.
+/// Properties that many elements share.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ElementTraits {
     pub(crate) num_children: u32,
@@ -81,16 +79,16 @@ pub(crate) const FIELD_ID: u16 = 1 << 7;
 pub(crate) const LOGICAL_TYPE: u16 = 1 << 8;
 const NAME: u16 = 1 << 9;
 
-/// The smallest schema element: a header, a length of 0 and a stop.
+/// The size of the smallest schema element: a header, a length of 0 and a stop.
 const SMALLEST_ELEMENT: usize = 3;
 
-/// The bytes of an element as writers make them; room for more than that is only made as they come.
+/// The usual size of an element in bytes; room for more is allocated only as elements are read.
 const USUAL_ELEMENT: usize = 12;
 
-/// So many of the last traits are looked through for those of an element.
+/// How many of the last traits to search for those of an element.
 const LAST_TRAITS: usize = 16;
 
-/// The bytes of a name as people make them; where they are more, room for twice as many is made.
+/// The usual length of a name in bytes; longer names double the room.
 const USUAL_NAME: usize = 12;
 
 impl Schema {
@@ -99,7 +97,7 @@ impl Schema {
         Self::read_by(cursor, &mut Kinds::default())
     }
 
-    /// As [`Schema::read`], by these kinds of elements and more that are met.
+    /// Like [`Schema::read`], using these kinds of elements and adding new ones.
     pub(crate) fn read_by(cursor: &mut Cursor<'_>, kinds: &mut Kinds) -> Step<Self> {
         let start = cursor.at;
         let count = cursor.list_of(STRUCT, "a list of schema elements")?;
@@ -121,7 +119,7 @@ impl Schema {
         let mut names = Names::with_room(start, schema.nodes.capacity() * USUAL_NAME)?;
         let mut tree = Tree::of(count);
         for at in 0..count {
-            // The root is of no kind: of it less is asked than of others.
+            // The root has no kind: it has fewer required fields than other elements.
             let known = if at > 0 { kinds.next(cursor, &mut names, &mut schema.nodes) } else { None };
             let traits = match known {
                 Some(traits) => traits,
@@ -144,7 +142,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Decodes the element at the cursor and says where its name stands, with the name's length.
+    /// Decodes the element at the cursor; returns it with its name's location, including the name's length.
     fn read_element(&mut self, cursor: &mut Cursor<'_>, names: &mut Names) -> Step<(Node, Range<usize>)> {
         let start = cursor.at;
         let mut name_at = start..start;
@@ -171,8 +169,8 @@ impl Schema {
                     let at = cursor.at;
                     let name = cursor.binary()?;
                     name_at = at..cursor.at;
-                    let stands = cursor.at - name.len()..cursor.at;
-                    name_start = names.push(cursor.bytes, stands).ok_or(Fault::new(at, FaultKind::Utf8))?;
+                    let range = cursor.at - name.len()..cursor.at;
+                    name_start = names.push(cursor.bytes, range).ok_or(Fault::new(at, FaultKind::Utf8))?;
                     name_len = name.len() as u32;
                     NAME
                 }
@@ -186,7 +184,7 @@ impl Schema {
                     let at = cursor.at;
                     let value = cursor.i32()?;
                     traits.num_children = u32::try_from(value).map_err(|_| {
-                        let expected = "a number of children that is not negative";
+                        let expected = "a non-negative number of children";
                         Fault::new(at, FaultKind::Range { value: value.into(), expected })
                     })?;
                     NUM_CHILDREN
@@ -209,7 +207,7 @@ impl Schema {
                 }
                 (10, STRUCT) => {
                     let logical = logical::read(cursor)?;
-                    // Neighbours are often alike: keep one of a run.
+                    // Neighbours are often alike: store only one of a run.
                     if self.logical_types.last() != Some(&logical) {
                         self.logical_types.push(logical);
                     }
@@ -229,7 +227,7 @@ impl Schema {
         if traits.present & REPETITION == 0 && !self.nodes.is_empty() {
             return Err(Fault::new(start, FaultKind::Missing { field: "repetition_type" }));
         }
-        // Neighbours are often alike: one of those seen last will do.
+        // Neighbours are often alike: reuse one of the last traits if possible.
         let last = self.traits.len().saturating_sub(LAST_TRAITS);
         let known = self.traits[last..].iter().position(|known| *known == traits);
         let place = last + known.unwrap_or(self.traits.len() - last);
@@ -241,7 +239,7 @@ impl Schema {
         Ok((Node::new(name_start, name_len, traits), name_at))
     }
 
-    /// The number of elements, the root among them.
+    /// The number of elements, including the root.
     pub fn num_elements(&self) -> usize {
         self.nodes.len()
     }
@@ -261,7 +259,7 @@ impl Schema {
         (index < self.nodes.len()).then_some(Element { schema: self, index })
     }
 
-    /// All elements in depth-first order, the root first.
+    /// All elements in depth-first order, starting with the root.
     pub fn elements(&self) -> impl ExactSizeIterator<Item = Element<'_>> {
         (0..self.nodes.len()).map(|index| Element { schema: self, index })
     }
@@ -271,12 +269,12 @@ impl Schema {
         self.leaves.get(column).map(|&index| Element { schema: self, index: index as usize })
     }
 
-    /// All leaves, in the order of the columns.
+    /// All leaves, in column order.
     pub fn leaves(&self) -> impl ExactSizeIterator<Item = Element<'_>> {
         self.leaves.iter().map(|&index| Element { schema: self, index: index as usize })
     }
 
-    /// Bytes held on the heap.
+    /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
             + self.traits.capacity() * size_of::<ElementTraits>()
@@ -285,27 +283,27 @@ impl Schema {
             + self.leaves.capacity() * size_of::<u32>()
     }
 
-    /// The columns that `selectors` select, in ascending order.
+    /// The columns that `selectors` match, in ascending order.
     ///
     /// # Errors
     ///
-    /// A selector selects none.
+    /// A selector matches no column.
     pub fn select(&self, selectors: &[ColumnSelector]) -> Result<Vec<usize>, Error> {
         Ok(columns::leaves(selectors, self)?.into_iter().map(|leaf| leaf as usize).collect())
     }
 
-    /// The element at a path of names joined by dots, without the root's: `address.city`.
+    /// The element at a path of names joined by dots, without the root's name: `address.city`.
     ///
-    /// Names may hold dots themselves: of several elements the one of the fewest names is taken, and of
-    /// those the first. [`Schema::find_all`] gives all of them.
+    /// Names may contain dots. If several elements match, returns the one with the fewest names, and among
+    /// those the first. [`Schema::find_all`] returns all of them.
     pub fn find(&self, path: &str) -> Option<Element<'_>> {
         self.find_all(path).min_by_key(|element| element.path_names().len())
     }
 
-    /// All elements at a path of names joined by dots, without the root's, in the order of the file: names
-    /// may come twice in a group, and may hold dots themselves.
+    /// All elements at a path of names joined by dots, without the root's name, in file order: names may be
+    /// repeated within a group and may contain dots.
     pub fn find_all(&self, path: &str) -> impl Iterator<Item = Element<'_>> {
-        // The groups on the way, each with what is left of the path below it.
+        // The groups still to search, each with the rest of the path below it.
         let mut open = vec![(self.root().children(), path)];
         std::iter::from_fn(move || {
             while let Some((children, rest)) = open.last_mut() {
@@ -329,7 +327,7 @@ impl Schema {
 
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        // Where names, traits and logical types are kept depends on how they were decoded.
+        // Where names, traits and logical types are stored depends on how they were decoded.
         let same = |(a, b): (Element<'_>, Element<'_>)| {
             let [own, others] = [a, b].map(|element| {
                 let node = Node { name_start: 0, traits: 0, ..element.schema.nodes[element.index] };

@@ -1,21 +1,21 @@
-//! Columns by index, path, root or pattern.
+//! Selects columns by index, path, root or pattern.
 
 use crate::error::Error;
 use crate::schema::arena::Schema;
 use crate::schema::glob;
 
-/// One way to name columns of a schema.
+/// A way to select columns of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnSelector {
-    /// The column of this index.
+    /// The column with this index.
     Index(usize),
-    /// The columns at or below this path: names joined by dots. Where names come twice, or hold dots
-    /// themselves, all that stand there.
+    /// The columns at or below this path: names joined by dots. If names are repeated or contain dots, all
+    /// elements at the path match.
     Path(String),
-    /// The columns below the top-level fields of this name, or the fields themselves.
+    /// The top-level fields with this name, or the columns below them.
     Root(String),
-    /// The columns whose paths match: `*` stands for any part of a name, `**` for any part of a path, `?`
-    /// for one character of a name, and what follows a `\` for itself.
+    /// The columns whose paths match: `*` matches any part of a name, `**` any part of a path, `?` one
+    /// character of a name, and `\` escapes the next character.
     Glob(String),
 }
 

@@ -18,12 +18,12 @@ pub struct Element<'a> {
 
 impl<'a> Element<'a> {
     fn node(&self) -> &'a Node {
-        // Every `Element` is made with an index below the number of nodes.
+        // Every `Element` is created with an index below the number of nodes.
         &self.schema.nodes[self.index]
     }
 
     pub(crate) fn traits(&self) -> &'a ElementTraits {
-        // Every node has its traits in there.
+        // Every node's traits are in this list.
         &self.schema.traits[self.node().traits as usize]
     }
 
@@ -40,7 +40,7 @@ impl<'a> Element<'a> {
     pub fn name(&self) -> &'a str {
         let node = self.node();
         let start = node.name_start as usize;
-        // The range was taken from `names` when the name was pushed there.
+        // The range was stored when the name was pushed to `names`.
         &self.schema.names[start..start + node.name_len as usize]
     }
 
@@ -61,12 +61,12 @@ impl<'a> Element<'a> {
         self.path_names().join(".")
     }
 
-    /// The group that holds the element; none for the root.
+    /// The parent group; `None` for the root.
     pub fn parent(&self) -> Option<Element<'a>> {
         (self.index > 0).then(|| Element { schema: self.schema, index: self.node().parent as usize })
     }
 
-    /// The ancestor right below the root (or the element itself, if it is that).
+    /// The ancestor directly below the root, or the element itself if it is that.
     pub fn top(&self) -> Element<'a> {
         let mut at = *self;
         while let Some(parent) = at.parent() {
@@ -78,7 +78,7 @@ impl<'a> Element<'a> {
         at
     }
 
-    /// The elements right below this one.
+    /// The children of this element.
     pub fn children(&self) -> impl Iterator<Item = Element<'a>> + use<'a> {
         let schema = self.schema;
         let end = self.node().end as usize;
@@ -90,7 +90,7 @@ impl<'a> Element<'a> {
         })
     }
 
-    /// The columns below this element; for a leaf, its own.
+    /// The columns below this element; for a leaf, its own column.
     pub fn columns(&self) -> std::ops::Range<usize> {
         let end = self.node().end as usize;
         let after = self.schema.nodes.get(end).map_or(self.schema.leaves.len(), |node| node.leaf as usize);
@@ -102,27 +102,27 @@ impl<'a> Element<'a> {
         self.index > 0 && self.traits().num_children == 0 && self.traits().present & PHYSICAL_TYPE != 0
     }
 
-    /// The column of a leaf.
+    /// The column index of a leaf.
     pub fn column(&self) -> Option<usize> {
         self.is_leaf().then(|| self.node().leaf as usize)
     }
 
-    /// The physical type; none for groups.
+    /// The physical type; `None` for groups.
     pub fn physical_type(&self) -> Option<PhysicalType> {
         self.has(PHYSICAL_TYPE, PhysicalType::from_number(self.traits().physical_type))
     }
 
-    /// The length of `FIXED_LEN_BYTE_ARRAY` values in bytes (for other types it says nothing).
+    /// The length of `FIXED_LEN_BYTE_ARRAY` values in bytes; meaningless for other types.
     pub fn type_length(&self) -> Option<i32> {
         self.has(TYPE_LENGTH, self.traits().type_length)
     }
 
-    /// How often the element occurs in its parent; the root may have none.
+    /// How often the element occurs in its parent; the root may have no repetition.
     pub fn repetition(&self) -> Option<Repetition> {
         self.has(REPETITION, Repetition::from_number(self.traits().repetition))
     }
 
-    /// The number of children as the file says it.
+    /// The number of children as the file states it.
     pub fn num_children(&self) -> Option<u32> {
         self.has(NUM_CHILDREN, self.traits().num_children)
     }
@@ -142,7 +142,7 @@ impl<'a> Element<'a> {
         self.has(PRECISION, self.traits().precision)
     }
 
-    /// The id that the original schema gave the field.
+    /// The field id from the original schema.
     pub fn field_id(&self) -> Option<i32> {
         self.has(FIELD_ID, self.traits().field_id)
     }
@@ -155,12 +155,12 @@ impl<'a> Element<'a> {
         self.schema.logical_types.get(self.traits().logical_type as usize)
     }
 
-    /// The highest definition level.
+    /// The maximum definition level.
     pub fn max_def(&self) -> u32 {
         self.node().max_def
     }
 
-    /// The highest repetition level.
+    /// The maximum repetition level.
     pub fn max_rep(&self) -> u32 {
         self.node().max_rep
     }

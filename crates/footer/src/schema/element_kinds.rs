@@ -1,10 +1,9 @@
-//! Kinds of schema elements: the bytes that elements of one kind have in common, which is all but their
-//! names.
+//! Kinds of schema elements: the bytes that elements of one kind have in common, which is everything except
+//! their names.
 //!
-//! An element that was walked is remembered as the bytes before its name, those behind it, and the traits
-//! that came of them. Another element with the same bytes around its name is the same but for the name:
-//! what Thrift bytes mean depends on nothing but themselves. So the columns of wide files are decoded by
-//! two comparisons each.
+//! A kind records, for a walked element, the bytes before its name, the bytes after it, and the resulting
+//! traits. Another element with the same bytes around its name differs only in the name: Thrift bytes mean
+//! the same everywhere. So each column of a wide file is decoded by two comparisons.
 
 use std::ops::Range;
 
@@ -12,13 +11,13 @@ use crate::schema::arena::{ElementTraits, Node};
 use crate::schema::names::Names;
 use crate::thrift::cursor::Cursor;
 
-/// Kinds that are remembered; wide schemas have few.
+/// The most kinds kept; wide schemas have few.
 const MAX_KINDS: usize = 24;
 
-/// The bytes before and behind a name that are compared in one go; kinds with more are not remembered.
+/// The number of bytes before or after a name that are compared at once; kinds with more are not kept.
 const WORD: usize = 16;
 
-/// Up to [`WORD`] bytes that others are compared with.
+/// Up to [`WORD`] bytes to compare others with.
 #[derive(Clone, Copy)]
 struct Pattern {
     bytes: u128,
@@ -44,16 +43,16 @@ impl Pattern {
 }
 
 struct Kind {
-    /// From the element's start to its name's length.
+    /// From the element's start through its name's length.
     before: Pattern,
-    /// From behind the name to the element's end.
+    /// From the end of the name to the element's end.
     behind: Pattern,
-    /// What elements of the kind have in common, and where the schema has it.
+    /// What elements of the kind have in common, and its index in the schema.
     traits: ElementTraits,
     place: u32,
 }
 
-/// The kinds met so far, the last one first.
+/// The kinds found so far, the most recent first.
 pub(crate) struct Kinds {
     kinds: Vec<Kind>,
     room: usize,
@@ -71,8 +70,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u128> {
 }
 
 impl Kinds {
-    /// The element at the cursor, if it is of a known kind; its name, which is UTF-8, goes to `names`, and its node
-    /// to the end of `nodes`. Gives the element's traits.
+    /// If the element at the cursor is of a known kind, appends its name, which must be UTF-8, to `names` and
+    /// its node to `nodes`, and returns its traits.
     #[inline]
     pub fn next(
         &mut self,
@@ -87,7 +86,7 @@ impl Kinds {
                 continue;
             }
             let start = cursor.at + kind.before.len + 1;
-            // Longer names have lengths of more bytes.
+            // Longer names have lengths of more than one byte.
             let len = *bytes.get(start - 1).filter(|&&len| len < 0x80)?;
             let end = start + usize::from(len);
             if !kind.behind.fits(word(bytes, end)?) {
@@ -105,8 +104,8 @@ impl Kinds {
         None
     }
 
-    /// Remembers the kind of an element that stands in `element`, with its name, its length before it, in `name`, and
-    /// its traits and their place.
+    /// Records the kind of an element with the range `element`. `name` is the range of its name, after the
+    /// length; traits and their index follow.
     pub fn learn(
         &mut self,
         bytes: &[u8],
@@ -135,7 +134,7 @@ mod tests {
     use crate::thrift::cursor::Cursor;
     use crate::thrift::writer::ThriftWriter;
 
-    /// A list of a root and leaves below it, each of its kind.
+    /// A list of a root and leaves below it, each with its kind.
     fn list(leaves: &[(u8, String)]) -> Vec<u8> {
         let mut writer = ThriftWriter::new();
         writer.list_header(12, leaves.len() as u64 + 1);
@@ -166,7 +165,7 @@ mod tests {
         writer.into_bytes()
     }
 
-    /// The schema, or where and why there is none, and where the cursor stops; by kinds and without.
+    /// Decodes the schema with and without kinds. Returns it or the error, and the final cursor position.
     fn both(bytes: &[u8]) -> [String; 2] {
         [Kinds::default(), Kinds { kinds: Vec::new(), room: 0 }].map(|mut kinds| {
             let mut cursor = Cursor::new(bytes, 0);

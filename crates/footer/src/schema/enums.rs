@@ -1,7 +1,7 @@
-//! The enumerations of `parquet.thrift`, in the format's own names.
+//! The enumerations of `parquet.thrift`, under the format's own names.
 //!
-//! A number that this version does not know is kept as `Unknown`, so that one column with a new codec
-//! or encoding is unreadable and the rest of the file is not.
+//! A number unknown to this version is kept as `Unknown`, so that a new codec or encoding makes one column
+//! unreadable but not the rest of the file.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ macro_rules! enumeration {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
             $($(#[$vdoc])* $variant,)*
-            /// A number that this version of the format does not know.
+            /// A number unknown to this version of the format.
             Unknown(i32),
         }
 
         impl $name {
-            /// From the number that stands in the file.
+            /// Converts a number from the file.
             pub const fn from_number(number: i32) -> Self {
                 match number {
                     $($value => Self::$variant,)*
@@ -24,7 +24,7 @@ macro_rules! enumeration {
                 }
             }
 
-            /// The number that stands in the file.
+            /// The number as stored in the file.
             pub const fn number(self) -> i32 {
                 match self {
                     $(Self::$variant => $value,)*
@@ -59,7 +59,7 @@ macro_rules! enumeration {
 enumeration! {
     /// How the values of a column are stored (`Type`).
     PhysicalType {
-        /// One bit a value.
+        /// One bit per value.
         Boolean = 0, "BOOLEAN";
         /// Four bytes, little endian.
         Int32 = 1, "INT32";
@@ -67,13 +67,13 @@ enumeration! {
         Int64 = 2, "INT64";
         /// Twelve bytes: nanoseconds of the day and a Julian day. Deprecated.
         Int96 = 3, "INT96";
-        /// IEEE 754 of four bytes.
+        /// A four-byte IEEE 754 number.
         Float = 4, "FLOAT";
-        /// IEEE 754 of eight bytes.
+        /// An eight-byte IEEE 754 number.
         Double = 5, "DOUBLE";
         /// Bytes of any length.
         ByteArray = 6, "BYTE_ARRAY";
-        /// Bytes of `type_length`.
+        /// Byte arrays of length `type_length`.
         FixedLenByteArray = 7, "FIXED_LEN_BYTE_ARRAY";
     }
 }
@@ -89,9 +89,9 @@ enumeration! {
         MapKeyValue = 2, "MAP_KEY_VALUE";
         /// A list.
         List = 3, "LIST";
-        /// An enumeration's text.
+        /// The text of an enumeration value.
         Enum = 4, "ENUM";
-        /// An unscaled decimal; scale and precision stand in the schema element.
+        /// An unscaled decimal; the schema element holds scale and precision.
         Decimal = 5, "DECIMAL";
         /// Days since the Unix epoch.
         Date = 6, "DATE";
@@ -103,21 +103,21 @@ enumeration! {
         TimestampMillis = 9, "TIMESTAMP_MILLIS";
         /// Microseconds since the Unix epoch.
         TimestampMicros = 10, "TIMESTAMP_MICROS";
-        /// An unsigned integer of 8 bits.
+        /// An 8-bit unsigned integer.
         UInt8 = 11, "UINT_8";
-        /// An unsigned integer of 16 bits.
+        /// A 16-bit unsigned integer.
         UInt16 = 12, "UINT_16";
-        /// An unsigned integer of 32 bits.
+        /// A 32-bit unsigned integer.
         UInt32 = 13, "UINT_32";
-        /// An unsigned integer of 64 bits.
+        /// A 64-bit unsigned integer.
         UInt64 = 14, "UINT_64";
-        /// A signed integer of 8 bits.
+        /// An 8-bit signed integer.
         Int8 = 15, "INT_8";
-        /// A signed integer of 16 bits.
+        /// A 16-bit signed integer.
         Int16 = 16, "INT_16";
-        /// A signed integer of 32 bits.
+        /// A 32-bit signed integer.
         Int32 = 17, "INT_32";
-        /// A signed integer of 64 bits.
+        /// A 64-bit signed integer.
         Int64 = 18, "INT_64";
         /// A JSON document.
         Json = 19, "JSON";
@@ -189,7 +189,7 @@ enumeration! {
 }
 
 enumeration! {
-    /// What a page holds (`PageType`).
+    /// The type of a page (`PageType`).
     PageType {
         /// Levels and values.
         DataPage = 0, "DATA_PAGE";
@@ -203,13 +203,13 @@ enumeration! {
 }
 
 enumeration! {
-    /// How the bounds of a chunk's pages follow one another (`BoundaryOrder`).
+    /// How the bounds of a chunk's pages are ordered (`BoundaryOrder`).
     BoundaryOrder {
         /// In no order.
         Unordered = 0, "UNORDERED";
-        /// Never falling.
+        /// Never decreasing.
         Ascending = 1, "ASCENDING";
-        /// Never rising.
+        /// Never increasing.
         Descending = 2, "DESCENDING";
     }
 }
@@ -230,7 +230,7 @@ enumeration! {
     }
 }
 
-/// The order that a column's bounds were taken in (`ColumnOrder`).
+/// The order of a column's bounds (`ColumnOrder`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnOrder {
     /// The order of the column's logical or physical type.
@@ -239,14 +239,14 @@ pub enum ColumnOrder {
     Ieee754TotalOrder,
     /// The order of INT96 timestamps.
     Int96TimestampOrder,
-    /// An order that this version does not know: the union's field id, or 0 for an empty union.
+    /// An order unknown to this version: the union's field id, or 0 for an empty union.
     Unknown(i16),
 }
 
 /// The set of encodings that occur in a column chunk.
 ///
-/// Bits 0 to 30 stand for the encodings of those numbers; the topmost for any number beyond, negative
-/// ones among them.
+/// Bits 0 to 30 represent the encodings with those numbers; the top bit represents any other number,
+/// including negative ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct EncodingSet(u32);
 
@@ -260,12 +260,12 @@ impl EncodingSet {
         }
     }
 
-    /// The set as bits: bit *n* for the encoding of number *n*, the topmost for numbers from 31 on.
+    /// The set as bits: bit *n* for the encoding with number *n*, the top bit for all numbers from 31.
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether `encoding` is in the set. Numbers from 31 on are not told apart.
+    /// Whether `encoding` is in the set. Numbers from 31 are not distinguished.
     pub fn contains(self, encoding: Encoding) -> bool {
         let single = Self::default().with(encoding.number());
         self.0 & single.0 != 0
@@ -276,12 +276,12 @@ impl EncodingSet {
         self.0 == 0
     }
 
-    /// Whether every encoding in the set is one that this version of the format knows.
+    /// Whether this version of the format knows every encoding in the set.
     pub fn all_known(self) -> bool {
         self.0 & Self::BEYOND == 0 && self.iter().all(Encoding::is_known)
     }
 
-    /// The encodings below 31, in the order of their numbers.
+    /// The encodings below 31, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Encoding> {
         (0..31).filter(move |bit| self.0 & (1 << bit) != 0).map(Encoding::from_number)
     }

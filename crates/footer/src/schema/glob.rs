@@ -1,10 +1,10 @@
-//! Patterns over column paths.
+//! Matches patterns against column paths.
 
-/// Whether a path of `names` matches `pattern`, in which `?` stands for one character of a name, `*` for
-/// any number of such, `**` for any number of any, what follows a `\` for itself, and a dot for one in a
-/// name as well as for one between two names.
+/// Whether a path of `names` matches `pattern`: `?` matches one character of a name, `*` any number of
+/// characters of a name, `**` any number of characters, and `\` escapes the next character. A dot matches
+/// both a dot within a name and the boundary between two names.
 ///
-/// Runs in the product of the two lengths at most: one row of a table, no backtracking.
+/// Runs in at most the product of the two lengths: one row of a table, no backtracking.
 pub(crate) fn matches(pattern: &str, names: &[&str]) -> bool {
     let text = characters(names);
     // reach[i]: the pattern so far matches the first i characters of the text.
@@ -33,7 +33,7 @@ pub(crate) fn matches(pattern: &str, names: &[&str]) -> bool {
     reach[text.len()]
 }
 
-/// The characters of the names, with none between two names.
+/// The characters of the names, with a `None` between two names.
 fn characters(names: &[&str]) -> Vec<Option<char>> {
     let mut text = Vec::new();
     for (at, name) in names.iter().enumerate() {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn names_may_hold_dots_and_stars_themselves() {
+    fn names_may_contain_dots_and_stars() {
         assert!(matches("*", &["a.b"]) && matches("a?b", &["a.b"]) && !matches("a?b", &["a", "b"]));
         assert!(matches("a.b", &["a.b"]) && matches("a.b", &["a", "b"]));
         assert!(matches("*.c", &["a.b", "c"]) && matches("*.c", &["a.b.c"]));

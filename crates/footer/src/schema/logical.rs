@@ -17,27 +17,27 @@ pub enum LogicalType {
     Map,
     /// A list.
     List,
-    /// An enumeration's text.
+    /// The text of an enumeration value.
     Enum,
     /// An unscaled decimal: its value times ten to the power of minus `scale`.
     Decimal {
         /// Digits after the decimal point.
         scale: i32,
-        /// Digits in all.
+        /// The total number of digits.
         precision: i32,
     },
     /// Days since the Unix epoch.
     Date,
     /// Units since midnight.
     Time {
-        /// Whether the time is in UTC rather than of no zone.
+        /// Whether the time is in UTC rather than without a time zone.
         is_adjusted_to_utc: bool,
         /// The unit.
         unit: TimeUnit,
     },
     /// Units since the Unix epoch.
     Timestamp {
-        /// Whether the instant is in UTC rather than a local time of no zone.
+        /// Whether the instant is in UTC rather than a local time without a time zone.
         is_adjusted_to_utc: bool,
         /// The unit.
         unit: TimeUnit,
@@ -46,7 +46,7 @@ pub enum LogicalType {
     Integer {
         /// 8, 16, 32 or 64.
         bit_width: i8,
-        /// Whether it has a sign.
+        /// Whether it is signed.
         is_signed: bool,
     },
     /// Always null (`UNKNOWN` in the union, of type `NullType`).
@@ -57,28 +57,28 @@ pub enum LogicalType {
     Bson,
     /// A UUID of 16 bytes.
     Uuid,
-    /// IEEE 754 of two bytes.
+    /// A two-byte IEEE 754 number.
     Float16,
-    /// A variant's group of metadata and value.
+    /// A group of metadata and value that forms a variant.
     Variant {
         /// The version of the variant specification.
         specification_version: Option<i8>,
     },
     /// A planar geometry in well-known binary.
     Geometry {
-        /// The coordinate reference system; `OGC:CRS84` where there is none.
+        /// The coordinate reference system; `OGC:CRS84` if `None`.
         crs: Option<Arc<str>>,
     },
     /// A geography in well-known binary.
     Geography {
-        /// The coordinate reference system; `OGC:CRS84` where there is none.
+        /// The coordinate reference system; `OGC:CRS84` if `None`.
         crs: Option<Arc<str>>,
-        /// How edges run; `SPHERICAL` where there is none.
+        /// How edges run; `SPHERICAL` if `None`.
         algorithm: Option<EdgeInterpolationAlgorithm>,
     },
     /// A reference to a file or a range of bytes.
     File,
-    /// A member of the union that this version does not know: its field id, 0 for an empty union.
+    /// A union member unknown to this version: its field id, 0 for an empty union.
     Unknown {
         /// The field id.
         id: i16,
@@ -92,9 +92,9 @@ pub enum TimeUnit {
     Millis,
     /// Millionths of a second.
     Micros,
-    /// Thousand-millionths of a second.
+    /// Billionths of a second.
     Nanos,
-    /// A unit that this version does not know: the union's field id, 0 for an empty union.
+    /// A unit unknown to this version: the union's field id, 0 for an empty union.
     Unknown(i16),
 }
 

@@ -1,7 +1,7 @@
-//! The names of a schema's elements, one behind the other.
+//! The names of a schema's elements, stored in sequence.
 //!
-//! Names are short, and a wide schema has very many: they are copied in blocks of a fixed size that may reach
-//! beyond their ends, into room that is there beforehand.
+//! Names are short, and a wide schema has very many: they are copied in fixed-size blocks that may extend
+//! past their ends, into room reserved beforehand.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::memory::allocate;
 use crate::memory::pages;
 use crate::thrift::cursor::Step;
 
-/// Names of up to so many bytes are copied at once, with what follows them.
+/// Names of up to this many bytes are copied in one block, with whatever follows them.
 const BLOCK: usize = 32;
 
-/// The bits that ASCII does not have, for a block and behind it: from place `BLOCK - len` on, those of a name of
-/// `len` bytes.
+/// The bits that ASCII does not use, for a block: the window of this array that starts at `BLOCK - len`
+/// covers a name of `len` bytes.
 const NOT_ASCII: [u8; 2 * BLOCK] = {
     let mut bits = [0; 2 * BLOCK];
     let mut at = 0;
@@ -25,20 +25,20 @@ const NOT_ASCII: [u8; 2 * BLOCK] = {
 };
 
 pub(crate) struct Names {
-    /// Behind `end` is what stood in the footer behind the last name.
+    /// The bytes after `end` are whatever followed the last name in the footer.
     bytes: Vec<u8>,
     end: usize,
 }
 
 impl Names {
-    /// None yet, with room for so many bytes, of the schema at byte `at`.
+    /// No names yet, with room for `room` bytes, for the schema at byte `at`.
     pub fn with_room(at: usize, room: usize) -> Step<Self> {
         let mut bytes = allocate::with_room_at(at, room)?;
         pages::advise(bytes.spare_capacity_mut());
         Ok(Self { bytes, end: 0 })
     }
 
-    /// Takes the name that stands in this range of bytes, and says where it stands here; none if it is no UTF-8,
+    /// Adds the name in this range of the bytes and returns its offset here; `None` if the name is not UTF-8
     /// or not within the bytes.
     #[inline]
     pub fn push(&mut self, bytes: &[u8], name: Range<usize>) -> Option<u32> {
@@ -62,14 +62,14 @@ impl Names {
         Some(())
     }
 
-    /// All of them; none if they are no UTF-8, which does not happen, as each of them is.
+    /// All names; `None` if they are not UTF-8, which cannot happen because each name is.
     pub fn into_text(mut self) -> Option<String> {
         self.bytes.truncate(self.end);
         String::from_utf8(self.bytes).ok()
     }
 }
 
-/// Whether the first `len` bytes of a block are there and all ASCII.
+/// Whether the block's first `len` bytes exist and are all ASCII.
 #[inline]
 fn is_ascii(block: &[u8; BLOCK], len: usize) -> bool {
     let bits = BLOCK.checked_sub(len).and_then(|from| NOT_ASCII.get(from..)?.first_chunk::<BLOCK>());

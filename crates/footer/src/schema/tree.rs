@@ -1,7 +1,7 @@
-//! Where the elements of a schema stand in its tree: parents, subtree ends, leaves and their levels.
+//! Places the elements of a schema in its tree: parents, subtree ends, leaves and their levels.
 //!
-//! Elements come depth first. Those that still await children are on a stack (never a recursion: a schema may be
-//! 100,000 deep), the innermost of them apart from it, as most elements ask for it alone.
+//! Elements arrive depth first. Those that still await children are on a stack, without recursion, because a
+//! schema may be 100,000 deep. The innermost one is kept apart, because most elements need only that one.
 
 use crate::error::FaultKind;
 use crate::schema::arena::{ElementTraits, Node, PHYSICAL_TYPE};
@@ -17,21 +17,21 @@ struct Group {
     rep: u32,
 }
 
-/// The tree as far as elements have come.
+/// The tree of the elements so far.
 pub(crate) struct Tree {
-    /// How many elements are to come in all.
+    /// The total number of elements.
     count: usize,
     innermost: Group,
     outer: Vec<Group>,
 }
 
 impl Tree {
-    /// A tree of so many elements, of which none has come yet.
+    /// A tree for `count` elements, still empty.
     pub fn of(count: usize) -> Self {
         Self { count, innermost: Group::default(), outer: Vec::new() }
     }
 
-    /// Gives the last of `nodes`, which has these traits, its place behind those before it.
+    /// Places the last of `nodes`, which has these traits, after those before it.
     #[inline]
     pub fn place(
         &mut self,
@@ -53,7 +53,7 @@ impl Tree {
         node.leaf = leaves.len() as u32;
         node.end = at + 1;
         (node.max_def, node.max_rep) = match Repetition::from_number(traits.repetition) {
-            // The root has no levels of its own, whatever it says.
+            // The root has no levels, whatever repetition it states.
             _ if at == 0 => (0, 0),
             Repetition::Optional => (def + 1, rep),
             Repetition::Repeated => (def + 1, rep + 1),
@@ -73,7 +73,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Closes the groups that await no more children: the element at `at` is below another one.
+    /// Closes the groups that await no more children, because the element at `at` has another parent.
     #[inline(never)]
     fn close(&mut self, at: u32, nodes: &mut [Node]) -> Result<(), FaultKind> {
         while self.innermost.to_come == 0 {
@@ -89,7 +89,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Closes all groups, now that all elements have come.
+    /// Closes all groups after the last element.
     pub fn end(self, nodes: &mut [Node]) -> Result<(), FaultKind> {
         let count = nodes.len() as u32;
         if count == 0 {

@@ -1,10 +1,11 @@
-//! The Thrift compact protocol, as far as Parquet footers need it: a cursor over a byte slice with
-//! the protocol's primitives and a skip over values nobody asked for.
+//! Reads the parts of the Thrift compact protocol that Parquet footers use: a cursor over a byte slice with
+//! the protocol's primitives, which can skip unneeded values.
 //!
-//! Every count is held against the bytes that are left before anything is done with it, and nesting
-//! is bounded, so that no input makes the walk allocate, recurse or run beyond its own length.
+//! Every count is checked against the bytes left before it is used, and nesting is bounded, so no input makes
+//! the walk allocate, recurse or run beyond its own length.
 //!
-//! Source: the [compact protocol's description](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+//! Source: the [compact protocol's
+//! description](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
 use crate::error::{Fault, FaultKind};
 
@@ -23,7 +24,7 @@ pub(crate) const MAP: u8 = 11;
 pub(crate) const STRUCT: u8 = 12;
 pub(crate) const UUID: u8 = 13;
 
-/// Nesting beyond this is refused. The format itself nests seven deep.
+/// The deepest nesting accepted. The format itself nests seven deep.
 pub(crate) const DEPTH_LIMIT: u32 = 64;
 
 /// The result of a step of the walk.
@@ -124,7 +125,7 @@ impl<'a> Cursor<'a> {
                     return Err(fault);
                 }
             };
-            // The tenth byte carries the 64th bit and nothing more.
+            // The tenth byte contains only the 64th bit.
             if shift == 63 && byte > 1 {
                 self.at = start;
                 return Err(Fault::new(start, FaultKind::Varint));
@@ -150,7 +151,7 @@ impl<'a> Cursor<'a> {
         let value = self.integer()?;
         match i32::try_from(value) {
             Ok(value) => Ok(value),
-            Err(_) => Err(Fault::new(start, FaultKind::Range { value, expected: "an integer of 32 bits" })),
+            Err(_) => Err(Fault::new(start, FaultKind::Range { value, expected: "a 32-bit integer" })),
         }
     }
 
@@ -160,20 +161,17 @@ impl<'a> Cursor<'a> {
         let value = self.integer()?;
         match i16::try_from(value) {
             Ok(value) => Ok(value),
-            Err(_) => Err(Fault::new(start, FaultKind::Range { value, expected: "an integer of 16 bits" })),
+            Err(_) => Err(Fault::new(start, FaultKind::Range { value, expected: "a 16-bit integer" })),
         }
     }
 
-    /// A size, count or offset: an integer that is not negative.
+    /// A size, count or offset: a non-negative integer.
     #[inline(always)]
     pub fn size(&mut self) -> Step<i64> {
         let start = self.at;
         let value = self.integer()?;
         if value < 0 {
-            return Err(Fault::new(
-                start,
-                FaultKind::Range { value, expected: "a value that is not negative" },
-            ));
+            return Err(Fault::new(start, FaultKind::Range { value, expected: "a non-negative value" }));
         }
         Ok(value)
     }
@@ -202,7 +200,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(bytes).map_err(|_| Fault::new(start, FaultKind::Utf8))
     }
 
-    /// The next field's header; `last` is the id of the field before it, 0 at first.
+    /// The next field's header; `last` is the id of the previous field, initially 0.
     #[inline(always)]
     pub fn field(&mut self, last: &mut i16) -> Step<Field> {
         let header = self.byte()?;
@@ -226,10 +224,10 @@ impl<'a> Cursor<'a> {
     #[cold]
     fn field_id_overflow(&self, last: i16, delta: i16) -> Fault {
         let value = i64::from(last) + i64::from(delta);
-        Fault::new(self.at - 1, FaultKind::Range { value, expected: "a field id of 16 bits" })
+        Fault::new(self.at - 1, FaultKind::Range { value, expected: "a 16-bit field id" })
     }
 
-    /// A list's (or set's) element type and length. Every element takes at least a byte, so a length
+    /// The element type and length of a list or set. Every element takes at least one byte, so a length
     /// beyond the bytes left is a fault at once.
     #[inline(always)]
     pub fn list(&mut self) -> Step<(u8, usize)> {
@@ -245,8 +243,8 @@ impl<'a> Cursor<'a> {
         Ok((wire, count as usize))
     }
 
-    /// A list whose elements must be of `wire`; `expected` says so in words. An empty list may name
-    /// any element type: some writers put 0 there.
+    /// The length of a list whose elements must have type `wire`, described by `expected`. An empty list may
+    /// state any element type: some writers use 0.
     #[inline(always)]
     pub fn list_of(&mut self, wire: u8, expected: &'static str) -> Step<usize> {
         let start = self.at;
@@ -257,7 +255,7 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// Skips the value of a field of type `wire`, to which a bool adds no bytes.
+    /// Skips the value of a field of type `wire`; a bool has no bytes after the field header.
     #[inline]
     pub fn skip(&mut self, wire: u8) -> Step<()> {
         self.skip_value(wire, DEPTH_LIMIT)
@@ -310,7 +308,7 @@ impl<'a> Cursor<'a> {
 
     fn skip_elements(&mut self, wire: u8, count: usize, depth: u32) -> Step<()> {
         let width = match wire {
-            // Within a list a bool has a byte of its own.
+            // In a list, a bool has its own byte.
             TRUE | FALSE | BYTE => 1,
             DOUBLE => 8,
             UUID => 16,
@@ -331,7 +329,8 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         let left = self.left() as u64;
-        // Besides the byte of types, every entry takes at least a byte for its key and one for its value.
+        // Besides the byte with the types, every entry takes at least one byte for its key and one for its
+        // value.
         if count > left / 2 {
             return Err(Fault::new(start, FaultKind::Count { count, left }));
         }

@@ -1,4 +1,4 @@
-//! The footer's Thrift as it stands: every value with its byte offset, field id, name and type.
+//! Dumps the footer's Thrift as stored: every value with its byte offset, field id, name and type.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use crate::thrift::format::{
 };
 use crate::thrift::trace;
 
-/// The structs that stand on their own in a file.
+/// The top-level structs in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
     /// A footer.
     FileMetaData,
-    /// The head of an encrypted footer.
+    /// The metadata of an encrypted footer.
     FileCryptoMetaData,
     /// A column index.
     ColumnIndex,
@@ -36,16 +36,16 @@ impl Root {
     }
 }
 
-/// One value of a [`dump`], told before the values within it.
+/// One value of a [`dump`], which precedes the values within it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DumpLine<'a> {
-    /// Where the value starts: its first byte, behind the field's header.
+    /// Where the value starts, after the field's header.
     pub offset: usize,
-    /// How many structs, lists and maps the value stands in.
+    /// The number of structs, lists and maps that contain the value.
     pub depth: usize,
-    /// The field's id; none for elements of lists.
+    /// The field id; `None` for list elements.
     pub id: Option<i16>,
-    /// The field's name, if this version of the format has it.
+    /// The field's name, if this version of the format knows it.
     pub name: Option<&'static str>,
     /// The element's index in its list.
     pub index: Option<usize>,
@@ -55,14 +55,14 @@ pub struct DumpLine<'a> {
     pub value: DumpValue<'a>,
 }
 
-/// A value in a [`dump`].
+/// The value in a [`DumpLine`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DumpValue<'a> {
     /// A bool.
     Bool(bool),
     /// Any integer.
     Integer(i64),
-    /// A number that the format has a name for.
+    /// A number with a name in the format.
     Named(i64, &'static str),
     /// A floating-point number.
     Double(f64),
@@ -70,9 +70,9 @@ pub enum DumpValue<'a> {
     Text(&'a [u8]),
     /// Bytes.
     Binary(&'a [u8]),
-    /// A struct, by its name in the format; empty if it has none.
+    /// A struct with its name in the format; the name is empty if unknown.
     Struct(&'static str),
-    /// A list, set or map of so many elements.
+    /// A list, set or map with this many elements.
     List(usize),
 }
 
@@ -106,11 +106,11 @@ impl fmt::Display for DumpLine<'_> {
     }
 }
 
-/// Tells `line` every value in `bytes`, in their order, until it returns false.
+/// Calls `line` for every value in `bytes`, in order, until it returns false.
 ///
 /// # Errors
 ///
-/// The bytes are no Thrift, or nest too deep; all values before that have been told.
+/// The bytes are not Thrift or nest too deeply; `line` was called for all values before the error.
 pub fn dump<'a>(
     bytes: &'a [u8],
     root: Root,
@@ -132,7 +132,7 @@ struct Dump<'a, 'f> {
     line: &'f mut dyn FnMut(DumpLine<'a>) -> bool,
 }
 
-/// What is known of a value before it is read.
+/// What is known about a value before it is read.
 #[derive(Clone, Copy)]
 struct Place {
     depth: usize,
@@ -143,7 +143,7 @@ struct Place {
 }
 
 impl<'a> Dump<'a, '_> {
-    /// The fields of a struct; false to stop.
+    /// Dumps the fields of a struct; returns false to stop.
     fn fields(&mut self, def: Option<&'static StructDef>, depth: usize) -> Step<bool> {
         let mut last = 0;
         loop {
@@ -155,28 +155,28 @@ impl<'a> Dump<'a, '_> {
             let name = known.map(|known| known.name);
             let kind = known.map(|known| &known.kind);
             let place = Place { depth, id: Some(field.id), name, index: None, kind };
-            let told = match field.wire {
+            let goes_on = match field.wire {
                 TRUE | FALSE => {
-                    self.tell(self.cursor.at, place, field.wire, DumpValue::Bool(field.wire == TRUE))
+                    self.report(self.cursor.at, place, field.wire, DumpValue::Bool(field.wire == TRUE))
                 }
                 wire => self.value(wire, place)?,
             };
-            if !told {
+            if !goes_on {
                 return Ok(false);
             }
         }
     }
 
-    fn tell(&mut self, offset: usize, place: Place, wire: u8, value: DumpValue<'a>) -> bool {
+    fn report(&mut self, offset: usize, place: Place, wire: u8, value: DumpValue<'a>) -> bool {
         let Place { depth, id, name, index, .. } = place;
         (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), value })
     }
 
-    /// A value that takes bytes of its own; false to stop.
+    /// Dumps a value with bytes of its own; returns false to stop.
     fn value(&mut self, wire: u8, place: Place) -> Step<bool> {
         let offset = self.cursor.at;
         if place.depth >= DEPTH_LIMIT as usize {
-            // `skip` says what is wrong, if anything is; deeper values are not told.
+            // `skip` reports any fault; deeper values are not dumped.
             self.cursor.skip(wire)?;
             return Ok(true);
         }
@@ -201,27 +201,27 @@ impl<'a> Dump<'a, '_> {
                     _ => None,
                 };
                 let name = def.map_or("", |def| def.name);
-                return Ok(self.tell(offset, place, wire, DumpValue::Struct(name))
+                return Ok(self.report(offset, place, wire, DumpValue::Struct(name))
                     && self.fields(def, place.depth + 1)?);
             }
             (LIST | SET, kind) => return self.list(offset, wire, place, kind),
-            // Maps occur in no struct of the format.
+            // No struct of the format contains a map.
             (MAP, _) => {
                 self.cursor.skip(MAP)?;
                 DumpValue::Binary(&self.cursor.bytes[offset..self.cursor.at])
             }
-            // An unknown wire type: `skip` says so.
+            // An unknown wire type, which `skip` reports.
             (wire, _) => {
                 self.cursor.skip(wire)?;
                 return Ok(true);
             }
         };
-        Ok(self.tell(offset, place, wire, value))
+        Ok(self.report(offset, place, wire, value))
     }
 
     fn list(&mut self, offset: usize, wire: u8, place: Place, kind: Option<&'static Kind>) -> Step<bool> {
         let (element, count) = self.cursor.list()?;
-        if !self.tell(offset, place, wire, DumpValue::List(count)) {
+        if !self.report(offset, place, wire, DumpValue::List(count)) {
             return Ok(false);
         }
         let kind = match kind {

@@ -1,8 +1,9 @@
-//! The structs of `parquet.thrift` that make up a footer and its page indexes, as tables: field ids,
-//! names and types. The path of a faulty offset and the annotated dump are read off them.
+//! The structs of `parquet.thrift` for footers and page indexes, as tables of field ids, names and types.
+//! They provide the path of a faulty offset and the annotated dump.
 //!
-//! Source: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift),
-//! as of August 2026.
+//! Source:
+//! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift), as
+//! of August 2026.
 
 use Kind::{Binary, Bool, Double, Enum, I8, I16, I32, I64, List, Struct, Text};
 
@@ -21,7 +22,7 @@ pub(crate) enum Kind {
     Double,
     Binary,
     Text,
-    /// An i32 whose numbers have names.
+    /// An i32 whose values have names.
     Enum(fn(i32) -> Option<&'static str>),
     Struct(&'static StructDef),
     List(&'static Kind),
@@ -41,7 +42,7 @@ pub(crate) struct FieldDef {
 }
 
 impl StructDef {
-    /// The field of an id, if this version of the format has it.
+    /// The field with an id, if this version of the format has it.
     pub fn field(&self, id: i16) -> Option<&'static FieldDef> {
         self.fields.iter().find(|field| field.id == id)
     }

@@ -1,4 +1,4 @@
-//! The Thrift compact protocol as Parquet footers use it: read, written, traced and dumped.
+//! The Thrift compact protocol as Parquet footers use it: reading, writing, tracing and dumping.
 
 pub(crate) mod cursor;
 pub(crate) mod dump;

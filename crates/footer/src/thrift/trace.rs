@@ -1,7 +1,7 @@
-//! The Thrift path of a byte offset: `row_groups[3].columns[17].meta_data.statistics`.
+//! Finds the Thrift path of a byte offset: `row_groups[3].columns[17].meta_data.statistics`.
 //!
-//! Only errors come here. The footer is walked again beside the format's tables; values that end
-//! before the offset are skipped, the one that holds it is entered.
+//! Used only for errors. Walks the footer again along the format's tables, skipping values that end before
+//! the offset and descending into the one that contains it.
 
 use crate::thrift::cursor::{Cursor, FALSE, LIST, SET, STOP, STRUCT, TRUE};
 use crate::thrift::format::{COLUMN_CHUNK, Kind, StructDef};
@@ -26,8 +26,8 @@ pub(crate) fn path_in_chunk(
     path
 }
 
-/// Appends the names below the struct at the cursor down to the value that holds `offset`. Enters at
-/// most as deep as the format's tables go, as values without a table are not entered.
+/// Appends the names below the struct at the cursor, down to the value that contains `offset`. Recursion is
+/// no deeper than the format's tables, because values without a table are not entered.
 fn descend(cursor: &mut Cursor<'_>, def: &'static StructDef, offset: usize, path: &mut String) {
     let mut last = 0;
     loop {
@@ -63,7 +63,7 @@ fn enter(cursor: &mut Cursor<'_>, wire: u8, kind: Option<&'static Kind>, offset:
             for index in 0..count {
                 let start = *cursor;
                 let skipped = match wire {
-                    // Within a list a bool has a byte of its own.
+                    // In a list, a bool has its own byte.
                     TRUE | FALSE => cursor.byte().map(drop),
                     _ => cursor.skip(wire),
                 };

@@ -1,4 +1,4 @@
-//! The Thrift compact protocol, written: for footers made by code, in tests and benchmarks.
+//! Writes the Thrift compact protocol, for generated footers in tests and benchmarks.
 
 /// Writes structs in the Thrift compact protocol, as well-formed or as broken as its caller wants.
 ///
@@ -12,27 +12,27 @@
 #[derive(Debug, Clone, Default)]
 pub struct ThriftWriter {
     bytes: Vec<u8>,
-    /// The id of the last field of every open struct.
+    /// The id of the last field in every open struct.
     last: Vec<i16>,
 }
 
 impl ThriftWriter {
-    /// A writer within the fields of one open struct.
+    /// A writer inside one open struct.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), last: vec![0] }
     }
 
-    /// What was written.
+    /// The bytes written.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// What was written so far.
+    /// The bytes written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -46,18 +46,18 @@ impl ThriftWriter {
         self.bytes.push(value as u8);
     }
 
-    /// A signed integer, as an element of a list has it.
+    /// A signed integer as a list element.
     pub fn integer(&mut self, value: i64) {
         self.varint(((value << 1) ^ (value >> 63)) as u64);
     }
 
-    /// Bytes with their length, as an element of a list has them.
+    /// Bytes with their length, as a list element.
     pub fn bytes_value(&mut self, value: &[u8]) {
         self.varint(value.len() as u64);
         self.raw(value);
     }
 
-    /// The header of a field of a wire type.
+    /// The header of a field with a wire type.
     pub fn field(&mut self, id: i16, wire: u8) {
         let last = self.last.last_mut();
         let before = last.as_ref().map_or(0, |last| **last);
@@ -114,13 +114,13 @@ impl ThriftWriter {
         self.bytes_value(value);
     }
 
-    /// A list field of `count` elements of a wire type; the caller writes the elements.
+    /// A list field with `count` elements of a wire type; the caller writes the elements.
     pub fn list(&mut self, id: i16, element: u8, count: u64) {
         self.field(id, 9);
         self.list_header(element, count);
     }
 
-    /// A list's header, as a list within a list has it.
+    /// A list header without a field, for a list within a list.
     pub fn list_header(&mut self, element: u8, count: u64) {
         if count < 15 {
             self.bytes.push((count as u8) << 4 | element);

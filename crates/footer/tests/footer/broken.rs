@@ -1,14 +1,14 @@
-//! Broken bytes: no panic, no endless work, errors that name a place within the bytes.
+//! Broken bytes cause no panic, no endless work, and errors that name an offset within the bytes.
 
 use proptest::prelude::*;
 use sawmill_footer::{Footer, Options, Root, dump};
 
 use crate::samples;
 
-/// Decodes and, if that works, asks for everything there is.
+/// Decodes the bytes and, if that works, requests everything.
 pub fn exercise(bytes: &[u8]) -> bool {
-    let told = dump(bytes, Root::FileMetaData, |line| !line.to_string().is_empty());
-    if let Err(error) = &told {
+    let dumped = dump(bytes, Root::FileMetaData, |line| !line.to_string().is_empty());
+    if let Err(error) = &dumped {
         assert!(error.offset().is_some_and(|offset| offset <= bytes.len() as u64));
     }
     let footer = match Footer::decode(bytes, &Options::new()) {

@@ -1,4 +1,4 @@
-//! Real files of other writers, damaged in one place each: the check finds the damage, and nothing else.
+//! Real files of other writers, each damaged in one place: the check finds the damage and nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn fixture(name: &str) -> Vec<u8> {
 const FIXTURES: [&str; 4] =
     ["pyarrow_plain.parquet", "duckdb_plain.parquet", "polars_plain.parquet", "fastparquet_plain.parquet"];
 
-/// What the check finds in a file, its page indexes included.
+/// What the check finds in a file, including its page indexes.
 fn findings(file: &[u8]) -> Vec<String> {
     let footer = Footer::from_file_bytes(file, &Options::new()).unwrap();
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ fn metadata(file: &[u8]) -> &[u8] {
     &file[end - len..end]
 }
 
-/// The file with another footer.
+/// The file with its footer replaced.
 fn with_metadata(file: &[u8], footer: &[u8]) -> Vec<u8> {
     let data = file.len() - 8 - metadata(file).len();
     let mut changed = file[..data].to_vec();
@@ -36,7 +36,7 @@ fn with_metadata(file: &[u8], footer: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// Where a value stands that `wanted` picks from the footer's lines, the first of them.
+/// The offset of the first value that `wanted` accepts among the footer's lines.
 fn find(footer: &[u8], mut wanted: impl FnMut(&DumpLine<'_>) -> bool) -> Option<usize> {
     let mut found = None;
     dump(footer, Root::FileMetaData, |line| {
@@ -49,16 +49,16 @@ fn find(footer: &[u8], mut wanted: impl FnMut(&DumpLine<'_>) -> bool) -> Option<
     found
 }
 
-/// Where the first value of a field of this name stands.
+/// The offset of the first value in a field with this name.
 fn field(footer: &[u8], name: &str) -> Option<usize> {
     find(footer, |line| line.name == Some(name))
 }
 
-/// Bounds of the first column chunk whose two differ and have eight bytes.
+/// The first column chunk's bounds that differ and have eight bytes each.
 struct Bounds {
     lower: usize,
     upper: usize,
-    /// What the format calls them.
+    /// Their names in the format.
     names: [&'static str; 2],
 }
 
@@ -71,7 +71,7 @@ fn different_bounds(footer: &[u8]) -> Bounds {
         .flat_map(|group| group.columns())
         .find_map(|chunk| {
             let found = chunk.statistics().unwrap()?;
-            // Where a footer names no orders, only the old bounds have one.
+            // If a footer names no orders, only the deprecated bounds have one.
             let (lower, upper, names) = match of_orders {
                 true => (found.min_value?, found.max_value?, ["min_value", "max_value"]),
                 false => (found.min?, found.max?, ["min", "max"]),
@@ -102,31 +102,28 @@ fn a_lower_bound_above_the_upper_one_is_found() {
 }
 
 #[test]
-fn a_bound_of_another_length_than_the_types_is_found() {
+fn a_bound_whose_length_does_not_fit_the_type_is_found() {
     for name in FIXTURES {
         let file = fixture(name);
         let mut footer = metadata(&file).to_vec();
         let Bounds { lower, names: [least, _], .. } = different_bounds(&footer);
-        // Its length stands in the byte before it.
+        // The byte before the bound holds its length.
         assert_eq!(footer[lower - 1], 8);
         footer[lower - 1] -= 1;
         footer.remove(lower);
         let found = findings(&with_metadata(&file, &footer));
         assert_eq!(found.len(), 1, "{name}: {found:?}");
-        assert!(
-            found[0].contains("expected a bound of 8 bytes, as the type has, found one of 7"),
-            "{found:?}"
-        );
+        assert!(found[0].contains("expected a bound of 8 bytes for the type, found one of 7"), "{found:?}");
         assert!(found[0].contains(&format!("statistics.{least}, byte ")), "{name}: {found:?}");
     }
 }
 
 #[test]
-fn repetitions_and_converted_types_that_the_format_does_not_have_are_found() {
+fn repetitions_and_converted_types_unknown_to_the_format_are_found() {
     for name in FIXTURES {
         let file = fixture(name);
         let mut footer = metadata(&file).to_vec();
-        // 9, as a signed varint: of a leaf, as decoding needs the others.
+        // 9, as a signed varint. Must be a leaf: decoding needs the other repetitions.
         let at = find(&footer, {
             let mut leaf = false;
             move |line| {
@@ -166,13 +163,13 @@ fn row_groups_that_are_listed_twice_are_found() {
         let list = field(footer, "row_groups").unwrap();
         let decoded = Footer::decode(footer, &Options::new()).unwrap();
         let group = decoded.row_group(0).unwrap().footer_offset();
-        // What follows the list: the header of the next field, one byte.
+        // What follows the list: the next field's one-byte header.
         let end = find(footer, |line| line.depth == 0 && line.offset > list).unwrap() - 1;
         let next = find(footer, |line| {
             line.depth == 1 && line.index == Some(1) && line.offset > list && line.offset < end
         });
 
-        // One row group twice in the list, whose length stands in the upper half of its first byte.
+        // One row group twice in the list, whose length is in the upper half of its first byte.
         assert!(footer[list] >> 4 < 14, "{name}");
         let mut twice = footer.to_vec();
         twice[list] += 0x10;
@@ -182,7 +179,7 @@ fn row_groups_that_are_listed_twice_are_found() {
         assert!(found.iter().any(|one| one.contains("apart from all else")), "{name}: {found:?}");
         assert!(found.iter().any(|one| one.contains("num_rows")), "{name}: {found:?}");
 
-        // The whole list twice: the field's id in full, as it does not rise.
+        // The whole list twice, with an explicit field id because the id does not increase.
         let mut twice = footer.to_vec();
         let again: Vec<u8> = [0x09, 0x08].iter().chain(&footer[list..end]).copied().collect();
         twice.splice(end..end, again);

@@ -1,16 +1,18 @@
-//! Bounds are compared in the order of their column's type, and no column without a defined order is accused.
+//! Bounds are compared in the order of their column's type; columns without a defined order are never
+//! reported.
 
 use sawmill_footer::{Footer, Options, ThriftWriter};
 
 use crate::handmade::{BINARY, I32, STRUCT, file};
 
-/// The annotations of a column, in the format's numbers.
+/// The annotations of a column, as numbers in the format.
 #[derive(Clone, Copy, Default)]
 struct Column {
     physical: i32,
     length: Option<i32>,
     converted: Option<i32>,
-    /// The union's field, of a struct without fields; 5 is a decimal, 10 and -10 integers with and without sign.
+    /// The union's field for a struct without fields; 5 is a decimal, 10 and -10 are signed and unsigned
+    /// integers.
     logical: Option<i16>,
 }
 
@@ -30,14 +32,14 @@ const fn fixed(length: i32) -> Column {
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     None,
-    /// The union's field.
+    /// The field id in the union.
     Field(i16),
 }
 
 const OF_TYPE: Order = Order::Field(1);
 const TOTAL: Order = Order::Field(2);
 
-/// Which fields the bounds stand in: lower and upper.
+/// The fields that hold the lower and upper bound.
 const NEW: (i16, i16) = (6, 5);
 const OLD: (i16, i16) = (2, 1);
 
@@ -128,7 +130,7 @@ fn logical(column: Column, logical: i16) -> Column {
     Column { logical: Some(logical), ..column }
 }
 
-/// Lower and upper in the column's order; the other way round they are found, unless they are equal in it.
+/// Lower and upper in the column's order. Swapped, they are reported unless they are equal in that order.
 #[test]
 fn each_type_has_its_own_order() {
     let i32 = |value: i32| value.to_le_bytes().to_vec();
@@ -156,7 +158,7 @@ fn each_type_has_its_own_order() {
         ("FLOAT16", logical(fixed(2), 15), bytes(&[0, 0xc0]), bytes(&[0, 0x3c])),
         ("BYTE_ARRAY", BYTES, bytes(&[0x7f]), bytes(&[0x80])),
         ("UTF8", converted(BYTES, 0), bytes(b"a"), bytes("\u{e9}".as_bytes())),
-        ("UTF8 of which one starts as the other", logical(BYTES, 1), bytes(b"a"), bytes(b"aa")),
+        ("UTF8 where one is a prefix of the other", logical(BYTES, 1), bytes(b"a"), bytes(b"aa")),
         ("FIXED_LEN_BYTE_ARRAY", fixed(3), bytes(&[1, 2, 3]), bytes(&[0xff, 0, 0])),
         ("UUID cut off", logical(fixed(16), 14), bytes(&[1]), bytes(&[2])),
     ];
@@ -170,7 +172,7 @@ fn each_type_has_its_own_order() {
 }
 
 #[test]
-fn the_values_that_are_the_wrong_way_round_are_shown() {
+fn the_swapped_values_are_shown() {
     let found = findings(INT64, OF_TYPE, NEW, &7i64.to_le_bytes(), &(-5i64).to_le_bytes());
     assert!(found[0].contains("found 7 and -5"), "{found:?}");
     let found = findings(DOUBLE, OF_TYPE, NEW, &0.5f64.to_le_bytes(), &0.25f64.to_le_bytes());
@@ -180,7 +182,7 @@ fn the_values_that_are_the_wrong_way_round_are_shown() {
 }
 
 #[test]
-fn what_has_no_order_is_not_accused() {
+fn columns_without_an_order_are_not_reported() {
     let (one, two) = (1f64.to_le_bytes(), 2f64.to_le_bytes());
     let nan = f64::NAN.to_le_bytes();
     for (lower, upper) in [(nan, one), (one, nan), (nan, nan)] {
@@ -188,7 +190,7 @@ fn what_has_no_order_is_not_accused() {
     }
     let (zero, minus) = (0f64.to_le_bytes(), (-0f64).to_le_bytes());
     assert_eq!(findings(DOUBLE, OF_TYPE, NEW, &zero, &minus), [""; 0]);
-    // Of a union's members that this version does not know, and of a footer without orders.
+    // A union member unknown to this version, and a footer without orders.
     for order in [Order::None, Order::Field(9)] {
         assert_eq!(findings(DOUBLE, order, NEW, &two, &one), [""; 0]);
     }
@@ -197,14 +199,14 @@ fn what_has_no_order_is_not_accused() {
     assert_eq!(findings(converted(fixed(12), 21), OF_TYPE, NEW, &big, &small), [""; 0], "INTERVAL");
     assert_eq!(findings(logical(BYTES, 17), OF_TYPE, NEW, b"z", b"a"), [""; 0], "GEOMETRY");
     assert_eq!(findings(logical(INT32, 11), OF_TYPE, NEW, &[2; 4], &[1; 4]), [""; 0], "UNKNOWN");
-    assert_eq!(findings(logical(BYTES, 99), OF_TYPE, NEW, b"z", b"a"), [""; 0], "a type to come");
-    // Old bounds were compared with signs: of text and unsigned integers writers differed.
+    assert_eq!(findings(logical(BYTES, 99), OF_TYPE, NEW, b"z", b"a"), [""; 0], "a future type");
+    // Deprecated bounds were compared signed; writers disagreed for text and unsigned integers.
     assert_eq!(findings(converted(BYTES, 0), Order::None, OLD, b"z", b"a"), [""; 0]);
     assert_eq!(findings(converted(INT32, 13), OF_TYPE, OLD, &[0xff; 4], &[1; 4]), [""; 0]);
 }
 
 #[test]
-fn old_bounds_and_other_orders_are_checked_as_far_as_they_are_defined() {
+fn old_bounds_and_other_orders_are_checked_where_defined() {
     let (one, two) = (1i32.to_le_bytes(), 2i32.to_le_bytes());
     assert_eq!(findings(INT32, Order::None, OLD, &one, &two), [""; 0]);
     assert_eq!(findings(INT32, Order::None, OLD, &two, &one).len(), 1);
@@ -214,7 +216,7 @@ fn old_bounds_and_other_orders_are_checked_as_far_as_they_are_defined() {
     assert_eq!(findings(DOUBLE, TOTAL, NEW, &zero, &minus).len(), 1);
     assert_eq!(findings(DOUBLE, TOTAL, NEW, &nan, &zero).len(), 1);
     assert_eq!(findings(INT32, TOTAL, NEW, &two, &one), [""; 0]);
-    // The day stands behind its nanoseconds.
+    // The day follows its nanoseconds.
     let timestamp = |day: i32, nanos: u64| [&nanos.to_le_bytes()[..], &day.to_le_bytes()].concat();
     let (early, late) = (timestamp(2_440_588, 9), timestamp(2_440_589, 1));
     assert_eq!(findings(INT96, Order::Field(3), NEW, &early, &late), [""; 0]);
@@ -246,7 +248,7 @@ fn bounds_have_the_length_of_their_type() {
             }
         }
     }
-    // Cut off bounds of bytes are as they may be.
+    // Truncated byte-array bounds are valid.
     assert_eq!(findings(fixed(5), OF_TYPE, NEW, &[1, 2], &[1, 3]), [""; 0]);
     assert_eq!(findings(BYTES, OF_TYPE, NEW, &[], &[1; 1000]), [""; 0]);
 }

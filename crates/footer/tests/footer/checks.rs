@@ -1,4 +1,4 @@
-//! What is wrong with a footer is found, all of it; of good files nothing is.
+//! The check reports everything wrong with a footer, and nothing for valid files.
 
 use sawmill_footer::{Footer, Options, ThriftWriter};
 
@@ -17,14 +17,14 @@ fn nothing_is_wrong_with_good_files() {
         let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();
         let mut found = Vec::new();
         footer.check_file(file.as_slice(), |finding| found.push(finding.to_string())).unwrap();
-        // Row groups without rows have no data; their offsets are as they may be.
+        // Row groups without rows have no data; their offsets may be anything.
         assert_eq!(found, [""; 0], "{name}");
         let part = Footer::from_file_bytes(&file, &Options::new().columns([0]).row_groups(0..1)).unwrap();
         assert_eq!(findings(&part), [""; 0], "{name}");
     }
 }
 
-/// A footer of three chunks of 100 bytes each, of which `odd` changes the last.
+/// A footer of three chunks of 100 bytes each; `odd` changes the last.
 fn three(odd: impl Fn(&mut ThriftWriter)) -> Footer {
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);

@@ -1,4 +1,4 @@
-//! Columns that are encrypted below a footer in plain text: the file can be read, they cannot.
+//! Encrypted columns under a plaintext footer: the file can be read, the columns cannot.
 
 use sawmill_footer::{Footer, Options};
 
@@ -32,9 +32,9 @@ fn a_column_with_a_key_of_its_own_has_no_metadata_and_the_file_can_be_read() {
 }
 
 #[test]
-fn an_encrypted_column_with_metadata_in_plain_text_is_nothing_wrong_but_cannot_be_read() {
-    // As arrow-cpp writes it below a footer in plain text: with metadata for who has no key, and indexes
-    // that are encrypted.
+fn an_encrypted_column_with_plaintext_metadata_is_valid_but_unreadable() {
+    // As arrow-cpp writes it under a plaintext footer: with metadata for readers without the key, and
+    // encrypted indexes.
     let bytes = footer(2, |writer, column| {
         writer.begin_element();
         writer.i64(2, 0);

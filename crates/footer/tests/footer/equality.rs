@@ -1,4 +1,4 @@
-//! Equality with the `parquet` crate's metadata, in every field it has.
+//! Decoded footers equal the `parquet` crate's metadata in every field.
 
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader};
 use parquet::schema::types::Type;
@@ -6,13 +6,13 @@ use sawmill_footer::{ColumnOrder, Element, Footer, Options};
 
 use crate::samples;
 
-/// What the `parquet` crate makes of the metadata bytes of a footer.
+/// The `parquet` crate's result for the metadata bytes of a footer.
 pub fn by_parquet(bytes: &[u8]) -> parquet::errors::Result<ParquetMetaData> {
     let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
     ParquetMetaDataReader::decode_metadata_with_options(bytes, Some(&options))
 }
 
-/// Asserts that all fields are the same.
+/// Asserts that all fields are equal.
 pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
     let file = theirs.file_metadata();
     assert_eq!(ours.version(), file.version());
@@ -36,7 +36,7 @@ pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
         use parquet::basic::ColumnOrder as Theirs;
         match theirs {
             Theirs::TYPE_DEFINED_ORDER(_) | Theirs::UNDEFINED => assert_eq!(*ours, ColumnOrder::TypeOrder),
-            // Orders that are newer than the crate's version.
+            // Orders newer than the crate's version.
             Theirs::UNKNOWN => assert_ne!(*ours, ColumnOrder::TypeOrder),
             #[allow(unreachable_patterns, reason = "which orders there are depends on the crate's version")]
             _ => assert_eq!(*ours, ColumnOrder::Ieee754TotalOrder),
@@ -55,7 +55,7 @@ pub fn assert_equal(ours: &Footer, theirs: &ParquetMetaData) {
         assert_eq!(group.num_rows(), their_group.num_rows());
         assert_eq!(group.total_byte_size(), their_group.total_byte_size());
         assert_eq!(group.file_offset(), their_group.file_offset());
-        // The crate numbers row groups that have no number.
+        // The crate assigns numbers to row groups without one.
         assert_eq!(group.ordinal().or(Some(group.index() as i16)), their_group.ordinal());
         let sorting = |of: &[parquet::file::metadata::SortingColumn]| -> Vec<_> {
             of.iter().map(|by| (by.column_idx, by.descending, by.nulls_first)).collect()
@@ -136,11 +136,11 @@ fn assert_chunk(
         assert_eq!(max, theirs.max_bytes_opt());
         assert_eq!(ours.null_count.map(|count| count as u64), theirs.null_count_opt());
         assert_eq!(ours.distinct_count.map(|count| count as u64), theirs.distinct_count_opt());
-        // Where the file does not say, the crate takes bounds of fixed width to be exact.
+        // If the file does not state it, the crate considers fixed-width bounds exact.
         let fixed = !matches!(theirs.physical_type() as i32, 6 | 7);
-        let exact = |said: Option<bool>, bound: Option<&[u8]>| match fixed {
+        let exact = |stated: Option<bool>, bound: Option<&[u8]>| match fixed {
             true => bound.is_some(),
-            false => said.unwrap_or(false),
+            false => stated.unwrap_or(false),
         };
         assert_eq!(exact(ours.is_min_value_exact, min), theirs.min_is_exact());
         assert_eq!(exact(ours.is_max_value_exact, max), theirs.max_is_exact());
@@ -155,7 +155,7 @@ fn assert_schema(ours: Element<'_>, theirs: &Type) {
     }
     assert_eq!(ours.field_id(), info.has_id().then(|| info.id()));
     let converted = ours.converted_type().map(|converted| converted.to_string());
-    // Where the file has a logical type alone, the crate makes up the converted type that goes with it.
+    // If the file has only a logical type, the crate derives the matching converted type.
     if converted.is_some() || ours.logical_type().is_none() {
         assert_eq!(converted.unwrap_or("NONE".to_string()), info.converted_type().to_string());
     }

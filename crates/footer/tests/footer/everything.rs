@@ -1,4 +1,4 @@
-//! Everything that a footer can give, as text, to compare two of them.
+//! Formats everything that a footer can return as text, to compare two footers.
 
 use std::fmt::{Debug, Write};
 
@@ -8,7 +8,7 @@ fn result<T: Debug>(result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
 
-/// Everything that decoding gives; details only of some chunks of large footers.
+/// Everything that decoding returns; details only for some chunks of large footers.
 pub fn everything(decoded: &Result<Footer, Error>) -> String {
     let footer = match decoded {
         Ok(footer) => footer,
@@ -60,7 +60,7 @@ pub fn everything(decoded: &Result<Footer, Error>) -> String {
     text
 }
 
-/// What a row holds of a chunk.
+/// The values that a row stores for a chunk.
 fn numbers(chunk: &ColumnChunk<'_>) -> String {
     format!(
         "{} {} {} {} {} {} {} {} {:?} {:?} {} {} {}\n",
@@ -80,7 +80,7 @@ fn numbers(chunk: &ColumnChunk<'_>) -> String {
     )
 }
 
-/// What is decoded of a chunk when asked for.
+/// What is decoded for a chunk on demand.
 fn rarities(chunk: &ColumnChunk<'_>) -> String {
     format!(
         "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}\n",
@@ -108,7 +108,7 @@ pub fn page_indexes<R: RangeReader + ?Sized>(footer: &Footer, reader: &R) -> Str
     })
 }
 
-/// The page indexes of all decoded chunks, each chunk's read by itself.
+/// The page indexes of all decoded chunks, read chunk by chunk.
 pub fn page_indexes_one_by_one<R: RangeReader + ?Sized>(footer: &Footer, reader: &R) -> String {
     each_page_index(footer, |group, column| {
         let chunk = footer.column_chunk(group, column).unwrap();

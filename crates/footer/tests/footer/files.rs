@@ -1,4 +1,4 @@
-//! Opening files: two reads at most, and clear errors with the file's name.
+//! Opening files takes at most two reads, and errors are clear and name the file.
 
 use std::cell::RefCell;
 use std::fs;
@@ -9,7 +9,7 @@ use sawmill_footer::{Footer, Options, RangeReader};
 use crate::equality::{assert_equal, by_parquet};
 use crate::samples;
 
-/// Bytes that write down what is read of them.
+/// Bytes that record every read.
 struct Witness<'a> {
     bytes: &'a [u8],
     reads: RefCell<Vec<(u64, usize)>>,
@@ -55,7 +55,7 @@ fn a_file_opens_by_its_path() {
 }
 
 #[test]
-fn what_is_no_parquet_file_is_named_and_told_apart() {
+fn errors_name_files_that_are_not_parquet_and_say_why() {
     let dir = tempfile::tempdir().unwrap();
     let file = samples::write(&samples::flat(10), samples::settings().remove(0).1);
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -99,7 +99,7 @@ fn a_fifo_is_refused_without_blocking() {
     let path = dir.path().join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     if !made.is_ok_and(|status| status.success()) {
-        println!("there is no mkfifo here");
+        println!("skipped: mkfifo is not available");
         return;
     }
     let error = Footer::open(&path).unwrap_err();
@@ -111,7 +111,7 @@ fn an_error_within_the_footer_of_a_file_names_both_offsets() {
     let mut file = samples::write(&samples::flat(10), samples::settings().remove(0).1);
     let (len, footer_len) = (file.len(), samples::metadata(&file).len());
     let start = len - 8 - footer_len;
-    // The first field is the version, an i32: make its type one that there is none of.
+    // The first field is the version, an i32: change it to an unknown type.
     file[start] = 0x1f;
     let error = Footer::from_file_bytes(&file, &Options::new()).unwrap_err();
     assert_eq!(error.place(), format!("version, byte 1 of the footer, byte {} of the file", start + 1));
@@ -123,12 +123,12 @@ fn a_mapped_footer_is_the_same_as_one_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("data.parquet");
     let file = samples::write(&samples::nested(1000), samples::settings().remove(0).1);
-    // Footers at any distance from a page's start.
+    // Footers at various distances from a page boundary.
     for padding in [0, 1, 4095, 70_000] {
         let mut padded = vec![0; padding];
         padded.extend_from_slice(&file);
         fs::write(&path, &padded).unwrap();
-        // SAFETY: nobody else knows the file.
+        // SAFETY: this test alone uses the file.
         let footer = unsafe { Footer::open_mapped(&path, &Options::new()) }.unwrap();
         assert_equal(&footer, &by_parquet(samples::metadata(&file)).unwrap());
     }

@@ -1,7 +1,7 @@
 //! Files of other writers equal the `parquet` crate's metadata in every field.
 //!
-//! Those in `fixtures/foreign` are made by `scripts/fixtures.py`. `SAWMILL_FOREIGN` names a directory of
-//! freshly made ones, `SAWMILL_PARQUET_TESTING` a checkout of apache/parquet-testing.
+//! `scripts/fixtures.py` generates those in `fixtures/foreign`. `SAWMILL_FOREIGN` names a directory of
+//! freshly generated ones, `SAWMILL_PARQUET_TESTING` a checkout of apache/parquet-testing.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn parquet_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Compares what either decoder says; false if the crate cannot read the file.
+/// Compares the results of both decoders; false if the crate cannot read the file.
 fn compare(path: &Path) -> bool {
     let file = std::fs::read(path).unwrap();
     let theirs = by_parquet(samples::metadata(&file));
@@ -40,7 +40,7 @@ fn compare(path: &Path) -> bool {
             (_, Err(_)) => {}
         }
     }
-    // Of files as they are written nothing is wrong, in their page indexes neither.
+    // Unchanged files have no findings, not even in their page indexes.
     if let Ok(ours) = Footer::from_file_bytes(&file, &Options::new()) {
         let checked = ours.check_file(file.as_slice(), |finding| panic!("{}: {finding}", path.display()));
         checked.unwrap();
@@ -55,7 +55,7 @@ fn fixtures_of_foreign_writers_equal_the_parquet_crates_metadata() {
     let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign")];
     match std::env::var_os("SAWMILL_FOREIGN") {
         Some(directory) => directories.push(directory.into()),
-        None => println!("SAWMILL_FOREIGN is not set: no freshly made files are compared"),
+        None => println!("skipped: SAWMILL_FOREIGN is not set, so no freshly generated files are compared"),
     }
     for directory in directories {
         let files = parquet_files(&directory);
@@ -70,7 +70,7 @@ fn fixtures_of_foreign_writers_equal_the_parquet_crates_metadata() {
 #[test]
 fn the_files_of_parquet_testing_equal_the_parquet_crates_metadata() {
     let Some(checkout) = std::env::var_os("SAWMILL_PARQUET_TESTING") else {
-        println!("skipped: SAWMILL_PARQUET_TESTING names no checkout of apache/parquet-testing");
+        println!("skipped: SAWMILL_PARQUET_TESTING does not name a checkout of apache/parquet-testing");
         return;
     };
     let mut directories = vec![Path::new(&checkout).join("data"), Path::new(&checkout).join("bad_data")];
@@ -88,8 +88,8 @@ fn the_files_of_parquet_testing_equal_the_parquet_crates_metadata() {
     assert!(compared > 0);
 }
 
-/// As [`compare`], of files some of which are broken on purpose: what is checked beyond equality does not
-/// hold for them. What the crate can read, this decoder must, too, and in any case all methods agree.
+/// Like [`compare`], for files that may be broken on purpose, so only equality is checked. This decoder must
+/// read what the crate can read, and all methods must agree in any case.
 fn compare_loosely(path: &Path) -> bool {
     let file = std::fs::read(path).unwrap();
     let ours = match Footer::from_file_bytes(&file, &Options::new()) {

@@ -1,4 +1,4 @@
-//! Footers made by hand: what stops other readers, and what must stop this one, each with the place.
+//! Footers written by hand: what other readers fail on, and what must fail here, each with its location.
 
 use sawmill_footer::{Codec, Encoding, Footer, Options, PhysicalType, ThriftWriter};
 
@@ -23,7 +23,7 @@ pub fn schema(writer: &mut ThriftWriter, columns: usize) {
     }
 }
 
-/// A column chunk with the required fields of its metadata; `more` adds others behind them.
+/// A column chunk with the required fields of its metadata; `more` appends others.
 pub fn chunk(writer: &mut ThriftWriter, more: impl FnOnce(&mut ThriftWriter)) {
     writer.begin_element();
     writer.i64(2, 0);
@@ -34,7 +34,7 @@ pub fn chunk(writer: &mut ThriftWriter, more: impl FnOnce(&mut ThriftWriter)) {
     writer.stop();
 }
 
-/// The required fields of the metadata of a column chunk whose 100 bytes of pages start at `at`, and are
+/// The required metadata fields of a column chunk whose 100 bytes of pages start at `at` and take
 /// `uncompressed` bytes before compression.
 pub fn required(writer: &mut ThriftWriter, name: &str, uncompressed: i64, at: i64) {
     writer.i32(1, 2);
@@ -49,14 +49,14 @@ pub fn required(writer: &mut ThriftWriter, name: &str, uncompressed: i64, at: i6
     writer.i64(9, at);
 }
 
-/// A file of `len` bytes of data and what stands behind them: `footer`, its length and the magic bytes.
+/// A file of `len` bytes of data, followed by `footer`, its length and the magic bytes.
 pub fn file(len: usize, footer: &[u8]) -> Vec<u8> {
     let mut file = b"PAR1".to_vec();
     file.resize(len, 0xee);
     file_of(file, footer)
 }
 
-/// A file of all that stands before the footer, and the footer.
+/// A file made of everything before the footer, and the footer.
 pub fn file_of(mut file: Vec<u8>, footer: &[u8]) -> Vec<u8> {
     file.extend_from_slice(footer);
     file.extend_from_slice(&(footer.len() as u32).to_le_bytes());
@@ -142,7 +142,7 @@ fn a_claim_of_two_thousand_million_children_is_an_error_at_once() {
     writer.i64(3, 0);
     writer.list(4, STRUCT, 0);
     let len_before = writer.bytes().len();
-    // The whole file has 108 bytes: twelve around the metadata, of which the last field fills the rest.
+    // The whole file has 108 bytes: twelve around the metadata, whose last field fills the rest.
     writer.binary(6, &vec![b'x'; 108 - 12 - len_before - 3]);
     writer.stop();
     let bytes = writer.into_bytes();
@@ -159,7 +159,7 @@ fn a_claim_of_two_thousand_million_children_is_an_error_at_once() {
 #[test]
 fn negative_children_and_elements_beyond_the_root_are_errors() {
     for (children, path, what) in
-        [(-1, "schema[0].num_children", "not negative"), (0, "schema", "below one root")]
+        [(-1, "schema[0].num_children", "non-negative"), (0, "schema", "below one root")]
     {
         let mut writer = ThriftWriter::new();
         writer.i32(1, 1);
@@ -222,7 +222,7 @@ fn lists_longer_than_the_bytes_left_are_errors_at_once() {
     writer.list(4, STRUCT, 2_000_000_000);
     assert_error(writer.bytes(), "row_groups", "found one of 2000000000 elements");
 
-    // Unknown fields, too: a list of bools, a list of structs, a map.
+    // Unknown fields too: a list of bools, a list of structs, a map.
     for wire in [1, STRUCT] {
         let mut writer = ThriftWriter::new();
         writer.i32(1, 1);
@@ -238,7 +238,7 @@ fn lists_longer_than_the_bytes_left_are_errors_at_once() {
     assert_error(writer.bytes(), "field 99", "found one of 2000000000 elements");
 }
 
-/// A value of every type, as a field of id `id`.
+/// A value of every type, as a field with id `id`.
 fn any_field(writer: &mut ThriftWriter, id: i16, wire: u8) {
     match wire {
         1 | 2 => writer.bool(id, wire == 1),
@@ -249,7 +249,7 @@ fn any_field(writer: &mut ThriftWriter, id: i16, wire: u8) {
         7 => writer.double(id, 0.5),
         8 => writer.binary(id, b"some bytes"),
         9 => {
-            // Bools of both spellings, each in a byte of its own.
+            // Bools in both encodings, each in its own byte.
             writer.list(id, 1, 20);
             writer.raw(&[1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1]);
         }
@@ -315,7 +315,7 @@ fn unknown_fields_of_every_type_are_skipped_everywhere() {
 }
 
 #[test]
-fn optional_fields_of_another_type_are_skipped_as_unknown_ones() {
+fn optional_fields_of_another_type_are_skipped_like_unknown_ones() {
     let optional = [(8, 9), (10, 6), (11, 6), (12, 12), (13, 9), (14, 6), (15, 5), (16, 12), (17, 12)];
     for (id, right) in optional {
         for wire in (1..=13).filter(|&wire| wire != right) {
@@ -374,7 +374,7 @@ fn negative_sizes_and_numbers_out_of_range_are_errors() {
     ] {
         let bytes = footer(1, |writer, _| chunk(writer, |writer| writer.i64(id, -1)));
         let path = format!("row_groups[0].columns[0].meta_data.{name}");
-        assert_error(&bytes, &path, "expected a value that is not negative, found -1");
+        assert_error(&bytes, &path, "expected a non-negative value, found -1");
     }
     for (id, name) in [(2, "total_byte_size"), (3, "num_rows"), (6, "total_compressed_size")] {
         let mut writer = ThriftWriter::new();
@@ -386,17 +386,17 @@ fn negative_sizes_and_numbers_out_of_range_are_errors() {
         writer.list(1, STRUCT, 0);
         writer.i64(id, -1);
         let path = format!("row_groups[0].{name}");
-        assert_error(writer.bytes(), &path, "expected a value that is not negative, found -1");
+        assert_error(writer.bytes(), &path, "expected a non-negative value, found -1");
     }
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
     schema(&mut writer, 0);
     writer.i64(3, -1);
-    assert_error(writer.bytes(), "num_rows", "expected a value that is not negative, found -1");
+    assert_error(writer.bytes(), "num_rows", "expected a non-negative value, found -1");
     let mut writer = ThriftWriter::new();
     writer.field(1, I32);
     writer.integer(1 << 40);
-    assert_error(writer.bytes(), "version", "expected an integer of 32 bits, found 1099511627776");
+    assert_error(writer.bytes(), "version", "expected a 32-bit integer, found 1099511627776");
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn varints_of_eleven_bytes_are_errors_and_of_ten_are_not() {
 }
 
 #[test]
-fn nesting_without_end_is_an_error_and_no_overflow_of_the_stack() {
+fn endless_nesting_is_an_error_without_a_stack_overflow() {
     for (opening, wire) in [(0x1c, STRUCT), (0x19, 9), (0x1a, 10)] {
         let mut writer = ThriftWriter::new();
         writer.i32(1, 1);
@@ -430,7 +430,7 @@ fn nesting_without_end_is_an_error_and_no_overflow_of_the_stack() {
 }
 
 #[test]
-fn a_column_with_an_unknown_codec_or_encoding_is_unreadable_and_the_file_is_not() {
+fn an_unknown_codec_or_encoding_makes_only_its_column_unreadable() {
     let bytes = footer(4, |writer, column| {
         chunk(writer, |writer| match column {
             1 => writer.i32(4, 99),
@@ -488,7 +488,7 @@ fn fields_may_stand_in_any_order() {
 }
 
 #[test]
-fn a_dictionary_page_offset_of_zero_is_none() {
+fn a_dictionary_page_offset_of_zero_means_none() {
     let bytes = footer(1, |writer, _| chunk(writer, |writer| writer.i64(11, 0)));
     let footer = decode(&bytes).unwrap();
     let chunk = footer.column_chunk(0, 0).unwrap();
@@ -523,7 +523,7 @@ fn numbers_beyond_32_bits_are_kept() {
 }
 
 #[test]
-fn text_that_is_no_utf8_does_not_stop_the_file() {
+fn text_that_is_not_utf8_does_not_fail_the_file() {
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
     schema(&mut writer, 1);
@@ -545,7 +545,7 @@ fn text_that_is_no_utf8_does_not_stop_the_file() {
 }
 
 #[test]
-fn malformed_statistics_are_an_error_when_asked_for_with_their_place() {
+fn malformed_statistics_are_an_error_with_their_location_when_read() {
     let bytes = footer(2, |writer, column| {
         chunk(writer, |writer| {
             if column == 1 {
@@ -566,7 +566,7 @@ fn malformed_statistics_are_an_error_when_asked_for_with_their_place() {
 }
 
 #[test]
-fn a_row_group_of_another_number_of_columns_is_an_error() {
+fn a_row_group_with_a_different_number_of_columns_is_an_error() {
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
     schema(&mut writer, 3);
@@ -577,6 +577,6 @@ fn a_row_group_of_another_number_of_columns_is_an_error() {
     assert_error(
         writer.bytes(),
         "row_groups[0].columns",
-        "expected 3 column chunks, as the schema has leaves, found 2",
+        "expected 3 column chunks, one for each leaf of the schema, found 2",
     );
 }

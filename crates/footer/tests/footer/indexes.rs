@@ -1,10 +1,10 @@
-//! An index finds every chunk, and knows its footer from others.
+//! An index finds every chunk and distinguishes its footer from others.
 
 use proptest::prelude::*;
 use sawmill_footer::{Footer, FooterIndex, Options, SyntheticColumns, SyntheticFooter};
 
 #[test]
-fn every_chunk_is_found_by_a_kept_index() {
+fn a_saved_index_finds_every_chunk() {
     for kind in [SyntheticColumns::Float, SyntheticColumns::Mixed] {
         let bytes = SyntheticFooter { columns: 70, row_groups: 9, kind, seed: 2 }.bytes();
         let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
@@ -32,7 +32,7 @@ fn every_chunk_is_found_by_a_kept_index() {
 }
 
 #[test]
-fn an_index_knows_its_footer_and_part_of_a_footer_has_none() {
+fn an_index_recognises_its_footer_and_part_of_a_footer_has_none() {
     let made =
         |seed| SyntheticFooter { columns: 70, row_groups: 9, kind: SyntheticColumns::Mixed, seed }.bytes();
     let footer = Footer::decode(made(2), &Options::new()).unwrap();
@@ -52,7 +52,7 @@ fn kept(footer: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_kept_index_with_any_byte_changed_is_refused_and_the_error_says_to_write_it_again() {
+fn a_saved_index_with_any_byte_changed_is_rejected_with_advice_to_rewrite_it() {
     let kept = kept(&small());
     FooterIndex::from_bytes(kept.as_slice()).unwrap();
     for at in 0..kept.len() {
@@ -70,7 +70,7 @@ fn a_kept_index_with_any_byte_changed_is_refused_and_the_error_says_to_write_it_
 }
 
 #[test]
-fn a_kept_index_with_two_locators_swapped_is_refused() {
+fn a_saved_index_with_two_locators_swapped_is_rejected() {
     let kept = kept(&small());
     for (one, other) in [(0, 1), (3, 9), (13, 14)] {
         let mut swapped = kept.clone();
@@ -83,7 +83,7 @@ fn a_kept_index_with_two_locators_swapped_is_refused() {
 }
 
 #[test]
-fn an_index_of_an_earlier_release_is_refused_with_its_version() {
+fn an_index_of_an_earlier_release_is_rejected_with_its_version() {
     let mut old = kept(&small());
     old[7] = b'3';
     let error = FooterIndex::from_bytes(old).unwrap_err();
@@ -92,7 +92,7 @@ fn an_index_of_an_earlier_release_is_refused_with_its_version() {
 }
 
 #[test]
-fn a_footer_with_any_byte_changed_since_gives_the_same_chunks_or_an_error() {
+fn a_footer_with_any_byte_changed_returns_the_same_chunks_or_an_error() {
     let bytes = small();
     let index = FooterIndex::from_bytes(kept(&bytes)).unwrap();
     let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
@@ -117,7 +117,7 @@ fn a_footer_with_any_byte_changed_since_gives_the_same_chunks_or_an_error() {
 }
 
 #[test]
-fn an_index_made_by_a_pass_is_the_same_as_one_of_a_decoded_footer() {
+fn an_index_built_by_a_pass_equals_one_of_a_decoded_footer() {
     for kind in [SyntheticColumns::Float, SyntheticColumns::Mixed] {
         let bytes = SyntheticFooter { columns: 70, row_groups: 9, kind, seed: 4 }.bytes();
         let built = FooterIndex::build(bytes.as_slice(), &Options::new()).unwrap();

@@ -1,4 +1,4 @@
-//! The `parquet` crate's metadata made of a footer: equal to its own, and readable when pruned.
+//! Converts footers to the `parquet` crate's metadata: equal to the crate's own, and readable when pruned.
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use crate::handmade;
 use crate::samples;
 
 #[test]
-fn metadata_made_of_a_footer_equals_the_parquet_crates_own() {
+fn metadata_converted_from_a_footer_equals_the_parquet_crates_own() {
     for (name, file) in samples::all() {
         println!("{name}");
         let bytes = samples::metadata(&file);
@@ -31,7 +31,7 @@ fn read(file: &[u8], metadata: ArrowReaderMetadata) -> Vec<RecordBatch> {
     builder.build().unwrap().map(|batch| batch.unwrap()).collect()
 }
 
-/// What the crate's own reader gives of some leaves.
+/// What the crate's own reader returns for some leaves.
 fn expected(file: &[u8], leaves: &[usize], groups: Vec<usize>) -> Vec<RecordBatch> {
     let builder = ArrowReaderBuilder::try_new(Bytes::copy_from_slice(file)).unwrap();
     let mask = ProjectionMask::leaves(builder.parquet_schema(), leaves.iter().copied());
@@ -77,11 +77,11 @@ fn a_map_without_its_values_and_a_column_not_decoded_are_errors() {
     let error = footer.to_parquet_metadata(None).unwrap_err();
     assert!(error.what().contains("all columns of the map `counts`"), "{error}");
     let error = footer.to_parquet_metadata(Some(&[1])).unwrap_err();
-    assert!(error.what().contains("column 1, which is not"), "{error}");
+    assert!(error.what().contains("column 1, which was not decoded"), "{error}");
 }
 
 #[test]
-fn an_integer_of_no_known_width_is_an_error_of_its_column_and_no_panic() {
+fn an_integer_of_unknown_width_is_an_error_of_its_column_and_no_panic() {
     for width in [0, 1, 24, 119, -128] {
         let bytes = handmade::footer_of(|writer| {
             writer.list(2, handmade::STRUCT, 3);
@@ -135,7 +135,7 @@ fn file_offsets_of_column_chunks_are_kept() {
 }
 
 #[test]
-fn an_encrypted_column_is_left_out_and_the_others_are_there() {
+fn an_encrypted_column_is_left_out_and_the_others_stay() {
     let bytes = handmade::footer(3, |writer, column| {
         if column == 1 {
             writer.begin_element();
@@ -157,7 +157,7 @@ fn an_encrypted_column_is_left_out_and_the_others_are_there() {
 }
 
 #[test]
-fn groups_without_columns_nested_deeply_are_an_error_and_no_overflow_of_the_stack() {
+fn deeply_nested_groups_without_columns_are_an_error_without_a_stack_overflow() {
     let bytes = handmade::footer_of(|writer| {
         let depth = 20_000;
         writer.list(2, handmade::STRUCT, depth + 1);
@@ -178,7 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn mutated_footers_are_converted_or_refused(
+    fn mutated_footers_are_converted_or_rejected(
         which in 0_usize..15,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         leaf in 0_usize..17,

@@ -1,4 +1,4 @@
-//! Tests of the footer decoder from outside: against the `parquet` crate, and against broken bytes.
+//! Tests of the footer decoder through its public API: against the `parquet` crate, and against broken bytes.
 
 mod broken;
 mod check_damaged;

@@ -1,5 +1,5 @@
-//! Many files, of which one leaves its schema and its shapes for the next: each must still be decoded as
-//! if it were alone.
+//! Many files in a row, where one leaves its schema and its shapes to the next: each must still decode as if
+//! it were alone.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter,
 
 use crate::handmade::{STRUCT, chunk, schema};
 
-/// A file that is only a footer.
+/// A file that contains only a footer.
 fn file(metadata: &[u8]) -> Vec<u8> {
     let mut file = b"PAR1".to_vec();
     file.extend_from_slice(metadata);
@@ -18,8 +18,8 @@ fn file(metadata: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Everything that a footer says, or why there is none.
-fn said(footer: &Result<Footer, sawmill_footer::Error>) -> String {
+/// Everything that a footer states, or the error.
+fn contents(footer: &Result<Footer, sawmill_footer::Error>) -> String {
     let footer = match footer {
         Ok(footer) => footer,
         Err(error) => return error.to_string(),
@@ -43,7 +43,7 @@ fn said(footer: &Result<Footer, sawmill_footer::Error>) -> String {
 }
 
 #[test]
-fn files_opened_one_after_the_other_are_as_if_opened_alone() {
+fn files_opened_in_sequence_decode_as_if_opened_alone() {
     let directory = tempfile::tempdir().unwrap();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut add = |bytes: &[u8]| {
@@ -54,7 +54,7 @@ fn files_opened_one_after_the_other_are_as_if_opened_alone() {
     let kinds = [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed];
     for seed in 0..12 {
         for (place, kind) in kinds.into_iter().enumerate() {
-            // Few columns and many, alike for some files and then others.
+            // Few columns and many, in runs of equal files.
             let columns = [3, 3, 17, 40][(seed as usize / 3 + place) % 4];
             let row_groups = 1 + seed as usize % 5;
             let metadata = SyntheticFooter { columns, row_groups, kind, seed: seed / 2 }.bytes();
@@ -76,26 +76,27 @@ fn files_opened_one_after_the_other_are_as_if_opened_alone() {
         Options::new().method(Method::Portable).threads(3),
         Options::new().method(Method::Scalar),
     ] {
-        let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open_with(path, &options))).collect();
+        let alone: Vec<String> =
+            paths.iter().map(|path| contents(&Footer::open_with(path, &options))).collect();
         let together = Mutex::new(vec![String::new(); paths.len()]);
         let kept = Mutex::new(Vec::new());
         Footer::open_many(&paths, &options, |place, footer| {
-            together.lock().unwrap()[place] = said(&footer);
-            // Some are kept, whose bytes must stay theirs.
+            together.lock().unwrap()[place] = contents(&footer);
+            // Keep some footers: their bytes must not change.
             if place % 3 == 0 {
                 kept.lock().unwrap().push((place, footer));
             }
             ControlFlow::Continue(())
         });
         for (place, footer) in kept.into_inner().unwrap() {
-            assert_eq!(said(&footer), alone[place]);
+            assert_eq!(contents(&footer), alone[place]);
         }
         assert_eq!(together.into_inner().unwrap(), alone);
     }
 }
 
-/// The fields of a footer behind its schema, with so many row groups, in one order or another.
-fn with_ending(writer: &mut ThriftWriter, row_groups: u64, kind: usize) {
+/// The fields of a footer after its schema, with `row_groups` row groups, in one of several orders.
+fn with_trailing_fields(writer: &mut ThriftWriter, row_groups: u64, kind: usize) {
     let created_by = |writer: &mut ThriftWriter| writer.binary(6, b"somebody");
     if kind == 3 {
         created_by(writer);
@@ -131,7 +132,7 @@ fn with_ending(writer: &mut ThriftWriter, row_groups: u64, kind: usize) {
             writer.stop();
             writer.binary(9, b"signing");
         }
-        // The number of rows once more, and another one.
+        // The number of rows a second time, with another value.
         7 => writer.i64(3, 5),
         _ => {}
     }
@@ -144,16 +145,16 @@ fn with_ending(writer: &mut ThriftWriter, row_groups: u64, kind: usize) {
 }
 
 #[test]
-fn what_follows_the_row_groups_is_each_files_own_where_files_end_alike() {
+fn files_that_end_alike_keep_their_own_trailing_fields() {
     let directory = tempfile::tempdir().unwrap();
     let mut paths: Vec<PathBuf> = Vec::new();
-    // Each kind after each other one, and after itself; more row groups, and the ending stands elsewhere.
+    // Each kind after every other one and after itself; extra row groups move the trailing fields.
     for place in 0..400_u64 {
         let kind = if place % 4 < 2 { place / 4 % 10 } else { place / 40 } as usize;
         let mut writer = ThriftWriter::new();
         writer.i32(1, 1);
         schema(&mut writer, 1);
-        with_ending(&mut writer, place % 3, kind);
+        with_trailing_fields(&mut writer, place % 3, kind);
         let mut bytes = writer.into_bytes();
         if place % 23 == 0 {
             bytes.pop();
@@ -163,15 +164,16 @@ fn what_follows_the_row_groups_is_each_files_own_where_files_end_alike() {
         paths.push(path);
     }
     for options in [Options::new(), Options::new().threads(2), Options::new().row_groups(0..1)] {
-        let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open_with(path, &options))).collect();
+        let alone: Vec<String> =
+            paths.iter().map(|path| contents(&Footer::open_with(path, &options))).collect();
         assert!(
-            alone.iter().any(|said| said.contains("unique") || said.contains("[117, 110")),
+            alone.iter().any(|contents| contents.contains("unique") || contents.contains("[117, 110")),
             "{}",
             alone[24]
         );
         let together = Mutex::new(vec![String::new(); paths.len()]);
         Footer::open_many(&paths, &options, |place, footer| {
-            together.lock().unwrap()[place] = said(&footer);
+            together.lock().unwrap()[place] = contents(&footer);
             ControlFlow::Continue(())
         });
         assert_eq!(together.into_inner().unwrap(), alone);
@@ -216,18 +218,18 @@ fn files_of_several_directories_open_however_their_paths_are_written() {
         "none/b",
     ];
     let paths: Vec<PathBuf> = names.iter().map(|name| place(name)).collect();
-    let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open(path))).collect();
+    let alone: Vec<String> = paths.iter().map(|path| contents(&Footer::open(path))).collect();
     let together = Mutex::new(vec![String::new(); paths.len()]);
     Footer::open_many(&paths, &Options::new(), |place, footer| {
-        together.lock().unwrap()[place] = said(&footer);
+        together.lock().unwrap()[place] = contents(&footer);
         ControlFlow::Continue(())
     });
     assert_eq!(together.into_inner().unwrap(), alone);
 }
 
-/// Enough files for their ends to be read dozens at a time, where the system can.
+/// Enough files for their ends to be read by the dozen if the system supports it.
 #[test]
-fn hundreds_of_files_are_as_if_opened_alone_whatever_their_lengths() {
+fn hundreds_of_files_of_any_length_decode_as_if_opened_alone() {
     let directory = tempfile::tempdir().unwrap();
     let metadata =
         |columns| SyntheticFooter { columns, row_groups: 1, kind: SyntheticColumns::Float, seed: 1 }.bytes();
@@ -235,7 +237,7 @@ fn hundreds_of_files_are_as_if_opened_alone_whatever_their_lengths() {
     let mut paths: Vec<PathBuf> = Vec::new();
     for at in 0..600 {
         let path = directory.path().join(format!("{at:03}.parquet"));
-        // Data before the footer: of one length, of about one length, and of any.
+        // Data before the footer: of one length, of similar lengths, and of any length.
         let data = match at / 200 {
             0 => 5000,
             1 => 5000 + at * 37 % 90,
@@ -271,20 +273,20 @@ fn hundreds_of_files_are_as_if_opened_alone_whatever_their_lengths() {
         }
         paths.push(path);
     }
-    let alone: Vec<String> = paths.iter().map(|path| said(&Footer::open(path))).collect();
-    assert!(alone.iter().filter(|said| said.starts_with("Footer")).count() > 500);
+    let alone: Vec<String> = paths.iter().map(|path| contents(&Footer::open(path))).collect();
+    assert!(alone.iter().filter(|contents| contents.starts_with("Footer")).count() > 500);
     for options in [Options::new(), Options::new().threads(3), Options::new().tail_hint(100)] {
         let together = Mutex::new(vec![String::new(); paths.len()]);
         let kept = Mutex::new(Vec::new());
         Footer::open_many(&paths, &options, |place, footer| {
-            together.lock().unwrap()[place] = said(&footer);
+            together.lock().unwrap()[place] = contents(&footer);
             if place % 5 == 0 {
                 kept.lock().unwrap().push((place, footer));
             }
             ControlFlow::Continue(())
         });
         for (place, footer) in kept.into_inner().unwrap() {
-            assert_eq!(said(&footer), alone[place]);
+            assert_eq!(contents(&footer), alone[place]);
         }
         assert_eq!(together.into_inner().unwrap(), alone);
     }
@@ -292,7 +294,7 @@ fn hundreds_of_files_are_as_if_opened_alone_whatever_their_lengths() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_pipe_among_hundreds_of_files_is_refused_and_keeps_nobody_waiting() {
+fn a_pipe_among_hundreds_of_files_is_rejected_without_blocking() {
     let directory = tempfile::tempdir().unwrap();
     let bytes =
         file(&SyntheticFooter { columns: 4, row_groups: 1, kind: SyntheticColumns::Text, seed: 2 }.bytes());

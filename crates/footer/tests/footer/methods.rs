@@ -1,4 +1,4 @@
-//! All methods agree on everything: what they accept, what they refuse and where, what they decode.
+//! All methods agree on everything: what they accept, what they reject and where, what they decode.
 
 use proptest::prelude::*;
 use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter};
@@ -8,7 +8,7 @@ use crate::everything::everything;
 use crate::handmade;
 use crate::samples;
 
-/// The methods that are compared with the scalar one.
+/// The methods compared with the scalar one.
 pub const OTHERS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
 
 pub fn assert_agreement(bytes: &[u8], options: &Options) {
@@ -27,7 +27,7 @@ pub fn assert_agreement(bytes: &[u8], options: &Options) {
     }
 }
 
-/// Options whose paths through the decoder differ.
+/// Options that take different paths through the decoder.
 fn selections(columns: usize) -> Vec<Options> {
     vec![
         Options::new(),
@@ -52,7 +52,7 @@ fn methods_agree_on_files_of_the_parquet_crate() {
 }
 
 #[test]
-fn methods_agree_on_made_footers_of_all_kinds_and_with_the_parquet_crate() {
+fn methods_agree_on_synthetic_footers_and_with_the_parquet_crate() {
     for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
         for (columns, row_groups) in [(1, 3), (14, 20), (15, 20), (60, 41), (300, 9), (2000, 6)] {
             let bytes = SyntheticFooter { columns, row_groups, kind, seed: 7 }.bytes();
@@ -67,7 +67,7 @@ fn methods_agree_on_made_footers_of_all_kinds_and_with_the_parquet_crate() {
     }
 }
 
-/// Row groups of many columns, some of whose chunks `odd` makes different.
+/// Row groups of many columns; `odd` changes some of their chunks.
 fn many(
     row_groups: usize,
     columns: usize,
@@ -138,8 +138,8 @@ fn methods_agree_on_odd_chunks_among_even_ones() {
 
 #[test]
 fn names_of_all_lengths_and_of_any_bytes_are_skipped_alike() {
-    // A length of one byte behind a name that ends in a byte with its top bit set looks like the end of
-    // a longer varint.
+    // A one-byte length after a name that ends in a byte with its top bit set looks like the end of a longer
+    // varint.
     for len in [0, 1, 2, 60, 126, 127, 128, 129, 300, 16_383, 16_384] {
         let mut writer = sawmill_footer::ThriftWriter::new();
         writer.i32(1, 1);
@@ -167,8 +167,8 @@ fn names_of_all_lengths_and_of_any_bytes_are_skipped_alike() {
 }
 
 #[test]
-fn an_opening_of_a_row_group_within_a_bound_misleads_nobody() {
-    // The bytes of a row group's opening, as a value in a chunk.
+fn the_opening_of_a_row_group_within_a_bound_is_harmless() {
+    // The opening bytes of a row group, as a value in a chunk.
     let opening = [0, 0x19, 0xfc, 20, 0x26, 0x00, 0x1c, 0x15, 0x04];
     let bytes = many(30, 20, |writer, count| {
         writer.begin(12);
@@ -220,7 +220,7 @@ proptest! {
 }
 
 #[test]
-fn threads_give_what_one_thread_gives() {
+fn several_threads_return_the_same_as_one() {
     for kind in [SyntheticColumns::Text, SyntheticColumns::Mixed] {
         let bytes = SyntheticFooter { columns: 1500, row_groups: 23, kind, seed: 11 }.bytes();
         for options in
@@ -232,7 +232,7 @@ fn threads_give_what_one_thread_gives() {
                 assert!(one == more, "{threads} threads differ from one");
             }
         }
-        // A fault in any part is the same fault.
+        // All thread counts report the same fault.
         for at in (1..20).map(|part| bytes.len() * part / 20) {
             let mut bytes = bytes.clone();
             bytes[at..at + 40].fill(0xff);
@@ -243,8 +243,8 @@ fn threads_give_what_one_thread_gives() {
 }
 
 #[test]
-fn row_groups_of_unequal_sizes_are_the_same_on_any_threads() {
-    // Sizes that grow and shrink mislead the guesses.
+fn row_groups_of_unequal_sizes_decode_alike_on_any_number_of_threads() {
+    // Growing and shrinking sizes mislead the guesses.
     let mut count = 0_usize;
     let bytes = many(60, 600, |writer, _| {
         let group = count / 600;
@@ -260,9 +260,9 @@ fn row_groups_of_unequal_sizes_are_the_same_on_any_threads() {
 }
 
 #[test]
-fn parts_that_start_at_other_row_groups_than_guessed_are_taken_where_they_fit() {
-    // Row groups that grow along the file put the middle of the bytes behind the middle of the list; those
-    // that shrink, before it. Chunks beyond 32 bits here and there must stay in their places.
+fn parts_that_start_at_unexpected_row_groups_are_used_where_they_fit() {
+    // If row groups grow along the file, the middle of the bytes is after the middle of the list; if they
+    // shrink, before it. Occasional chunks beyond 32 bits must keep their places.
     for grows in [true, false] {
         let mut count = 0_usize;
         let bytes = many(1600, 20, |writer, _| {

@@ -1,4 +1,4 @@
-//! Page indexes by every method, against one another and against the `parquet` crate's.
+//! Compares page indexes across all methods and with the `parquet` crate's.
 
 use parquet::data_type::AsBytes;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
@@ -10,15 +10,16 @@ use crate::everything::{everything, page_indexes, page_indexes_one_by_one};
 use crate::methods::OTHERS;
 use crate::samples;
 
-/// Asserts that every method decodes the same footer and the same page indexes of a file, together and one by one,
-/// whole and by an index, and that they are the `parquet` crate's, if it can read them. Returns how many column
-/// indexes and offset indexes there are.
+/// Asserts that every method decodes the same footer and the same page indexes of a file: together and one by
+/// one, decoded completely and through an index, and equal to the `parquet` crate's if it can read them.
+/// Returns the number of column indexes and offset indexes.
 pub fn assert_page_indexes(name: &str, file: &[u8]) -> (usize, usize) {
     let footer = assert_methods_read_the_same_page_indexes(name, file);
     equal_the_crates(name, &footer, file)
 }
 
-/// Asserts that every method decodes the same footer and the same page indexes of a file, or finds the same fault.
+/// Asserts that every method decodes the same footer and the same page indexes of a file, or finds the same
+/// fault.
 pub fn assert_methods_read_the_same_page_indexes(name: &str, file: &[u8]) -> Footer {
     let by = |method| Footer::from_file_bytes(file, &Options::new().method(method));
     let scalar = by(Method::Scalar);
@@ -43,7 +44,7 @@ fn assert_same(name: &str, expected: &str, found: &str) {
     }
 }
 
-/// What a chunk says of its page indexes is the same where the chunk is found by an index of the footer.
+/// A chunk found through an index of the footer must have the same page index locations.
 fn by_index(name: &str, footer: &Footer) {
     fn text<T: std::fmt::Debug>(found: Result<T, Error>) -> Result<String, String> {
         found.map(|found| format!("{found:?}")).map_err(|error| error.what())
@@ -60,7 +61,7 @@ fn by_index(name: &str, footer: &Footer) {
     }
 }
 
-/// The crate's page indexes; none if it cannot read some of them.
+/// The crate's page indexes; `None` if it cannot read some of them.
 fn by_parquet(file: &[u8], columns: PageIndexPolicy, offsets: PageIndexPolicy) -> Option<ParquetMetaData> {
     let reader =
         ParquetMetaDataReader::new().with_column_index_policy(columns).with_offset_index_policy(offsets);
@@ -76,7 +77,7 @@ fn equal_the_crates(name: &str, footer: &Footer, file: &[u8]) -> (usize, usize) 
         of_columns += usize::from(ours.column_index(group, column).is_some());
         of_offsets += usize::from(ours.offset_index(group, column).is_some());
     }
-    // The crate drops both kinds where one chunk lacks an offset index: each kind is read for itself.
+    // The crate drops both kinds if one chunk lacks an offset index: read each kind separately.
     if let Some(theirs) = by_parquet(file, PageIndexPolicy::Optional, PageIndexPolicy::Skip)
         && let Some(theirs) = theirs.column_index()
     {
@@ -144,7 +145,7 @@ fn assert_column_index(place: &str, ours: Option<ColumnIndex>, theirs: &ColumnIn
             };
         }
         let expected = match theirs {
-            Theirs::NONE => unreachable!("told above"),
+            Theirs::NONE => unreachable!("handled above"),
             Theirs::BOOLEAN(index) => bounds!(index),
             Theirs::INT32(index) => bounds!(index),
             Theirs::INT64(index) => bounds!(index),
@@ -161,9 +162,9 @@ fn assert_column_index(place: &str, ours: Option<ColumnIndex>, theirs: &ColumnIn
     }
 }
 
-/// The files at hand, in every layout of the samples.
+/// The sample files, in every layout.
 #[test]
-fn page_indexes_of_all_samples_are_the_same_by_every_method_and_the_parquet_crates() {
+fn all_methods_and_the_parquet_crate_agree_on_page_indexes_of_all_samples() {
     for (name, file) in samples::all() {
         assert_page_indexes(&name, &file);
     }

@@ -69,7 +69,7 @@ fn page_indexes_equal_the_parquet_crates() {
             let chunk = footer.column_chunk(group, chunk).unwrap();
             assert_eq!(chunk.read_offset_index(file.as_slice()).unwrap(), Some(our_offsets));
             let alone = chunk.read_column_index(file.as_slice()).unwrap().unwrap();
-            // Bounds stand in the statistics, too: the least lower bound is the chunk's.
+            // The statistics hold bounds too: the least lower bound must equal the chunk's.
             let statistics = chunk.statistics().unwrap().unwrap();
             let bounds = |of: &ColumnIndex| -> Vec<(Vec<u8>, Vec<u8>)> {
                 (0..of.num_pages())

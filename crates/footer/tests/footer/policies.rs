@@ -1,4 +1,4 @@
-//! What is wanted of a footer is there; what is not is as if it were not in the file.
+//! Requested parts of a footer are present; the others behave as if absent from the file.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -57,12 +57,12 @@ fn page_indexes_are_read_with_the_footer_as_the_policy_says() {
 }
 
 #[test]
-fn verification_goes_as_far_as_it_is_told() {
+fn verification_covers_exactly_the_requested_level() {
     let mut file = sample();
     for level in [Verify::Decoded, Verify::Values, Verify::Consistency] {
         assert!(Footer::from_file_bytes(&file, &Options::new().verify(level)).is_ok());
     }
-    // The number of rows, 1000 as a zigzag varint, right before the list of row groups.
+    // The number of rows, 1000 as a zigzag varint, directly before the list of row groups.
     let at = file.windows(4).position(|found| found == [0x16, 0xd0, 0x0f, 0x19]).unwrap();
     file[at + 1] = 0xd2;
     for level in [Verify::Decoded, Verify::Values] {
@@ -73,7 +73,7 @@ fn verification_goes_as_far_as_it_is_told() {
 }
 
 #[test]
-fn the_index_pass_finds_what_a_decoded_footer_knows_by_all_methods() {
+fn the_index_pass_agrees_with_a_decoded_footer_for_all_methods() {
     for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
         for (columns, row_groups) in [(40, 9), (3, 1), (17, 2), (1, 0), (1_100, 30)] {
             let bytes = SyntheticFooter { columns, row_groups, kind, seed: 8 }.bytes();
@@ -91,7 +91,7 @@ fn the_index_pass_finds_what_a_decoded_footer_knows_by_all_methods() {
 }
 
 #[test]
-fn a_file_opened_by_its_kept_index_gives_every_chunk_by_one_small_read() {
+fn a_file_opened_by_its_saved_index_reads_each_chunk_with_one_small_read() {
     let directory = tempfile::tempdir().unwrap();
     let (path, index) = (directory.path().join("a.parquet"), directory.path().join("a.index"));
     let file = sample();
@@ -109,7 +109,7 @@ fn a_file_opened_by_its_kept_index_gives_every_chunk_by_one_small_read() {
     }
     assert!(indexed.chunk(999, 0, &mut buffer).unwrap().is_none());
     let part = Footer::open_with(&path, &Options::new().columns([0])).unwrap();
-    assert!(part.save_index(&index).unwrap_err().to_string().contains("decoded whole"));
+    assert!(part.save_index(&index).unwrap_err().to_string().contains("completely decoded"));
     std::fs::write(&path, samples::write(&samples::flat(900), samples::settings().remove(0).1)).unwrap();
     assert!(Footer::open_with_index(&path, &index).unwrap_err().advice().contains("write the index again"));
     assert!(Footer::open_with_index(&path, &path).unwrap_err().to_string().contains("index"));

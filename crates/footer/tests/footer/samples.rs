@@ -104,14 +104,14 @@ pub fn nested(rows: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(schema)), arrays).unwrap()
 }
 
-/// Settings that change what stands in a footer.
+/// Writer settings that change the contents of a footer.
 pub fn settings() -> Vec<(&'static str, WriterProperties)> {
     let base = || WriterProperties::builder().set_max_row_group_row_count(Some(300));
     vec![
-        ("as the writer likes it", base().build()),
+        ("writer defaults", base().build()),
         ("no statistics", base().set_statistics_enabled(EnabledStatistics::None).build()),
         (
-            "statistics of chunks, compressed",
+            "chunk statistics, compressed",
             base()
                 .set_statistics_enabled(EnabledStatistics::Chunk)
                 .set_compression(Compression::SNAPPY)
@@ -128,7 +128,7 @@ pub fn settings() -> Vec<(&'static str, WriterProperties)> {
                 .build(),
         ),
         (
-            "everything switched on",
+            "everything enabled",
             base()
                 .set_bloom_filter_enabled(true)
                 .set_write_page_header_statistics(true)
@@ -150,7 +150,7 @@ pub fn settings() -> Vec<(&'static str, WriterProperties)> {
     ]
 }
 
-/// All files: every batch with every setting.
+/// All files: every batch with all settings.
 pub fn all() -> Vec<(String, Vec<u8>)> {
     let batches = [("flat", flat(1000)), ("nested", nested(1000)), ("empty", flat(1).slice(0, 0))];
     let mut files = Vec::new();

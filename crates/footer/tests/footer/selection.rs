@@ -1,4 +1,4 @@
-//! Decoding some columns and row groups gives what decoding all gives of them.
+//! Decoding some columns and row groups returns the same as decoding everything.
 
 use sawmill_footer::{ColumnChunk, Footer, Options, ThriftWriter};
 
@@ -62,7 +62,7 @@ fn columns_are_chosen_by_index_path_root_and_pattern() {
 }
 
 #[test]
-fn names_that_come_twice_or_hold_dots_are_all_found() {
+fn repeated_names_and_names_with_dots_are_all_found() {
     // a, a, a.b, a: { b, c }, *
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
@@ -100,7 +100,7 @@ fn names_that_come_twice_or_hold_dots_are_all_found() {
     assert_eq!(selected(Options::new().column_globs(["a.?"])), [2, 3, 4]);
     assert_eq!(selected(Options::new().column_globs(["\\*"])), [5]);
     let schema = Footer::decode(bytes.as_slice(), &Options::new()).unwrap().shared_schema();
-    // Of several the one of the fewest names, and of those the first.
+    // Of several, the one with the fewest names, and of those the first.
     assert_eq!(schema.find("a.b").unwrap().column(), Some(2));
     assert_eq!(schema.find("a").unwrap().column(), Some(0));
     assert_eq!(schema.find_all("a").map(|at| at.columns()).collect::<Vec<_>>(), [0..1, 1..2, 3..5]);
@@ -118,7 +118,7 @@ fn row_groups_are_chosen_by_index_bytes_and_rows() {
     assert_part(bytes, &options.clone().row_groups(7..9), &columns, &[]);
     assert_part(bytes, &options.clone().row_groups_where(|rows| rows < 300), &columns, &[3]);
     assert_part(bytes, &options.clone().row_groups(1..2).columns([3]), &[3], &[1]);
-    // Whatever the split, every row group falls into exactly one part.
+    // For any split, every row group falls into exactly one part.
     let len = file.len() as u64;
     for split in [0, 4, 5, len / 3, len / 2, len - 1, len] {
         let first = Footer::decode(bytes, &options.clone().row_groups_in_bytes(0..split)).unwrap();

@@ -1,5 +1,4 @@
-//! Files of which some columns have page indexes and others have none, as writers make them whose statistics are
-//! switched on column by column.
+//! Files in which only some columns have page indexes, as written with statistics enabled column by column.
 
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use proptest::prelude::*;
@@ -17,7 +16,7 @@ fn level(choice: u8) -> EnabledStatistics {
     }
 }
 
-/// A file with statistics as `levels` has them, column after column.
+/// A file with each column's statistics level taken from `levels`.
 fn written(nested: bool, rows: usize, rows_per_group: usize, levels: &[u8], settings: u8) -> Vec<u8> {
     let batch = if nested { samples::nested(rows) } else { samples::flat(rows) };
     let version = if settings & 1 == 0 { WriterVersion::PARQUET_1_0 } else { WriterVersion::PARQUET_2_0 };
@@ -46,11 +45,11 @@ fn one_column_with_page_statistics_among_many_without_keeps_its_column_index() {
     assert_eq!((of_columns, of_offsets), (10, 170));
 }
 
-/// The page indexes that a chunk of a made file has.
+/// The page indexes of a chunk in a generated file.
 type Indexed = (bool, bool);
 
-/// A file made by code: row groups of columns of which each has an offset index, a column index, both or none, in one
-/// order of writing or another.
+/// A generated file: each column of a row group has an offset index, a column index, both or none, written in
+/// one of several orders.
 fn made(columns: usize, indexed: &[Indexed], file_offset: i64) -> Vec<u8> {
     let mut file = b"PAR1".to_vec();
     file.resize(104, 0);
@@ -127,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn files_with_statistics_of_some_columns_alone_keep_all_their_page_indexes(
+    fn files_with_statistics_of_some_columns_keep_all_their_page_indexes(
         nested: bool,
         rows in 1_usize..300,
         rows_per_group in 20_usize..200,

@@ -1,7 +1,8 @@
-//! What follows the row groups in a footer: keys and values, the writer's name, column orders, encryption.
+//! The fields after the row groups of a footer: key-value metadata, `created_by`, column orders, encryption.
 //!
-//! The walk hands over field by field; texts are kept as ranges of the footer. Files of one table mostly end in the
-//! same bytes, at other places: what was found in one is then shared by the next ([`crate::decode::carried`]).
+//! The walk passes in one field at a time; text is stored as ranges of the footer. Files of one table mostly
+//! end in the same bytes at different offsets, so the next footer shares what was found in the previous one
+//! ([`crate::decode::carried`]).
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -10,10 +11,10 @@ use crate::error::{Fault, FaultKind};
 use crate::schema::enums::ColumnOrder;
 use crate::thrift::cursor::{BINARY, Cursor, LIST, STOP, STRUCT, Step};
 
-/// Keys and values as ranges of the footer.
+/// Key-value metadata as ranges of the footer.
 type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
 
-/// What follows the row groups. Text, which need not be UTF-8, is kept as ranges of the footer.
+/// The fields after the row groups. Text, which need not be UTF-8, is stored as ranges of the footer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
     pub key_values: Option<KeyValueRanges>,
@@ -24,27 +25,27 @@ pub(crate) struct Tail {
     pub footer_signing_key_metadata: Option<Range<u32>>,
     /// Where the footer's struct ends.
     pub end: usize,
-    /// Where it starts in the footer that it was walked in: all places count from there.
+    /// Where the fields start in the footer in which they were walked; all offsets are relative to it.
     pub start: usize,
 }
 
-/// A tail, and where the same bytes start in the footer at hand.
+/// A tail, and where its bytes start in the current footer.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub tail: Arc<Tail>,
     pub start: usize,
 }
 
-/// What follows the row groups, walked to at once or when it is asked for.
+/// The fields after the row groups, walked immediately or on demand.
 #[derive(Debug, Clone)]
 pub(crate) enum Behind {
     Walked(Shared),
-    /// None if it was found to be malformed. Boxed, as footers are moved more often than this is made.
+    /// `None` inside if malformed. Boxed because footers are moved more often than this is created.
     Later(Box<OnceLock<Option<Tail>>>),
 }
 
 impl Behind {
-    /// What the walk has found, or finds now.
+    /// Returns what the walk found, running it first if necessary.
     pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<Found<'_>> {
         match self {
             Self::Walked(Shared { tail, start }) => Some(Found { tail, start: *start }),
@@ -55,7 +56,7 @@ impl Behind {
     }
 }
 
-/// A tail and where it starts in the footer at hand.
+/// A tail and where it starts in the current footer.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub tail: &'a Tail,
@@ -63,19 +64,19 @@ pub(crate) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Where in the footer at hand a place of the tail is.
+    /// Translates an offset of the tail into the current footer.
     pub fn place(&self, place: usize) -> usize {
         place - self.tail.start + self.start
     }
 
-    /// As [`Self::place`] of a range.
+    /// Like [`Self::place`], for a range.
     pub fn range(&self, range: &Range<u32>) -> Range<usize> {
         self.place(range.start as usize)..self.place(range.end as usize)
     }
 }
 
 impl Tail {
-    /// Takes a field of `FileMetaData` behind the row groups, of type `wire`; others are skipped.
+    /// Reads a field of `FileMetaData` after the row groups, of type `wire`; skips unknown fields.
     pub fn field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
         match (id, wire) {
             (5, LIST) => self.key_values = key_values(cursor)?,
@@ -97,10 +98,10 @@ impl Tail {
     }
 }
 
-/// The range of the bytes that `take` takes, whose length it returns.
+/// The range of the value that `take` reads and whose length it returns.
 fn range_of(cursor: &mut Cursor<'_>, take: impl FnOnce(&mut Cursor<'_>) -> Step<usize>) -> Step<Range<u32>> {
     let len = take(cursor)?;
-    // The footer's length has 32 bits.
+    // A footer's length has 32 bits.
     Ok((cursor.at - len) as u32..cursor.at as u32)
 }
 
@@ -119,8 +120,8 @@ fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
     Ok(Some(pairs))
 }
 
-/// Keys and values should be UTF-8. Arrow's libraries write whatever bytes they are given, and what is
-/// said beside the data is no reason to refuse a file.
+/// Keys and values should be UTF-8, but Arrow's libraries write any bytes, and a comment beside the data is
+/// no reason to reject a file.
 fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> {
     let start = cursor.at;
     let (mut key, mut value, mut last) = (None, None, 0);
@@ -144,8 +145,8 @@ fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
         cursor.skip(LIST)?;
         return Ok(None);
     }
-    // Mostly all are the same, in as few bytes as can be: looked at one by one they took 2 % of the time of a whole
-    // footer, while a second thread had nothing to do.
+    // Usually all orders are the same minimal bytes. Checking them one by one took 2 % of the time of a whole
+    // footer while a second thread was idle.
     let rest = cursor.bytes.get(cursor.at..).unwrap_or_default();
     let usual =
         rest.chunks_exact(TYPE_ORDER.len()).take(count).take_while(|order| **order == TYPE_ORDER).count();
@@ -157,7 +158,7 @@ fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {
     Ok(Some(orders))
 }
 
-/// The union that says that a column has the order of its type: field 1, an empty struct.
+/// The union value for "the order of the column's type": field 1, an empty struct.
 const TYPE_ORDER: [u8; 3] = [1 << 4 | STRUCT, STOP, STOP];
 
 fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
@@ -184,10 +185,10 @@ mod tests {
     use crate::thrift::cursor::Cursor;
 
     #[test]
-    fn column_orders_are_the_same_in_the_usual_bytes_and_in_others() {
+    fn column_orders_decode_alike_in_usual_and_unusual_encodings() {
         use ColumnOrder::{Ieee754TotalOrder, TypeOrder, Unknown};
-        // The usual three bytes twice; a struct with a field of its own; an order that is not known; the usual ones
-        // again; another one that is known.
+        // The usual three bytes twice; a struct with a field; an unknown order; the usual bytes again;
+        // another known order.
         let bytes =
             [0x6c, 0x1c, 0, 0, 0x1c, 0, 0, 0x1c, 0x15, 2, 0, 0, 0x9c, 0, 0, 0x1c, 0, 0, 0x2c, 0, 0, 0x77];
         let mut cursor = Cursor::new(&bytes, 0);

@@ -1,17 +1,16 @@
-//! Row groups shared out among threads: each takes one part after the other, from a start that is guessed.
+//! Shares row groups among threads: each takes one part after the other and guesses where it starts.
 //!
 //! ```text
 //! list ─ part 0, known to start here ─▶│             │             │
-//!            part 1, from a guess ──▶ ...┼────────────▶│             │ taken from where part 0 has come to
+//!            part 1, from a guess ──▶ ...┼────────────▶│             │ taken from where part 0 ended
 //!                        part 2, from a guess ──▶ ... ──┼────────────▶│ and so on
 //! ```
 //!
-//! Parts are several for each thread, so that a thread whose core is busy with something else takes fewer of
-//! them. Every other thread takes the last one first: two that write to neighbouring parts would both clear the huge
-//! page between them. A guess is near the start of some row group, but which one it is remains to be seen: in the end the
-//! parts are taken over one after the other, each from the row group on that starts where those before it
-//! end. So a part that starts a little early or late is of use all the same, and one that was not at a row
-//! group at all is not used.
+//! Each thread has several parts, so that a thread whose core is busy takes fewer. Every other thread starts
+//! with the last part: two threads that write to neighbouring parts would both clear the huge page between
+//! them. A guess finds the start of some row group, but which one is still unknown. At the end the parts are
+//! merged in order, each from the row group that starts where the previous part ends. So a part that starts a
+//! little early or late is still useful; a part that never met a row group start is discarded.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -27,36 +26,36 @@ use crate::matching::kernel::Kernel;
 use crate::memory::allocate;
 use crate::thrift::cursor::{Cursor, Step};
 
-/// Fewer chunks than this are walked sooner than another thread is started: 20,000 took 0.53 ms on one thread
-/// and 0.62 to 0.74 on two, whose second has a sleeping core to wake.
+/// The number of chunks below which a second thread does not pay: 20,000 took 0.53 ms on one thread and 0.62
+/// to 0.74 ms on two, because a sleeping core had to wake.
 const WORTH_THREADS: usize = 30_000;
 
-/// Fewer chunks than this are not worth a part of their own: to find its start and to take it over costs
-/// what some dozens of them cost.
+/// The number of chunks below which a part does not pay: finding its start and merging it cost as much as
+/// some dozens of chunks.
 const WORTH_PART: usize = 10_000;
 
-/// Up to so many row groups the mean size tells one from the next.
+/// Up to this many row groups, the mean size distinguishes one from the next.
 const FEW: usize = 64;
 
-/// How long a thread that has nothing left to walk stays awake for those that have.
+/// How long an idle thread stays awake for those still walking.
 const SOON: Duration = Duration::from_micros(200);
 
-/// A part that waits for a thread.
+/// A part that no thread has taken yet.
 struct Waiting<'r, T> {
     indices: Range<usize>,
-    /// The row of its first row group's first chunk, if it starts where it should.
+    /// The row of its first row group's first chunk, if it starts where expected.
     first_row: usize,
     rows: &'r mut [MaybeUninit<T>],
 }
 
-/// What threads share.
+/// State shared among threads.
 struct Shared<'r, T> {
     waiting: std::vec::IntoIter<Waiting<'r, T>>,
-    /// Row groups and where they start, or seem to.
+    /// Row groups and their known or guessed starts.
     starts: BTreeMap<usize, usize>,
-    /// Whether row groups are so few that a start that is found is that of the row group that was looked for.
+    /// Whether row groups are so few that a start found is that of the row group searched for.
     few: bool,
-    /// The bytes of a row group, as far as the starts do not tell.
+    /// The estimated size of a row group in bytes, used where the starts do not determine it.
     size: usize,
 }
 
@@ -67,8 +66,8 @@ impl<T> Shared<'_, T> {
         }
     }
 
-    /// Where a row group starts that stands between others at hand, or near which place. The look for the start of
-    /// row groups of 12 MB takes up to a millisecond: the better the guess, the less.
+    /// Where a row group between known starts begins, or near which offset. Searching for the start of a 12
+    /// MB row group takes up to a millisecond; a better guess shortens it.
     fn start_of(&self, index: usize) -> Start {
         let before = self.starts.range(..=index).next_back();
         match (before, self.starts.range(index..).next()) {
@@ -88,21 +87,21 @@ enum Start {
     Near(usize),
 }
 
-/// A part that was walked.
+/// A part after its walk.
 struct Part {
-    /// The row groups that it took for its own, of which it may have walked fewer.
+    /// The row groups assigned to it; it may have walked fewer.
     indices: Range<usize>,
     fields: Vec<GroupFields>,
     /// Where the last of them ends.
     end: usize,
-    /// Chunks too wide for a row.
+    /// Chunks too wide for a row, with their rows.
     wide: Vec<(u32, Chunk)>,
-    /// For every place among the traits of the thread that walked it the one here; empty if they are the same.
+    /// Maps the trait indices of the thread that walked it to this engine's; empty if they are the same.
     places: Vec<u16>,
 }
 
 impl<K: Kernel> Walk<'_, K> {
-    /// As [`Walk::run`] for all decoded row groups, sharing them out among threads if that may pay.
+    /// Like [`Walk::run`] for all decoded row groups, but shares them among threads if that may pay.
     pub fn shared<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -128,7 +127,7 @@ impl<K: Kernel> Walk<'_, K> {
         self.run(cursor, indices.start + done..indices.end, row, rest, Some(fields))
     }
 
-    /// Walks parts of the row groups on several threads and says how many row groups are so.
+    /// Walks parts of the row groups on several threads and returns how many row groups are done.
     fn parts<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -142,7 +141,7 @@ impl<K: Kernel> Walk<'_, K> {
         let mut waiting = Vec::new();
         let mut first = indices.start;
         for len in part_lens(indices.len(), threads, self.columns) {
-            // Without room for its rows a part would be walked as if none were wanted.
+            // Without room for its rows a part would skip them as unwanted.
             let Some((own, others)) = std::mem::take(&mut rest).split_at_mut_checked(len * width) else {
                 break;
             };
@@ -151,8 +150,8 @@ impl<K: Kernel> Walk<'_, K> {
             waiting.push(Waiting { indices: first..first + len, first_row, rows: own });
             first += len;
         }
-        // Of many row groups the mean size is known better than from the first; of few, what follows
-        // them in the footer may be as long as one of them.
+        // Of many row groups the mean size is a better estimate than the first one's size; of few, the
+        // trailing fields may be as long as one row group and spoil the mean.
         let few = indices.len() <= FEW;
         let size = if few { self.size } else { (self.bytes.len() - cursor.at) / indices.len() };
         let starts = BTreeMap::from([(indices.start, cursor.at)]);
@@ -173,8 +172,8 @@ impl<K: Kernel> Walk<'_, K> {
                 })
                 .collect();
             let own = self.take_turns(&shared, false);
-            // Threads end at about the same time: to sleep until then, and until the other one is gone, costs 50
-            // to 80 us, 3 % of the time of 10,000 columns.
+            // Threads end at about the same time: sleeping until then costs 50 to 80 us, 3 % of the time of
+            // 10,000 columns.
             let ready =
                 |others: &[ScopedJoinHandle<'_, ()>]| others.iter().all(ScopedJoinHandle::is_finished);
             let asked = Instant::now();
@@ -185,7 +184,7 @@ impl<K: Kernel> Walk<'_, K> {
         });
         let others = walked_elsewhere.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (parts, engine) in others {
-            // Without room for its traits a thread's parts are of no use.
+            // Without room for its traits a thread's parts cannot be used.
             if let Some(places) = self.engine.adopt(&engine) {
                 walked.extend(parts.into_iter().map(|part| Part { places: places.clone(), ..part }));
             }
@@ -200,7 +199,7 @@ impl<K: Kernel> Walk<'_, K> {
         Ok(done)
     }
 
-    /// Walks one waiting part after the other, in turns with other threads, the first one or the last one first.
+    /// Takes waiting parts one by one, sharing them with other threads, from the front or from the back.
     fn take_turns<T: Row>(&mut self, shared: &Mutex<Shared<'_, T>>, last: bool) -> Vec<Part> {
         let before = std::mem::take(&mut self.engine.wide);
         let mut parts = Vec::new();
@@ -229,12 +228,13 @@ impl<K: Kernel> Walk<'_, K> {
         parts
     }
 
-    /// Walks a part from its start, as far as there are row groups.
+    /// Walks a part from its start while row groups follow.
     fn part<T: Row>(&mut self, waiting: Waiting<'_, T>, start: usize) -> Part {
         let Waiting { indices, first_row, rows } = waiting;
         let mut cursor = Cursor::new(self.bytes, start);
         let (room, mut end) = (allocate::with_room(indices.len()), start);
-        // Without memory for its row groups the part walks none: they are walked one after the other then.
+        // Without memory for its row groups the part walks none; the merge then walks them one after the
+        // other.
         let mut next = if room.is_some() { indices.start } else { indices.end };
         let mut fields = room.unwrap_or_default();
         while next < indices.end {
@@ -244,7 +244,7 @@ impl<K: Kernel> Walk<'_, K> {
             let known = fields.len();
             let wide = self.engine.wide.len();
             if self.run(&mut cursor, few.clone(), first_row + row, rows, Some(&mut fields)).is_err() {
-                // The end of the list, perhaps; whoever comes there will see.
+                // Perhaps the end of the list; the walk that reaches it decides.
                 fields.truncate(known);
                 self.engine.wide.truncate(wide);
                 break;
@@ -254,8 +254,8 @@ impl<K: Kernel> Walk<'_, K> {
         Part { indices, fields, end, wide: std::mem::take(&mut self.engine.wide), places: Vec::new() }
     }
 
-    /// Takes over the row groups of a part from the one on that starts where those before it end; false if
-    /// the part is not of use.
+    /// Takes over a part's row groups from the one that starts where the previous part ends; false if the
+    /// part cannot be used.
     fn take<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -269,7 +269,8 @@ impl<K: Kernel> Walk<'_, K> {
         let width = self.width;
         let starts_at =
             |cursor: &Cursor<'_>| found.binary_search_by_key(&cursor.at, |group| group.fields.at as usize);
-        // Row groups before the part's first are walked here: the part's own rows are where theirs go.
+        // Row groups before the part's first are walked here, into a buffer: the part's own rows occupy their
+        // place.
         let mut between: Vec<MaybeUninit<T>> = Vec::new();
         let most = guessed.len() / 4 + 1;
         let before = *done;
@@ -286,7 +287,7 @@ impl<K: Kernel> Walk<'_, K> {
         }
         let mut useful = false;
         if let Ok(first) = starts_at(cursor) {
-            // No further than its own rows go: behind them are those of the next part.
+            // Take only as many as fit the part's own rows: the next part's rows follow.
             let count = (found.len() - first).min((guessed.end - indices.start).saturating_sub(*done));
             let from = (guessed.start - indices.start + first) * width;
             let to = *done * width;
@@ -294,11 +295,12 @@ impl<K: Kernel> Walk<'_, K> {
             wide.retain(|(row, _)| own.contains(&(*row as usize)));
             wide.iter_mut().for_each(|(row, _)| *row = (*row as usize - from + to) as u32);
             self.engine.wide.append(&mut wide);
-            // Behind the last row group that is taken the part may have walked others.
+            // The part may have walked more row groups after the last one taken.
             let next = found.get(first + count).map(|next| next.fields.at as usize);
             if !places.is_empty() {
                 for row in rows.get_mut(own.clone()).into_iter().flatten() {
-                    // SAFETY: rows of row groups that the part has walked to their end, and so written.
+                    // SAFETY: these are rows of row groups that the part walked to the end, so they are
+                    // written.
                     unsafe { row.assume_init_mut() }.relocate(&places);
                 }
             }
@@ -321,9 +323,9 @@ impl<K: Kernel> Walk<'_, K> {
     }
 }
 
-/// The numbers of row groups of the parts of `row_groups` ones of `columns` columns: parts that are worth it, as many
-/// for each thread, and all about the same, so that the threads end at the same time. Two parts of three row groups
-/// are better than one of four and one of two, which leaves half of the lanes empty.
+/// Splits `row_groups` row groups of `columns` columns into parts: each large enough to pay, equally many per
+/// thread, and about equal in size, so that the threads end together. Two parts of three row groups are
+/// better than one of four and one of two, which leaves half of the lanes empty.
 fn part_lens(row_groups: usize, threads: usize, columns: usize) -> Vec<usize> {
     let all_full = |lanes| row_groups.is_multiple_of(threads * lanes);
     let lanes = if all_full(MOST_LANES) && !all_full(LANES) { MOST_LANES } else { LANES };
