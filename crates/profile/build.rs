@@ -1,4 +1,4 @@
-//! Tells the crate which compiler and which profile it was built with, so that results name them.
+//! Passes the compiler version and build profile to the crate, so that results can name them.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -62,7 +62,7 @@ mod tests {
         let way = limit(Some(server(40, 0.9)));
         assert_eq!(
             way.to_string(),
-            "the way to the server was the limit: sender waited for the server 80 % of its time, and the server \
+            "the connection to the server was the limit: sender waited for the server 80 % of its time, and the server \
              for sender"
         );
     }

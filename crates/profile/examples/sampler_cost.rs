@@ -8,7 +8,7 @@ use sawmill_profile::{
     Comparison, CpuSampler, Error, Run, RunPlan, Sampler, SamplerOptions, Side, cpu_time, run_interleaved,
 };
 
-/// Two threads of work that takes the same number of instructions each time.
+/// Two threads of work that takes the same number of instructions every time.
 fn work() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -17,7 +17,7 @@ fn work() {
     });
 }
 
-/// Counts CPU time, which other programs on the machine do not add to.
+/// Measures CPU time, which other programs on the machine do not affect.
 fn counted(body: impl FnOnce() -> Result<(), Error>) -> Result<Run, Error> {
     let before = cpu_time();
     body()?;
@@ -26,7 +26,7 @@ fn counted(body: impl FnOnce() -> Result<(), Error>) -> Result<Run, Error> {
 }
 
 fn main() -> Result<(), Error> {
-    // CPU time of the sampler's own thread, and the time it ran.
+    // CPU time of the sampler's own thread, and how long it ran.
     let own = std::cell::Cell::new((0.0, 0.0));
     let plain = Side::new("plain", |_| {
         counted(|| {

@@ -1,8 +1,8 @@
-//! The one error type of this crate: what was wrong, where, and what to do about it.
+//! The crate's only error type: what was wrong, where, and what to do about it.
 
 use std::fmt;
 
-/// An error in three parts. [`fmt::Display`] joins those that are not empty with `" - "`.
+/// An error in three parts. [`fmt::Display`] joins the non-empty ones with `" - "`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     what: String,
@@ -11,7 +11,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error from its three parts; empty parts are left out when it is shown.
+    /// An error from its three parts; display omits empty ones.
     pub fn new(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { what: what.into(), place: place.into(), advice: advice.into() }
     }
@@ -21,7 +21,7 @@ impl Error {
         self.what.clone()
     }
 
-    /// Where: a file, a command, a process, the text that was parsed.
+    /// Where: a file, a command, a process, the parsed text.
     pub fn place(&self) -> String {
         self.place.clone()
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What the functions of this crate that can fail give.
+/// The result of this crate's fallible functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The profiling suite that generator, footer decoder and loader share.
+//! The profiling suite shared by the generator, the footer decoder and the loader.
 //!
-//! A [`Profile`] is one measured run. It hands out [`Phase`]s; the code under measurement counts
-//! rows and bytes on the phase it was given, a progress bar reads the same counters while it runs,
-//! and [`Phase::finish`] turns them, together with clocks and memory, into a [`PhaseReport`].
+//! A [`Profile`] is one measured run. It hands out [`Phase`]s; the measured code counts rows and bytes on its
+//! phase, a progress bar reads the same counters during the run, and [`Phase::finish`] turns them, together
+//! with clocks and memory, into a [`PhaseReport`].
 //!
 //! ```
 //! let profile = sawmill_profile::Profile::new();
@@ -13,16 +13,16 @@
 //! assert_eq!((report.rows, report.bytes), (1000, 64_000));
 //! ```
 //!
-//! Inside a phase, threads that are attached to it ([`Phase::attach`]) record nested [`span`]s of
-//! work and [`wait`]s of a kind; [`bottleneck`] reads off them what set the speed.
+//! Threads attached to a phase ([`Phase::attach`]) record nested [`span`]s of work and [`wait`]s by kind;
+//! from these, [`bottleneck`] determines what limited the speed.
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they show |
-//! | `watch` | samples while a run goes on: memory, CPU time and stacks of this process and of others |
-//! | `measure` | whole processes run and compared, statistics with intervals, result files |
+//! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they reveal |
+//! | `watch` | samples during a run: memory, CPU time and stacks of this process and others |
+//! | `measure` | runs and compares whole processes, statistics with intervals, result files |
 //! | `reports` | tables for the terminal, HTML pages, flame graphs |
-//! | `text` | sizes, counts, durations and dates, written and read |
+//! | `text` | formats and parses sizes, counts, durations and dates |
 
 mod error;
 mod measure;

@@ -1,7 +1,6 @@
-//! The HTML page is looked at in a real browser, light and dark. Where there is no Chromium the test
-//! says so and passes.
+//! Views the HTML page in a real browser, light and dark. Without Chromium the test says so and passes.
 //!
-//! With `SAWMILL_KEEP_REPORT=FOLDER` the page and pictures of it stay in that folder.
+//! With `SAWMILL_KEEP_REPORT=FOLDER` the page and its pictures are kept in that folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +12,13 @@ use sawmill_profile::{
     SamplerOptions, SideResult, Target, WaitKind, WireCounters, html_report, span, wait,
 };
 
-/// Burns CPU time, in a function that the flame graph can show.
+/// Burns CPU time in a function that the flame graph can show.
 #[inline(never)]
 fn encode(rounds: u64) -> u64 {
     (0..rounds * 1000).fold(7, |sum: u64, n| std::hint::black_box(sum.wrapping_mul(31).wrapping_add(n)))
 }
 
-/// A pipeline with a slow far end, measured as a load is.
+/// A pipeline with a slow server, measured like a load.
 fn measured_side(runs: Vec<Run>) -> SideResult {
     let profile = Profile::with_hardware();
     let wire = WireCounters::new();
@@ -124,7 +123,7 @@ fn file(label: &str, speed: f64) -> ResultFile {
     file
 }
 
-/// Asks the browser what a reader would see, and leaves the answer in the page.
+/// Checks in the browser what a reader would see, and stores the result in the page.
 const PROBE: &str = r#"<script>
 addEventListener('load', function () {
   var problems = [];
@@ -200,10 +199,10 @@ fn the_page_can_be_read_in_a_browser_light_and_dark() {
     let page = html_report(&series).unwrap();
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let inside = page.replace("http://www.w3.org/2000/svg", "");
-        assert!(!inside.contains(outside), "the page must need nothing else: {outside}");
+        assert!(!inside.contains(outside), "the page must be self-contained: {outside}");
     }
     let Some(browser) = browser() else {
-        eprintln!("skipped: there is no Chromium on this machine to look at the page with");
+        eprintln!("skipped: no Chromium on this machine to view the page");
         return;
     };
     let kept = std::env::var_os("SAWMILL_KEEP_REPORT").map(PathBuf::from);

@@ -1,19 +1,19 @@
-//! Intervals by bootstrap: the samples are drawn again with replacement many times, and the middle
-//! 95 % of what the statistic comes to is its interval (Efron and Tibshirani, *An Introduction to
-//! the Bootstrap*, 1993, chapter 13: the percentile interval).
+//! Bootstrap intervals: the samples are redrawn with replacement many times, and the middle 95 % of the
+//! resulting statistics are the interval (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
+//! chapter 13: the percentile interval).
 //!
-//! The draws come from a fixed seed, so that the same samples give the same interval everywhere.
+//! The draws use a fixed seed, so that the same samples produce the same interval everywhere.
 
 use serde::{Deserialize, Serialize};
 
-/// How many times the samples are drawn again.
+/// How many times the samples are redrawn.
 const DRAWS: usize = 4000;
-/// The fewest samples an interval is made of. With normal noise and a true difference of zero the
-/// interval of the median leaves zero out in 28 % of trials of 3 samples, 9 % of 4, 7 % of 5 and
-/// 5 to 7 % of 6 to 20 (400 trials each); 5 % is what it promises.
+/// The fewest samples for an interval. With normal noise and a true difference of zero, the interval of the
+/// median excludes zero in 28 % of trials with 3 samples, 9 % with 4, 7 % with 5 and 5 to 7 % with 6 to 20
+/// (400 trials each); nominally in 5 %.
 pub(crate) const FEWEST: usize = 5;
 
-/// A range in which the true value lies, in 95 of 100 experiments.
+/// A range that contains the true value in 95 of 100 experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its lower end.
@@ -22,7 +22,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough to draw with.
+/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough for drawing samples.
 #[derive(Debug)]
 struct SplitMix(u64);
 
@@ -41,13 +41,13 @@ impl SplitMix {
     }
 }
 
-/// The interval of a statistic of one group of samples; `None` below five samples.
+/// The interval of a statistic over one group of samples; `None` for fewer than five samples.
 pub(crate) fn interval(samples: &[f64], statistic: impl Fn(&mut [f64]) -> f64) -> Option<Interval> {
     intervals(&[samples], |groups| groups.first_mut().map_or(f64::NAN, |group| statistic(group)))
 }
 
-/// The interval of a statistic of several independent groups of samples; `None` where one of them
-/// has fewer than five.
+/// The interval of a statistic over several independent groups of samples; `None` if a group has fewer than
+/// five.
 pub(crate) fn intervals(groups: &[&[f64]], statistic: impl Fn(&mut [Vec<f64>]) -> f64) -> Option<Interval> {
     if groups.iter().any(|group| group.len() < FEWEST) {
         return None;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_without_noise_have_an_interval_without_width() {
+    fn samples_without_noise_have_an_interval_of_zero_width() {
         assert_eq!(interval(&[2.0; 9], median), Some(Interval { low: 2.0, high: 2.0 }));
     }
 

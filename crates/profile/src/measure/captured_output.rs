@@ -1,21 +1,21 @@
-//! What another program wrote.
+//! The captured output of another program.
 
-/// What a program wrote to one stream.
+/// The output of a program on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
     /// The last 64 KiB.
     pub end: Vec<u8>,
-    /// All bytes that were written, kept or not.
+    /// The number of bytes written, kept or not.
     pub bytes: u64,
 }
 
 impl CapturedOutput {
-    /// The kept bytes as text; what is no UTF-8 is replaced.
+    /// The kept bytes as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.end).into_owned()
     }
 
-    /// The last lines as text.
+    /// The last lines as text, at most `most`.
     pub fn last_lines(&self, most: usize) -> String {
         let text = self.text();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,8 +1,8 @@
-//! Another program run as a whole process and measured by the operating system.
+//! Runs another program as a whole process, measured by the operating system.
 //!
-//! The program runs in a process group of its own, so that a timeout or a cancelled run ends what it
-//! started, too. A thread waits for its end (`waitid(2)` with `WNOWAIT`), so that the wall time is
-//! taken at once; then `wait4(2)` tells what it and its reaped children used.
+//! The program runs in its own process group, so that a timeout or a cancelled run also ends the processes it
+//! started. A thread waits for its end (`waitid(2)` with `WNOWAIT`), so that the wall time is taken
+//! immediately; then `wait4(2)` reports what it and its reaped children used.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::measure::captured_output::CapturedOutput;
 use crate::measure::run::Run;
 
-/// What becomes of a program's output.
+/// What to do with a program's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
-    /// It is thrown away.
+    /// Discard it.
     #[default]
     Discard,
-    /// It is read, and its end is kept.
+    /// Read it and keep its end.
     Capture,
 }
 
@@ -33,10 +33,10 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// A program and its arguments. Its input is empty and its output is thrown away.
+    /// A program and its arguments. Its input is empty and its output is discarded.
     ///
     /// # Errors
-    /// There is no word.
+    /// `words` is empty.
     pub fn new(words: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
         let words: Vec<String> = words.into_iter().map(Into::into).collect();
         if words.first().is_none_or(String::is_empty) {
@@ -45,28 +45,28 @@ impl CommandLine {
         Ok(Self { words, environment: Vec::new(), directory: None, output: Output::Discard, timeout: None })
     }
 
-    /// Sets a variable of its environment; the rest is ours.
+    /// Sets an environment variable; the program inherits the others.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sets the directory it runs in.
+    /// Sets the working directory.
     pub fn directory(self, directory: impl Into<PathBuf>) -> Self {
         Self { directory: Some(directory.into()), ..self }
     }
 
-    /// Sets what becomes of its output.
+    /// Sets what to do with its output.
     pub fn output(self, output: Output) -> Self {
         Self { output, ..self }
     }
 
-    /// Ends it when it runs for longer: first politely, after two seconds by force.
+    /// Ends the program after this time: with a signal first, and by force two seconds later.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The words in one text, for messages and results.
+    /// The words as one text, for messages and results.
     pub fn text(&self) -> String {
         let quoted = self.words.iter().map(|word| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
@@ -79,8 +79,8 @@ impl CommandLine {
         quoted.collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs it once and measures it. How it ended is in the answer: a program that fails is no
-    /// error here; ask [`CommandRun::checked`] for that.
+    /// Runs the program once and measures it. The result says how it ended: failure of the program is not an
+    /// error here; use [`CommandRun::checked`] for that.
     ///
     /// ```
     /// # #[cfg(unix)] {
@@ -92,14 +92,14 @@ impl CommandLine {
     /// ```
     ///
     /// # Errors
-    /// The program cannot be started, or the system does not tell what it used.
+    /// The program cannot be started, or the system does not report what it used.
     pub fn run(&self, cancel: &AtomicBool) -> Result<CommandRun> {
         #[cfg(unix)]
         return crate::measure::measured_child::run(self, cancel);
         #[cfg(not(unix))]
         {
             let _ = cancel;
-            Err(Error::new("other programs are measured on Unix only", self.text(), ""))
+            Err(Error::new("other programs can be measured on Unix only", self.text(), ""))
         }
     }
 }
@@ -109,15 +109,15 @@ impl CommandLine {
 pub enum Ending {
     /// By itself, with this exit code.
     Exited(i32),
-    /// By this signal, which was not ours.
+    /// By this signal, which we did not send.
     Signalled(i32),
-    /// By us: its time was over.
+    /// Stopped by us at the timeout.
     TimedOut,
-    /// By us: the flag was set.
+    /// Stopped by us because the flag was set.
     Cancelled,
 }
 
-/// A program that was run and measured.
+/// A program after its measured run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandRun {
     /// Its command line.
@@ -126,17 +126,16 @@ pub struct CommandRun {
     pub ending: Ending,
     /// Wall-clock time from just before its start to its end.
     pub wall: Duration,
-    /// CPU time in user space, of it and of its children that it waited for.
+    /// CPU time in user space, including children that it waited for.
     pub user: Duration,
-    /// CPU time in the kernel, of the same.
+    /// CPU time in the kernel, including those children.
     pub system: Duration,
-    /// The largest resident memory in bytes of it or of one of its children: from the system where
-    /// that is more than ours was, sampled every 10 ms otherwise (a program that we start inherits
-    /// our own peak in `ru_maxrss`, so below it that says nothing). `None` where it is not known.
+    /// The largest resident memory of the program or one of its children, in bytes. `ru_maxrss` if it is
+    /// above our own peak, which a child inherits there; otherwise sampled every 10 ms. `None` if unknown.
     pub peak_memory: Option<u64>,
-    /// What it wrote to its output, where that was captured.
+    /// Its standard output, if captured.
     pub stdout: CapturedOutput,
-    /// What it wrote to its errors, where that was captured.
+    /// Its standard error, if captured.
     pub stderr: CapturedOutput,
 }
 
@@ -146,10 +145,10 @@ impl CommandRun {
         self.ending == Ending::Exited(0)
     }
 
-    /// The run itself where it succeeded.
+    /// Returns the run if it succeeded.
     ///
     /// # Errors
-    /// How it ended otherwise, with the last lines that it wrote.
+    /// The program ended in another way; the error includes the last lines it wrote.
     pub fn checked(self) -> Result<Self> {
         let what = match self.ending {
             Ending::Exited(0) => return Ok(self),
@@ -160,15 +159,15 @@ impl CommandRun {
             }
             Ending::Cancelled => "the program was stopped".to_owned(),
         };
-        let mut said = self.stderr.last_lines(5);
-        if said.is_empty() {
-            said = self.stdout.last_lines(5);
+        let mut output = self.stderr.last_lines(5);
+        if output.is_empty() {
+            output = self.stdout.last_lines(5);
         }
-        let advice = if said.is_empty() { String::new() } else { format!("it said: {said}") };
+        let advice = if output.is_empty() { String::new() } else { format!("its output: {output}") };
         Err(Error::new(what, self.command, advice))
     }
 
-    /// Its figures as a run, without rows and checksum: what it did it alone knows.
+    /// The figures as a run, without rows and checksum, which only the program knows.
     pub fn figures(&self) -> Run {
         Run {
             wall: self.wall,

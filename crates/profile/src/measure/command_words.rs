@@ -1,5 +1,5 @@
-//! A command line in one text, taken apart into words as a shell does it, without a shell: quotes
-//! and backslashes, no variables, no patterns, no pipes.
+//! Splits a command line into words like a shell, but without a shell: quotes and backslashes, no variables,
+//! no patterns, no pipes.
 
 use crate::error::{Error, Result};
 
@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// A quote is not closed, the text ends in a backslash, or there is no word.
+/// A quote is not closed, the text ends in a backslash, or the text has no words.
 pub fn split_command(text: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = text.chars();
-    let unfinished = |what: &str| Error::new(what, text, "write sh -c '...' for what needs a shell");
+    let unfinished = |what: &str| Error::new(what, text, "write sh -c '...' for anything that needs a shell");
     while let Some(char) = chars.next() {
         match char {
             ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_is_an_error() {
+    fn unclosed_quotes_are_errors() {
         for text in ["a 'b", "a \"b", "a\\", "  ", ""] {
             assert!(split_command(text).is_err(), "{text:?}");
         }

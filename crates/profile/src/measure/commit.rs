@@ -1,4 +1,4 @@
-//! The commit of the code that was measured.
+//! The commit of the measured code.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// A commit of a git repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// Its whole hash.
+    /// Its full hash.
     pub hash: String,
     /// The first line of its message.
     #[serde(default)]
     pub title: String,
-    /// Whether files that git follows were changed since.
+    /// Whether tracked files have changed since.
     pub changed: bool,
 }
 
 impl Commit {
-    /// The commit that is checked out in a folder; `None` where there is no git or no repository.
+    /// The commit checked out in a folder; `None` without git or a repository.
     pub fn of(folder: &Path) -> Option<Self> {
         let git = |arguments: &[&str]| {
             let output = std::process::Command::new("git").arg("-C").arg(folder).args(arguments).output();
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outside_of_a_repository_there_is_no_commit() {
+    fn a_folder_outside_any_repository_has_no_commit() {
         assert_eq!(Commit::of(Path::new("/")), None);
         assert_eq!(Commit::of(Path::new("/no/such/folder")), None);
     }

@@ -1,8 +1,8 @@
-//! Two sides compared: is ours faster, slower, or is no difference to be seen?
+//! Compares two sides: is ours faster, slower, or is no difference visible?
 //!
-//! Sides that ran interleaved, A B A B, are compared pair by pair, because what slows the machine
-//! down for a while slows both halves of a pair. Results of another day can only be compared as two
-//! independent groups, which takes larger differences to see.
+//! Sides that ran interleaved, A B A B, are compared pair by pair, because what slows the machine down for a
+//! while slows both halves of a pair. Results from different days can only be compared as two independent
+//! groups, which need larger differences.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::measure::bootstrap::{self, FEWEST, Interval};
 use crate::measure::statistics::median;
 
-/// What the comparison of two sides comes to.
+/// The result of comparing two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -20,7 +20,7 @@ pub enum Verdict {
     Faster,
     /// Ours takes more: the whole interval is above 1.
     Slower,
-    /// The interval holds 1, or there are too few runs for one.
+    /// The interval contains 1, or there are too few runs for an interval.
     NoDifferenceSeen,
 }
 
@@ -34,38 +34,38 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How the interval of a comparison was made.
+/// How the interval of a comparison was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Bootstrap of the median of the pairs' ratios: interleaved runs, five pairs or more.
+    /// Bootstrap of the median of the pairs' ratios: for interleaved runs, five pairs or more.
     PairedBootstrap,
-    /// Student's t on the logarithms of the pairs' ratios: two to four pairs, for which a bootstrap
-    /// is too sure of itself.
+    /// Student's t on the logarithms of the pairs' ratios: for two to four pairs, where a bootstrap would be
+    /// overconfident.
     PairedStudent,
-    /// Bootstrap of the ratio of the medians: runs that were not interleaved, five or more a side.
+    /// Bootstrap of the ratio of the medians: for runs that were not interleaved, five or more per side.
     IndependentBootstrap,
     /// No interval: too few runs.
     TooFewRuns,
 }
 
-/// Two sides compared by what they took. Ratios are ours / theirs: below 1 ours took less.
+/// Two sides compared by a cost such as time. Ratios are ours / theirs: below 1 ours took less.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The ratio of each pair, in the order in which they ran; empty for independent groups.
+    /// The ratio of each pair, in run order; empty for independent groups.
     pub ratios: Vec<f64>,
-    /// The median of the ratios; for independent groups the ratio of the medians.
+    /// The median of the ratios; for independent groups, the ratio of the medians.
     pub ratio: f64,
     /// Its 95 % interval.
     pub interval: Option<Interval>,
-    /// How the interval was made.
+    /// How the interval was computed.
     pub method: Method,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Comparison {
-    /// Compares runs that were interleaved: the nth of ours with the nth of theirs.
+    /// Compares interleaved runs: our nth with their nth.
     ///
     /// ```
     /// use sawmill_profile::{Comparison, Verdict};
@@ -97,7 +97,7 @@ impl Comparison {
         Ok(Self { ratios, ratio, interval, method, verdict: verdict(interval) })
     }
 
-    /// Compares runs that were not interleaved: those of today with those of a saved result.
+    /// Compares runs that were not interleaved, such as today's with those of a saved result.
     ///
     /// # Errors
     /// A side has no runs, or a figure is not positive.
@@ -114,7 +114,7 @@ impl Comparison {
         Ok(Self { ratios: Vec::new(), ratio, interval, method, verdict: verdict(interval) })
     }
 
-    /// Whether ours is seen to be slower, and by more than this share (0.05 is 5 %).
+    /// Whether ours is significantly slower, by more than this fraction (0.05 is 5 %).
     pub fn slower_by_more_than(&self, share: f64) -> bool {
         self.verdict == Verdict::Slower && self.ratio > 1.0 + share
     }
@@ -153,7 +153,7 @@ fn verdict(interval: Option<Interval>) -> Verdict {
 
 /// The 95 % interval of the geometric mean of two to four ratios.
 fn student_interval(ratios: &[f64]) -> Option<Interval> {
-    // The 97.5 % quantiles of Student's t with 1, 2 and 3 degrees of freedom.
+    // The 97.5 % quantiles of Student's t for 1, 2 and 3 degrees of freedom.
     let quantile = match ratios.len() {
         2 => 12.706,
         3 => 4.303,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn three_pairs_must_agree_closely_and_one_pair_says_nothing() {
+    fn three_pairs_must_agree_closely_and_one_pair_is_too_few() {
         let three = Comparison::paired(&[1.0, 1.01, 0.99], &[2.0, 2.0, 2.0]).unwrap();
         assert_eq!((three.verdict, three.method), (Verdict::Faster, Method::PairedStudent));
         let apart = Comparison::paired(&[1.0, 1.9, 1.4], &[2.0, 2.0, 2.0]).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_cannot_be_paired_are_refused() {
+    fn sides_that_cannot_be_paired_are_rejected() {
         assert!(Comparison::paired(&[1.0], &[1.0, 2.0]).is_err());
         assert!(Comparison::paired(&[0.0], &[1.0]).is_err());
         assert!(Comparison::paired(&[], &[]).is_err());

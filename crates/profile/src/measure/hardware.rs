@@ -1,10 +1,10 @@
-//! Hardware counters of this process through `perf_event_open(2)`: cycles, instructions, caches and
-//! branches. Where the kernel does not give them the reason is told, never a zero.
+//! Hardware counters of this process through `perf_event_open(2)`: cycles, instructions, caches and branches.
+//! If the kernel does not provide them, the result is the reason, never a zero.
 //!
-//! The call is made directly: six counters need 64 bytes of attributes and one system call each,
-//! and a crate for it would bring bindings to all of perf. The counters follow every thread there
-//! is when they are opened and whatever those start (`inherit`); they are read at the edges of a
-//! phase, so that they cost nothing in between.
+//! The system call is made directly: six counters need 64 bytes of attributes and one call each, and a crate
+//! would bring bindings to all of perf. The counters follow every thread that exists when they are opened and
+//! all threads started from those (`inherit`). They are read only at the edges of a phase, so they cost
+//! nothing in between.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,51 +13,51 @@ pub use linux::HardwareCounters;
 #[cfg(not(target_os = "linux"))]
 pub use missing::HardwareCounters;
 
-/// The counters of a phase, or why there are none.
+/// The counters of a phase, or why they are missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Hardware {
-    /// Nobody asked for them.
+    /// Not requested.
     #[default]
     NotMeasured,
-    /// The system does not give them.
+    /// The system does not provide them.
     NotAvailable {
-        /// What it said.
+        /// The system's reason.
         reason: String,
     },
-    /// What was counted.
+    /// The counts.
     Counted(HardwareCounts),
 }
 
-/// Hardware events of all threads; `None` where the processor does not count that event.
+/// Hardware events of all threads; `None` for events that the processor does not count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HardwareCounts {
     /// CPU cycles.
     pub cycles: Option<u64>,
     /// Instructions retired.
     pub instructions: Option<u64>,
-    /// Accesses to the last-level cache, as far as the processor counts them so.
+    /// Accesses to the last-level cache, as the processor defines them.
     pub cache_references: Option<u64>,
-    /// Those that missed.
+    /// Last-level cache misses.
     pub cache_misses: Option<u64>,
     /// Branches retired.
     pub branches: Option<u64>,
-    /// Those that were predicted wrongly.
+    /// Mispredicted branches.
     pub branch_misses: Option<u64>,
 }
 
 impl HardwareCounts {
-    /// Instructions a cycle.
+    /// Instructions per cycle.
     pub fn instructions_per_cycle(&self) -> Option<f64> {
         share(self.instructions, self.cycles)
     }
 
-    /// The share of cache references that missed, 0 to 1.
+    /// The fraction of cache references that missed, 0 to 1.
     pub fn cache_miss_share(&self) -> Option<f64> {
         share(self.cache_misses, self.cache_references)
     }
 
-    /// The share of branches that were predicted wrongly, 0 to 1.
+    /// The fraction of mispredicted branches, 0 to 1.
     pub fn branch_miss_share(&self) -> Option<f64> {
         share(self.branch_misses, self.branches)
     }
@@ -87,7 +87,7 @@ impl std::fmt::Display for Hardware {
         };
         write!(
             f,
-            "{} instructions a cycle, {} of cache references missed, {} of branches missed",
+            "{} instructions per cycle, {} of cache references missed, {} of branches missed",
             number(counts.instructions_per_cycle(), "", 1.0),
             number(counts.cache_miss_share(), " %", 100.0),
             number(counts.branch_miss_share(), " %", 100.0),
@@ -95,10 +95,10 @@ impl std::fmt::Display for Hardware {
     }
 }
 
-/// How many events are counted.
+/// The number of events counted.
 const EVENTS: usize = 6;
 
-/// The counters at one moment; `None` where an event is not counted.
+/// The counters at one moment; `None` for events that are not counted.
 pub type HardwareSnapshot = [Option<u64>; EVENTS];
 
 #[cfg(target_os = "linux")]
@@ -109,7 +109,7 @@ mod linux {
 
     use super::{EVENTS, Hardware, HardwareCounts, HardwareSnapshot};
 
-    /// Most threads that are followed from their middle; each takes six file descriptors.
+    /// The most existing threads to follow; each takes six file descriptors.
     const MOST_THREADS: usize = 64;
 
     /// `PERF_TYPE_HARDWARE` and its events, in the order of the fields of [`HardwareCounts`]
@@ -117,8 +117,8 @@ mod linux {
     const HARDWARE: u32 = 0;
     const CONFIGS: [u64; EVENTS] = [0, 1, 2, 3, 4, 5];
 
-    /// `struct perf_event_attr` in its first version (`PERF_ATTR_SIZE_VER0`, 64 bytes), which every
-    /// kernel takes.
+    /// `struct perf_event_attr` in its first version (`PERF_ATTR_SIZE_VER0`, 64 bytes), which every kernel
+    /// accepts.
     #[repr(C)]
     struct Attributes {
         kind: u32,
@@ -142,15 +142,15 @@ mod linux {
     /// Open counters of this process. Dropping them closes them.
     #[derive(Debug)]
     pub struct HardwareCounters {
-        /// For each event one descriptor a thread; empty where the event is not counted.
+        /// For each event, one descriptor per thread; empty if the event is not counted.
         events: Vec<Vec<File>>,
         /// Why nothing is counted.
         refused: Option<String>,
     }
 
     impl HardwareCounters {
-        /// Opens the counters for all threads of this process and those that they will start.
-        /// Time in the kernel is not counted: most systems forbid it to users.
+        /// Opens the counters for all threads of this process and those they will start. Kernel time is
+        /// excluded: most systems forbid users to count it.
         pub fn open() -> Self {
             Self::open_events(HARDWARE, &CONFIGS)
         }
@@ -177,7 +177,7 @@ mod linux {
             Self { events, refused }
         }
 
-        /// What the counters say now.
+        /// The current counters.
         pub fn snapshot(&self) -> HardwareSnapshot {
             std::array::from_fn(|event| {
                 let files = self.events.get(event).filter(|files| !files.is_empty())?;
@@ -186,7 +186,7 @@ mod linux {
             })
         }
 
-        /// What was counted since a snapshot.
+        /// The counts since a snapshot.
         pub fn since(&self, before: &HardwareSnapshot) -> Hardware {
             if let Some(reason) = &self.refused {
                 return Hardware::NotAvailable { reason: reason.clone() };
@@ -201,7 +201,7 @@ mod linux {
     fn reason(error: &io::Error) -> String {
         match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
-                "this processor or virtual machine gives no hardware counters".into()
+                "this processor or virtual machine provides no hardware counters".into()
             }
             Some(libc::EACCES | libc::EPERM) => {
                 "forbidden: set kernel.perf_event_paranoid to 2 or less, or grant CAP_PERFMON".into()
@@ -220,7 +220,7 @@ mod linux {
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .take(MOST_THREADS)
             .collect();
-        // Without /proc there is still the calling thread, which is thread 0 to the system call.
+        // Without /proc, use the calling thread, which is thread 0 to the system call.
         if threads.is_empty() { vec![0] } else { threads }
     }
 
@@ -237,8 +237,8 @@ mod linux {
             breakpoint: 0,
             config1: 0,
         };
-        // SAFETY: the kernel reads `size` bytes of attributes from a valid pointer and keeps none
-        // of it; the other arguments are plain numbers.
+        // SAFETY: the kernel reads `size` bytes of attributes from a valid pointer and keeps no reference;
+        // the other arguments are plain numbers.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -252,12 +252,12 @@ mod linux {
         if answer < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given this descriptor to us, and nobody else owns it.
+        // SAFETY: the kernel just returned this descriptor, and it has no other owner.
         Ok(unsafe { File::from_raw_fd(answer as libc::c_int) })
     }
 
-    /// A count, scaled up where the processor had to share its counters among events
-    /// (`perf_event_open(2)`, time_enabled and time_running).
+    /// A count, scaled up if the processor had to share its counters among events (`perf_event_open(2)`,
+    /// time_enabled and time_running).
     fn read_counter(mut counter: &File) -> Option<u64> {
         let mut bytes = [0u8; 24];
         counter.read_exact(&mut bytes).ok()?;
@@ -268,7 +268,7 @@ mod linux {
         };
         let (count, enabled, running) = (word(0)?, word(1)?, word(2)?);
         if running == 0 {
-            // Never on the processor: counted nothing if it did nothing, unknown otherwise.
+            // Never scheduled: the count is right if it was never enabled, otherwise unknown.
             return (enabled == 0).then_some(count);
         }
         Some((u128::from(count) * u128::from(enabled) / u128::from(running)) as u64)
@@ -278,8 +278,8 @@ mod linux {
     mod tests {
         use super::*;
 
-        /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: there on every Linux that has perf at
-        /// all, so that the opening, inheriting and reading is tested where no hardware counts.
+        /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: available on every Linux with perf, so that
+        /// opening, inheriting and reading is tested even without hardware counters.
         #[test]
         fn counters_follow_threads_that_are_started_later() {
             let counters = HardwareCounters::open_events(1, &[1]);
@@ -299,17 +299,17 @@ mod linux {
             let Hardware::Counted(counts) = counters.since(&before) else { panic!("refused") };
             let nanoseconds = counts.cycles.unwrap();
             assert!(nanoseconds > 1_000_000, "{nanoseconds}");
-            assert_eq!(counts.instructions, None, "not opened, so not counted, and not zero");
+            assert_eq!(counts.instructions, None, "not opened, so not counted rather than zero");
         }
 
         #[test]
-        fn hardware_is_counted_or_the_reason_is_told() {
+        fn hardware_is_counted_or_the_reason_is_reported() {
             let counters = HardwareCounters::open();
             let before = counters.snapshot();
             match counters.since(&before) {
                 Hardware::Counted(counts) => assert!(counts != HardwareCounts::default()),
                 Hardware::NotAvailable { reason } => assert!(!reason.is_empty()),
-                Hardware::NotMeasured => panic!("it was asked for"),
+                Hardware::NotMeasured => panic!("it was requested"),
             }
         }
     }
@@ -319,24 +319,24 @@ mod linux {
 mod missing {
     use super::{Hardware, HardwareSnapshot};
 
-    /// Hardware counters, which are read on Linux only.
+    /// Hardware counters, which are available on Linux only.
     #[derive(Debug)]
     pub struct HardwareCounters;
 
     impl HardwareCounters {
-        /// Gives counters that say that they are not available.
+        /// Returns counters that report that they are not available.
         pub fn open() -> Self {
             Self
         }
 
-        /// Nothing.
+        /// No counts.
         pub fn snapshot(&self) -> HardwareSnapshot {
             Default::default()
         }
 
-        /// That they are not available.
+        /// Reports that they are not available.
         pub fn since(&self, _before: &HardwareSnapshot) -> Hardware {
-            Hardware::NotAvailable { reason: "hardware counters are read on Linux only".into() }
+            Hardware::NotAvailable { reason: "hardware counters are available on Linux only".into() }
         }
     }
 }
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_called_so_and_not_zero() {
+    fn missing_counters_are_shown_as_not_available() {
         let refused = Hardware::NotAvailable { reason: "virtual machine".into() };
         assert_eq!(refused.to_string(), "not available here (virtual machine)");
         let counts = HardwareCounts { cycles: Some(200), instructions: Some(300), ..Default::default() };
@@ -354,7 +354,7 @@ mod tests {
         let text = Hardware::Counted(counts).to_string();
         assert_eq!(
             text,
-            "1.50 instructions a cycle, not available here of cache references missed, \
+            "1.50 instructions per cycle, not available here of cache references missed, \
              not available here of branches missed"
         );
     }

@@ -1,16 +1,15 @@
-//! The machine a result was measured on, as far as it can be told without being asked to install
-//! anything.
+//! Describes the machine on which a result was measured, without requiring anything to be installed.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What a result depends on besides the code. Texts are empty where the system does not tell.
+/// What a result depends on besides the code. A text is empty if the system does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's model.
     pub cpu: String,
-    /// Processors this process may use.
+    /// The number of processors available to this process.
     pub processors: u64,
     /// Memory in bytes.
     pub memory: Option<u64>,
@@ -18,28 +17,28 @@ pub struct Machine {
     pub system: String,
     /// The kernel's name and release.
     pub kernel: String,
-    /// The virtual machine or container it is seen to run in, if any.
+    /// The virtual machine or container that it detectably runs in, if any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub virtualisation: String,
-    /// The frequency governor of the processors, where there is one.
+    /// The frequency governor of the processors, if any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub governor: String,
-    /// The compiler this was built with.
+    /// The compiler that built this program.
     pub rustc: String,
-    /// What it was built for, and whether as release or debug.
+    /// The build target and profile (release or debug).
     pub build: String,
 }
 
-/// A filesystem that a path lies on.
+/// The filesystem that contains a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filesystem {
-    /// The path that was asked for.
+    /// The path.
     pub path: String,
     /// Where the filesystem is mounted.
     pub mounted_at: String,
     /// Its type: ext4, tmpfs, ...
     pub kind: String,
-    /// What is mounted there.
+    /// The mounted device.
     pub device: String,
 }
 
@@ -65,41 +64,42 @@ impl std::fmt::Display for Machine {
         let memory = self.memory.map(crate::format_bytes).unwrap_or_default();
         let processors = format!("{} processors", self.processors);
         let parts = [&self.cpu, &processors, &memory, &self.system, &self.kernel, &self.rustc, &self.build];
-        let told: Vec<&str> = parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        f.write_str(&told.join(", "))
+        let known: Vec<&str> =
+            parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        f.write_str(&known.join(", "))
     }
 }
 
 impl Filesystem {
-    /// The filesystem of a path, which must exist; `None` where the system does not tell
+    /// The filesystem of a path, which must exist; `None` if the system does not report it
     /// (`/proc/self/mountinfo`, `proc(5)`).
     pub fn of(path: &Path) -> Option<Self> {
         let full = path.canonicalize().ok()?;
         let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         let mounts = table.lines().filter_map(mount).filter(|(at, ..)| full.starts_with(at));
-        // The longest mount point that holds the path, and of equal ones the last mounted.
+        // The longest mount point that contains the path; if several are equal, the last one mounted.
         let (mounted_at, kind, device) = mounts.max_by_key(|(at, ..)| at.len())?;
         Some(Self { path: path.display().to_string(), mounted_at, kind, device })
     }
 }
 
-/// Mount point, type and device of a line of `mountinfo`.
+/// The mount point, type and device in a line of `mountinfo`.
 fn mount(line: &str) -> Option<(String, String, String)> {
     let (before, after) = line.split_once(" - ")?;
     let mounted_at = before.split(' ').nth(4)?;
     let mut fields = after.split(' ');
     let (kind, device) = (fields.next()?, fields.next()?);
-    // Blanks in names are written as octal numbers.
+    // Blanks in names are written as octal escapes.
     let plain = |text: &str| text.replace("\\040", " ");
     Some((plain(mounted_at), kind.to_owned(), plain(device)))
 }
 
-/// A small file as text without blanks around it, empty where it is not there.
+/// A small file as trimmed text; empty if the file does not exist.
 fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// The value behind `key` and a separator in the lines of a text.
+/// The value after `key` and a separator in the lines of a text.
 fn value<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(separator)?;
@@ -159,7 +159,7 @@ fn kernel() -> String {
     String::new()
 }
 
-/// A value that macOS tells.
+/// A value that macOS reports.
 #[cfg(target_os = "macos")]
 fn sysctl(name: &str) -> Option<String> {
     let output = std::process::Command::new("/usr/sbin/sysctl").args(["-n", name]).output().ok()?;
@@ -178,7 +178,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_machine_is_told_and_survives_json() {
+    fn this_machine_is_described_and_survives_json() {
         let machine = Machine::this();
         assert!(machine.processors >= 1 && machine.memory.unwrap() > 1 << 26);
         assert!(machine.kernel.starts_with("Linux ") && machine.rustc.starts_with("rustc "));

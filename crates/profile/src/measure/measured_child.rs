@@ -1,5 +1,4 @@
-//! Starts a program, watches over it and reaps it with its use of the machine; see
-//! [`crate::CommandLine`].
+//! Starts a program, watches it and reaps it with its resource usage; see [`crate::CommandLine`].
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -15,17 +14,17 @@ use crate::measure::output_reader::OutputReader;
 use crate::trace::peak_memory::PeakMemory;
 use crate::trace::process;
 
-/// How often the flag, the clock and the memory of the program are looked at.
+/// How often to check the flag, the clock and the program's memory.
 const TICK: Duration = Duration::from_millis(10);
-/// How long a program that was asked to end has before it is forced to.
+/// How long a program has to end after the first signal before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is waited for after the end of the program.
+/// How long to wait for output after the program has ended.
 const LATE_OUTPUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun> {
     let mut command = prepare(line)?;
-    // A child's ru_maxrss starts with the peak of the memory it was started from, ours: set that
-    // back to what is resident now, and know it.
+    // A child's ru_maxrss starts at the peak of the process that started it, ours: reset ours to what is
+    // resident now, and record it.
     let own_peak = PeakMemory::start();
     let floor = process::peak_memory().unwrap_or(u64::MAX);
     let started = Instant::now();
@@ -33,15 +32,15 @@ pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun>
     let watched = watch(line, cancel, &mut child, started);
     drop(own_peak);
     let watched = watched.map_err(|error| {
-        // The child must not be left running, nor as a zombie.
+        // The child must not keep running or remain a zombie.
         signal_group(child.id(), libc::SIGKILL);
         let _ = child.wait();
         Error::new(format!("the program cannot be watched: {error}"), line.text(), "")
     })?;
     let (status, usage) = reap(child.id()).map_err(|error| {
-        Error::new(format!("the system does not tell how it ended: {error}"), line.text(), "")
+        Error::new(format!("the system does not report how it ended: {error}"), line.text(), "")
     })?;
-    let told = process::peak_of(&usage);
+    let reported = process::peak_of(&usage);
     Ok(CommandRun {
         command: line.text(),
         ending: watched.stopped.unwrap_or(if libc::WIFSIGNALED(status) {
@@ -52,7 +51,7 @@ pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun>
         wall: watched.wall,
         user: process::user_time(&usage),
         system: process::system_time(&usage),
-        peak_memory: if told > floor { Some(told) } else { watched.peak_memory },
+        peak_memory: if reported > floor { Some(reported) } else { watched.peak_memory },
         stdout: watched.stdout,
         stderr: watched.stderr,
     })
@@ -77,7 +76,7 @@ fn prepare(line: &CommandLine) -> Result<Command> {
 
 fn not_started(line: &CommandLine, error: &io::Error) -> Error {
     let advice = match error.kind() {
-        io::ErrorKind::NotFound => "install it, or write the whole path; check the directory it runs in",
+        io::ErrorKind::NotFound => "install it, or write the full path; check the working directory",
         io::ErrorKind::PermissionDenied => "make it executable",
         _ => "",
     };
@@ -92,8 +91,8 @@ struct Watched {
     stderr: CapturedOutput,
 }
 
-/// Watches until the program has ended; it is not reaped then, so that its number stays its own and
-/// no signal of ours can reach another process.
+/// Watches until the program has ended. It is not reaped here, so that its process id stays its own and our
+/// signals cannot reach another process.
 fn watch(
     line: &CommandLine,
     cancel: &AtomicBool,
@@ -126,7 +125,7 @@ fn watch(
         }
     };
     if stopped.is_some() {
-        // Its children may have outlived the polite signal; its group is still its own.
+        // Its children may have survived the first signal; the group is still its own.
         signal_group(pid, libc::SIGKILL);
     }
     Ok(Watched {
@@ -138,9 +137,9 @@ fn watch(
     })
 }
 
-/// Tells the moment at which a child has ended, without reaping it.
+/// Reports the moment at which a child ended, without reaping it.
 fn end_of(pid: u32) -> io::Result<Receiver<io::Result<Instant>>> {
-    let (tell, told) = sync_channel(1);
+    let (send, receive) = sync_channel(1);
     std::thread::Builder::new().name("child waiter".into()).spawn(move || {
         let result = loop {
             // SAFETY: an all-zero siginfo_t is a valid value, and waitid writes one through the
@@ -158,10 +157,10 @@ fn end_of(pid: u32) -> io::Result<Receiver<io::Result<Instant>>> {
                 break Err(error);
             }
         };
-        // Nobody listens any more only when watching has failed already.
-        let _ = tell.send(result);
+        // The receiver is gone only if watching has already failed.
+        let _ = send.send(result);
     })?;
-    Ok(told)
+    Ok(receive)
 }
 
 fn reap(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
@@ -183,13 +182,13 @@ fn reap(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
     }
 }
 
-/// Sends a signal to the process group of a child that is not reaped yet.
+/// Sends a signal to the process group of a child that has not been reaped.
 fn signal_group(pid: u32, signal: libc::c_int) {
-    // SAFETY: kill takes numbers. The group is the child's own, as it leads it and is not reaped.
+    // SAFETY: kill takes numbers. The group belongs to the child, which leads it and has not been reaped.
     unsafe { libc::kill(-(pid as libc::pid_t), signal) };
 }
 
-/// The peak memory of a program and its descendants, looked at while they run.
+/// The sampled peak memory of a program and its descendants.
 struct SampledPeak {
     #[cfg(target_os = "linux")]
     members: Vec<u32>,
@@ -204,8 +203,8 @@ impl SampledPeak {
         Self { members: vec![pid], list_at: Duration::ZERO, peak: None }
     }
 
-    /// Reads the peaks; looks for new descendants each time the run is half as long again, for a
-    /// look takes about 2 ms.
+    /// Reads the peaks. Looks for new descendants only each time the run is half as long again, because that
+    /// takes about 2 ms.
     #[cfg(target_os = "linux")]
     fn look(&mut self, elapsed: Duration) {
         if elapsed >= self.list_at
@@ -247,7 +246,7 @@ mod tests {
         assert!(run.wall >= Duration::from_millis(100), "{:?}", run.wall);
         let error = run.checked().unwrap_err();
         assert_eq!(error.what(), "the program failed with exit code 7");
-        assert_eq!(error.advice(), "it said: err");
+        assert_eq!(error.advice(), "its output: err");
     }
 
     #[test]
@@ -259,7 +258,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn peak_memory_is_the_programs_and_not_ours() {
+    fn peak_memory_is_the_programs_not_ours() {
         let ours = std::hint::black_box(vec![1u8; 200 << 20]);
         let small = shell("sleep 0.15").run(&GO).unwrap();
         let large = shell("x=$(head -c 300000000 /dev/zero | tr '\\0' x); sleep 0.1").run(&GO).unwrap();
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_ends_the_program_and_what_it_started() {
+    fn a_timeout_ends_the_program_and_its_children() {
         let line = shell("sleep 30 & sleep 30").timeout(Duration::from_millis(100));
         let started = Instant::now();
         let run = line.run(&GO).unwrap();
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ignores_the_polite_signal_is_forced() {
+    fn a_program_that_ignores_the_first_signal_is_killed() {
         let line = shell("trap '' TERM; while :; do sleep 0.05; done");
         let run = line.timeout(Duration::from_millis(100)).run(&GO).unwrap();
         assert_eq!(run.ending, Ending::TimedOut);
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error_with_its_name() {
+    fn a_missing_program_is_an_error_with_its_name() {
         let error = CommandLine::new(["/no/such/program", "a b"]).unwrap().run(&GO).unwrap_err();
         assert_eq!(error.place(), "/no/such/program 'a b'");
         assert!(error.advice().starts_with("install it"));

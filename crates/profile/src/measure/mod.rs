@@ -1,4 +1,4 @@
-//! Runs measured and compared: whole processes, statistics with intervals, result files.
+//! Runs and compares measurements: whole processes, statistics with intervals, result files.
 
 pub(crate) mod bootstrap;
 pub(crate) mod captured_output;

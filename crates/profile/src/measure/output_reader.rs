@@ -1,5 +1,4 @@
-//! The output of another program, read as it comes and kept up to a bound: its end, where errors
-//! stand.
+//! Reads the output of another program and keeps a bounded part: the end, which holds the errors.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -8,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::measure::captured_output::CapturedOutput;
 
-/// How much is kept of each stream.
+/// How many bytes of each stream to keep.
 const KEPT: usize = 64 << 10;
 
-/// A stream that is read by a thread of its own, so that the program never waits for us.
+/// A stream read by its own thread, so that the program never waits for us.
 #[derive(Debug)]
 pub(crate) struct OutputReader {
     shared: Arc<(Mutex<Kept>, Condvar)>,
@@ -52,8 +51,7 @@ impl OutputReader {
         Ok(Self { shared })
     }
 
-    /// What was written, when the stream has ended or this much time is over: a program can leave
-    /// children behind that hold its output open.
+    /// Returns the output once the stream ends or this time is over: children left behind may hold it open.
     pub(crate) fn finish(self, most: Duration) -> CapturedOutput {
         let (kept, ended) = &*self.shared;
         let until = Instant::now() + most;
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_kept_and_all_is_counted() {
+    fn the_end_is_kept_and_every_byte_is_counted() {
         let text: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
         let reader = OutputReader::start(std::io::Cursor::new(text.clone())).unwrap();
         let output = reader.finish(Duration::from_secs(5));

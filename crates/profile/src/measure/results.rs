@@ -1,6 +1,5 @@
-//! The file of a benchmark's results: a versioned JSON schema with everything that a reader needs
-//! to judge the figures, or to make others from the raw samples. `docs/bench-results.md` describes
-//! it field by field.
+//! The result file of a benchmark: a versioned JSON schema with everything that a reader needs to judge the
+//! figures or to derive others from the raw samples. `docs/bench-results.md` describes every field.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,10 +18,10 @@ use crate::trace::bottleneck::{Bottleneck, bottleneck};
 use crate::trace::phase::PhaseReport;
 use crate::watch::timeline::Timeline;
 
-/// What stands in [`ResultFile::format`].
+/// The value of [`ResultFile::format`].
 pub const RESULT_FORMAT: &str = "sawmill-bench";
-/// The version of the schema that this code writes; older ones it reads, newer ones it refuses.
-/// Fields can be added without a new version: readers leave out what they do not know.
+/// The version of the schema that this code writes. It reads older versions and rejects newer ones. New
+/// fields need no new version: readers ignore unknown fields.
 pub const RESULT_VERSION: u32 = 1;
 
 /// The results of one invocation.
@@ -32,24 +31,24 @@ pub struct ResultFile {
     pub format: String,
     /// The version of the schema.
     pub version: u32,
-    /// A name for this point of a series: what was changed, or a baseline's name.
+    /// A name for this point in a series: what was changed, or the name of a baseline.
     pub label: String,
-    /// When it was started, in UTC (RFC 3339, whole seconds).
+    /// When it started, in UTC (RFC 3339, whole seconds).
     pub started: String,
     /// The command line.
     pub command: String,
     /// The machine.
     pub machine: Machine,
-    /// The filesystems that data was on.
+    /// The filesystems that held the data.
     #[serde(default)]
     pub filesystems: Vec<Filesystem>,
-    /// Versions of what took part: our own, a server's, a peer's.
+    /// Versions of the programs involved: our own, a server's, a peer's.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    /// The commit of the code that was measured.
+    /// The commit of the measured code.
     #[serde(default)]
     pub commit: Option<Commit>,
-    /// What was measured, one entry for each combination of parameters.
+    /// One entry for each measured combination of parameters.
     pub cases: Vec<Case>,
 }
 
@@ -63,12 +62,12 @@ pub struct Case {
     pub parameters: BTreeMap<String, String>,
     /// The sides, ours first.
     pub sides: Vec<SideResult>,
-    /// Our wall time compared with that of each other side.
+    /// Our wall time compared with that of every other side.
     #[serde(default)]
     pub comparisons: Vec<SideComparison>,
 }
 
-/// Our side compared with another.
+/// Our side compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideComparison {
     /// The name of the other side, or of the saved baseline.
@@ -81,15 +80,15 @@ pub struct SideComparison {
 /// What one side did in one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideResult {
-    /// Its name.
+    /// The side's name.
     pub name: String,
-    /// Its command line, where it is another program.
+    /// Its command line, if it is another program.
     #[serde(default)]
     pub command: Option<String>,
-    /// How many runs were made before those that count.
+    /// The number of warm-up runs.
     #[serde(default)]
     pub warmup: u32,
-    /// All runs that count, in their order.
+    /// All counted runs, in order.
     pub runs: Vec<Run>,
     /// Statistics of the wall times in seconds.
     #[serde(default)]
@@ -97,13 +96,13 @@ pub struct SideResult {
     /// Statistics of the CPU times, user and system, in seconds.
     #[serde(default)]
     pub cpu: Option<Statistics>,
-    /// Statistics of the peak memory in bytes, where all runs tell it.
+    /// Statistics of the peak memory in bytes, if every run reports it.
     #[serde(default)]
     pub peak_memory: Option<Statistics>,
-    /// The phases of the run whose wall time is the median.
+    /// The phases of the run with the median wall time.
     #[serde(default)]
     pub phases: Vec<PhaseReport>,
-    /// What set the speed of the longest phase.
+    /// What limited the speed of the longest phase.
     #[serde(default)]
     pub bottleneck: Option<Bottleneck>,
     /// The samples taken during that run.
@@ -115,7 +114,7 @@ pub struct SideResult {
 }
 
 impl SideResult {
-    /// A side from its counted runs, with their statistics.
+    /// A side built from its counted runs, with their statistics.
     pub fn new(name: &str, warmup: u32, runs: Vec<Run>) -> Self {
         let of = |figure: &dyn Fn(&Run) -> Option<f64>| {
             let figures: Option<Vec<f64>> = runs.iter().map(figure).collect();
@@ -132,24 +131,24 @@ impl SideResult {
         }
     }
 
-    /// Sets the phases of its median run, and names the bottleneck of the longest.
+    /// Sets the phases of the median run and determines the bottleneck of the longest one.
     pub fn with_phases(self, phases: Vec<PhaseReport>) -> Self {
         let longest = phases.iter().filter(|phase| !phase.threads.is_empty()).max_by_key(|phase| phase.wall);
         let bottleneck = longest.and_then(|phase| bottleneck(&phase.threads));
         Self { phases, bottleneck, ..self }
     }
 
-    /// The wall times of its runs in seconds.
+    /// The runs' wall times in seconds.
     pub fn walls(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.wall.as_secs_f64()).collect()
     }
 
-    /// Rows a second of the median run, where rows are counted.
+    /// Rows per second in the median run, if rows are counted.
     pub fn rows_per_second(&self) -> Option<f64> {
         self.per_second(|run| run.rows)
     }
 
-    /// Bytes a second of the median run, where bytes are counted.
+    /// Bytes per second in the median run, if bytes are counted.
     pub fn bytes_per_second(&self) -> Option<f64> {
         self.per_second(|run| run.bytes)
     }
@@ -160,8 +159,8 @@ impl SideResult {
         (median > 0.0).then(|| amount as f64 / median)
     }
 
-    /// Which run's wall time is nearest to the median, counted from 0: the one whose phases and
-    /// samples are worth keeping.
+    /// The index of the run whose wall time is nearest to the median: the one whose phases and samples are
+    /// worth keeping.
     pub fn median_run(&self) -> Option<usize> {
         let median = self.wall.as_ref()?.median;
         let distance = |run: &Run| (run.wall.as_secs_f64() - median).abs();
@@ -171,7 +170,7 @@ impl SideResult {
 }
 
 impl Case {
-    /// A case from its sides, ours first; ours is compared with each of the others.
+    /// A case built from its sides, ours first; compares ours with each of the others.
     ///
     /// # Errors
     /// The sides cannot be paired; see [`Comparison::paired`].
@@ -188,7 +187,7 @@ impl Case {
         Ok(Self { name: name.to_owned(), parameters, sides, comparisons })
     }
 
-    /// Compares our side with that of a saved result of the same name and parameters, if it has one.
+    /// Compares our side with that of a saved result with the same name and parameters, if it exists.
     ///
     /// # Errors
     /// One of them has no runs.
@@ -202,12 +201,12 @@ impl Case {
         Ok(())
     }
 
-    /// The name and the parameters in one text: `load batch_rows=1024 degree=4`.
+    /// The name and the parameters as one text: `load batch_rows=1024 degree=4`.
     pub fn title(&self) -> String {
         format!("{} {}", self.name, self.parameters_text()).trim_end().to_owned()
     }
 
-    /// The parameters in one text: `batch_rows=1024 degree=4`.
+    /// The parameters as one text: `batch_rows=1024 degree=4`.
     pub fn parameters_text(&self) -> String {
         let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={value}"));
         parameters.collect::<Vec<_>>().join(" ")
@@ -215,7 +214,7 @@ impl Case {
 }
 
 impl ResultFile {
-    /// A file without cases, for this machine and this moment.
+    /// A file without cases, for this machine and the current time.
     pub fn new(label: &str, command: &str) -> Self {
         Self {
             format: RESULT_FORMAT.to_owned(),
@@ -234,43 +233,43 @@ impl ResultFile {
     /// The file as JSON text.
     ///
     /// # Errors
-    /// It holds what JSON cannot (which serde tells).
+    /// It contains something that JSON cannot represent; the error is serde's.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self)
             .map(|text| text + "\n")
             .map_err(|error| Error::new(format!("the results cannot be written as JSON: {error}"), "", ""))
     }
 
-    /// Reads JSON text; `place` names it in errors.
+    /// Parses JSON text; `place` names it in errors.
     ///
     /// # Errors
-    /// It is no JSON, no result of a benchmark, or of a newer version.
+    /// The text is not JSON, not a benchmark result, or of a newer version.
     pub fn from_json(text: &str, place: &str) -> Result<Self> {
-        /// What all versions have.
+        /// The fields that all versions have.
         #[derive(Deserialize)]
         struct Head {
             format: String,
             version: u32,
         }
         let no_result = |error: serde_json::Error| {
-            let advice = format!("give a file that sawmill bench --json wrote (format {RESULT_FORMAT:?})");
-            Error::new(format!("this is no result of a benchmark: {error}"), place, advice)
+            let advice = format!("pass a file that sawmill bench --json wrote (format {RESULT_FORMAT:?})");
+            Error::new(format!("this is not a benchmark result: {error}"), place, advice)
         };
         let head: Head = serde_json::from_str(text).map_err(no_result)?;
         if head.format != RESULT_FORMAT {
             let what = format!("this is a file of format {:?}, not {RESULT_FORMAT:?}", head.format);
-            return Err(Error::new(what, place, "give a file that sawmill bench --json wrote"));
+            return Err(Error::new(what, place, "pass a file that sawmill bench --json wrote"));
         }
         if head.version == 0 || head.version > RESULT_VERSION {
             let what = format!("it has version {} of the format", head.version);
             let advice =
-                format!("read it with a newer sawmill; this one knows versions 1 to {RESULT_VERSION}");
+                format!("read it with a newer sawmill; this one reads versions 1 to {RESULT_VERSION}");
             return Err(Error::new(what, place, advice));
         }
         serde_json::from_str(text).map_err(no_result)
     }
 
-    /// Writes the file: to a new one beside it first, so that it is never half there.
+    /// Writes the file completely or not at all, by way of a new file beside it.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_survives_its_way_through_json_and_disk() {
+    fn a_file_survives_a_round_trip_through_json_and_disk() {
         let file = file("first", &[100, 110, 120, 105, 115]);
         let path = std::env::temp_dir().join(format!("sawmill-results-{}.json", std::process::id()));
         file.write(&path).unwrap();
@@ -335,12 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_or_too_new_is_refused_with_its_name() {
+    fn files_that_are_not_results_or_too_new_are_rejected_by_name() {
         for (text, what) in [
-            ("[]", "this is no result"),
+            ("[]", "this is not a benchmark result"),
             (r#"{"format":"other","version":1}"#, "this is a file of format \"other\""),
             (r#"{"format":"sawmill-bench","version":99}"#, "it has version 99"),
-            (r#"{"format":"sawmill-bench","version":1}"#, "this is no result"),
+            (r#"{"format":"sawmill-bench","version":1}"#, "this is not a benchmark result"),
         ] {
             let error = ResultFile::from_json(text, "a.json").unwrap_err();
             assert!(error.what().starts_with(what), "{error}");

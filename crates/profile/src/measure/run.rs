@@ -1,4 +1,4 @@
-//! One measured run of anything, and runs of several sides interleaved.
+//! One measured run of anything, and interleaved runs of several sides.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::text::seconds;
 
-/// One measured run: of a whole process, or of a call in this one.
+/// One measured run: of a whole process, or of a call within this one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Wall-clock time.
@@ -20,53 +20,53 @@ pub struct Run {
     /// CPU time in the kernel.
     #[serde(with = "seconds", default)]
     pub system: Duration,
-    /// Peak resident memory in bytes, where it is known.
+    /// Peak resident memory in bytes, if known.
     #[serde(default)]
     pub peak_memory: Option<u64>,
-    /// Rows that were done, where they are counted.
+    /// Rows processed, if counted.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// Bytes that were done, where they are counted.
+    /// Bytes processed, if counted.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// A sum over what was done, equal for sides that did the same; any text.
+    /// A checksum over the work, as any text; sides that did the same work have the same one.
     #[serde(default)]
     pub checksum: Option<String>,
 }
 
 impl Run {
-    /// CPU time, user and system.
+    /// CPU time, user plus system.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
 }
 
-/// How often a side runs.
+/// How often to run each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunPlan {
-    /// Runs before those that count.
+    /// Warm-up runs before the counted ones.
     pub warmup: u32,
-    /// Runs that count.
+    /// Counted runs.
     pub runs: u32,
 }
 
-/// Which run a side is asked for.
+/// Identifies one run of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunNumber {
     /// Counted from 0, separately for warm-up and counted runs.
     pub number: u32,
-    /// Whether it is a run before those that count.
+    /// Whether it is a warm-up run.
     pub warmup: bool,
 }
 
-/// One of the sides that are run interleaved.
+/// One of several sides run interleaved.
 pub struct Side<'a, E> {
     name: String,
     run: Box<dyn FnMut(RunNumber) -> std::result::Result<Run, E> + 'a>,
 }
 
 impl<'a, E> Side<'a, E> {
-    /// A side from its name and what runs it once.
+    /// A side with a name and a closure that runs it once.
     pub fn new(name: &str, run: impl FnMut(RunNumber) -> std::result::Result<Run, E> + 'a) -> Self {
         Self { name: name.to_owned(), run: Box::new(run) }
     }
@@ -83,8 +83,8 @@ impl<E> std::fmt::Debug for Side<'_, E> {
     }
 }
 
-/// Runs the sides interleaved, A B A B, so that what disturbs the machine disturbs all of them, and
-/// gives the counted runs of each side in the order of the sides.
+/// Runs the sides interleaved, A B A B, so that disturbances affect all of them. Returns the counted runs of
+/// each side, in the order of the sides.
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
@@ -105,8 +105,8 @@ impl<E> std::fmt::Debug for Side<'_, E> {
 /// ```
 ///
 /// # Errors
-/// A side fails; the sides did not do the same work, as far as both tell their rows or checksum; or
-/// `cancel` was set, which is looked at before each run.
+/// A side fails; the sides did not do the same work, judged by the row counts and checksums that both report;
+/// or `cancel` was set, which is checked before each run.
 pub fn run_interleaved<E: From<Error>>(
     sides: &mut [Side<'_, E>],
     plan: RunPlan,
@@ -130,7 +130,7 @@ pub fn run_interleaved<E: From<Error>>(
     Ok(runs)
 }
 
-/// Compares a run with the first one seen that tells the same figure.
+/// Compares a run with the first one that reported the same figure.
 fn same_work(seen: &mut Vec<(String, Run)>, name: &str, run: &Run) -> Result<()> {
     for (other, theirs) in seen.iter() {
         if let (Some(ours), Some(theirs)) = (run.rows, theirs.rows)
@@ -156,7 +156,7 @@ fn not_the_same(first: &str, second: &str, figures: &str) -> Error {
     Error::new(
         format!("the runs did not do the same work: {figures}"),
         place,
-        "give both sides the same input and the same options; their times cannot be compared",
+        "give both sides the same input and options; otherwise their times cannot be compared",
     )
 }
 
@@ -172,7 +172,7 @@ mod tests {
     const PLAN: RunPlan = RunPlan { warmup: 0, runs: 3 };
 
     #[test]
-    fn sides_that_did_not_do_the_same_work_are_an_error_and_no_figure() {
+    fn sides_that_did_different_work_are_an_error() {
         let go = AtomicBool::new(false);
         let error =
             run_interleaved(&mut [side("ours", Some(10), None), side("psql", Some(9), None)], PLAN, &go)

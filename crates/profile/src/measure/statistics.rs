@@ -4,36 +4,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::bootstrap::{self, Interval};
 
-/// What a series of measurements comes to. Of times, the minimum is what the work takes when nothing
-/// disturbs it, and the median what to expect.
+/// Statistics of a series of measurements. For times, the minimum is the undisturbed cost of the work, and
+/// the median is what to expect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// How many measurements there are.
+    /// The number of measurements.
     pub count: usize,
     /// The smallest.
     pub min: f64,
-    /// A quarter is below this (linear interpolation, type 7 of Hyndman and Fan, 1996).
+    /// A quarter of the measurements are below this (linear interpolation, type 7 of Hyndman and Fan, 1996).
     pub lower_quartile: f64,
-    /// Half is below this.
+    /// Half of the measurements are below this.
     pub median: f64,
-    /// A quarter is above this.
+    /// A quarter of the measurements are above this.
     pub upper_quartile: f64,
     /// The largest.
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// The standard deviation of the sample (divisor n - 1); 0 for one measurement.
+    /// The sample standard deviation (divisor n - 1); 0 for one measurement.
     pub standard_deviation: f64,
-    /// The 95 % interval of the median by bootstrap; `None` below five measurements.
+    /// The 95 % bootstrap interval of the median; `None` for fewer than five measurements.
     pub interval: Option<Interval>,
-    /// Which measurements, counted from 0, lie outside Tukey's fences: 1.5 times the distance of the
-    /// quartiles below or above them (Tukey, *Exploratory Data Analysis*, 1977).
+    /// Indices of the measurements outside Tukey's fences: more than 1.5 times the interquartile range below
+    /// or above the quartiles (Tukey, *Exploratory Data Analysis*, 1977).
     pub outliers: Vec<usize>,
 }
 
 impl Statistics {
-    /// The statistics of measurements in the order in which they were made; `None` where there are
-    /// none, or one is not a finite number.
+    /// The statistics of measurements, given in the order in which they were made; `None` if there are none
+    /// or one is not finite.
     ///
     /// ```
     /// let times = [1.0, 1.1, 0.9, 1.0, 1.05, 4.0];
@@ -67,19 +67,19 @@ impl Statistics {
         })
     }
 
-    /// The standard deviation as a share of the mean; 0 where the mean is 0.
+    /// The standard deviation as a fraction of the mean; 0 if the mean is 0.
     pub fn relative_deviation(&self) -> f64 {
         if self.mean == 0.0 { 0.0 } else { (self.standard_deviation / self.mean).abs() }
     }
 }
 
-/// The median of a group; it is sorted for it.
+/// The median of a group, which is sorted in place.
 pub(crate) fn median(group: &mut [f64]) -> f64 {
     group.sort_by(f64::total_cmp);
     quantile(group, 0.5)
 }
 
-/// A quantile of a sorted group by linear interpolation; NaN of an empty one.
+/// A quantile of a sorted group by linear interpolation; NaN for an empty group.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * sorted.len().saturating_sub(1) as f64;
     let value = |place: f64| sorted.get(place as usize).copied().unwrap_or(f64::NAN);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_are_those_of_a_textbook() {
+    fn the_figures_match_numpy() {
         // numpy: percentile([2, 4, 4, 4, 5, 5, 7, 9], [25, 50, 75]) = 4, 4.5, 5.5; std(ddof=1) = 2.13809
         let statistics = Statistics::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((statistics.lower_quartile, statistics.upper_quartile), (4.0, 5.5));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_what_is_no_number_has_no_statistics() {
+    fn empty_series_and_nan_have_no_statistics() {
         assert_eq!(Statistics::of(&[]), None);
         assert_eq!(Statistics::of(&[1.0, f64::NAN]), None);
     }

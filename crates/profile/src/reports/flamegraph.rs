@@ -1,8 +1,8 @@
-//! Folded stacks drawn as a flame graph: an SVG that stands alone in a browser (click to zoom, the
+//! Draws folded stacks as a flame graph: an SVG that works by itself in a browser (click to zoom, click the
 //! bottom to zoom out) and inside the HTML report.
 //!
-//! Each box is a function; its width is its share of the samples, and what it calls stands on it.
-//! Boxes of one crate have one colour.
+//! Each box is a function; its width is its share of the samples, and its callees are stacked on it. All
+//! boxes of a crate have the same colour.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,22 +13,22 @@ use crate::reports::svg::escape;
 use crate::reports::whole_file::write_whole;
 use crate::watch::folded_stacks::FoldedStacks;
 
-/// Width of the picture; the height follows the deepest stack.
+/// Width of the picture; the height depends on the deepest stack.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 18.0;
 const MARGIN: f64 = 8.0;
 const HEAD: f64 = 42.0;
-/// Boxes narrower than this share of a pixel could not be seen.
+/// Boxes narrower than this fraction of a pixel would be invisible.
 const NARROWEST: f64 = 0.3;
 /// Width of a letter of the 12 px font, rounded up.
 const LETTER: f64 = 7.3;
-/// Deeper frames are left out of the picture.
+/// Deeper frames are omitted.
 const DEEPEST: usize = 200;
 
-/// Below so many samples the shares of a picture are chance, and it says so.
+/// With fewer samples, shares are random, and the picture says so.
 const ENOUGH: u64 = 20;
 
-/// A function at one place of the tree of calls.
+/// A function at one place in the call tree.
 #[derive(Debug, Default)]
 struct Frame<'a> {
     samples: u64,
@@ -72,12 +72,12 @@ impl FoldedStacks {
         )
     }
 
-    /// Whether these are too few samples for a picture.
+    /// Whether there are too few samples for a picture.
     pub fn too_short(&self) -> bool {
         self.samples() < ENOUGH
     }
 
-    /// The flame graph as a file.
+    /// Writes the flame graph to a file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -126,7 +126,7 @@ impl Picture {
     }
 }
 
-/// A name that fits into so many letters: the end of it is what tells functions apart.
+/// A name that fits into `letters` letters: its end distinguishes functions.
 fn shortened(name: &str, letters: usize) -> String {
     let count = name.chars().count();
     if count <= letters {
@@ -138,7 +138,7 @@ fn shortened(name: &str, letters: usize) -> String {
     std::iter::once('…').chain(name.chars().skip(count - letters + 1)).collect()
 }
 
-/// A colour for each crate, of a lightness on which black text can be read in both themes.
+/// A colour per crate, light enough for black text in both themes.
 fn colour(name: &str, depth: usize) -> String {
     match depth {
         0 => return "#b8bcc4".to_owned(),
@@ -156,9 +156,9 @@ fn colour(name: &str, depth: usize) -> String {
     warm.get(place).copied().unwrap_or("#f2b179").to_owned()
 }
 
-/// What a picture of too few samples says.
+/// The note in a picture of too few samples.
 const TOO_SHORT: &str =
-    "The run is too short for a flame graph: 199 samples are taken in a second of CPU time.";
+    "The run is too short for a flame graph: the sampler takes 199 samples per second of CPU time.";
 
 const STYLE: &str = "<style>\
 .flame .ground{fill:#fff}.flame .title{fill:#222;font:600 14px system-ui,sans-serif}\
@@ -168,7 +168,7 @@ const STYLE: &str = "<style>\
 @media(prefers-color-scheme:dark){.flame .ground{fill:#16181d}.flame .title{fill:#e6e6e6}\
 .flame .frame:hover rect{stroke:#fff}}</style>";
 
-/// Zooms into a frame: the boxes keep their samples in attributes, and are drawn anew from them.
+/// Zooms into a frame: boxes keep their samples in attributes and are redrawn from them.
 const SCRIPT: &str = r#"<script><![CDATA[(function () {
   var svg = document.currentScript.closest('svg'), width = 1184, margin = 8, letter = 7.3;
   var frames = Array.prototype.slice.call(svg.querySelectorAll('.frame'));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_nothing_or_of_little_says_that_the_run_was_too_short() {
+    fn a_picture_of_too_few_samples_says_that_the_run_was_too_short() {
         for stacks in [FoldedStacks::default(), FoldedStacks::parse("main;a 19\n").unwrap()] {
             let svg = stacks.to_svg("short");
             assert!(svg.contains("too short for a flame graph") && svg.ends_with("</svg>\n"), "{svg}");

@@ -1,8 +1,8 @@
-//! Results as one HTML page that needs nothing but itself: pictures are inline SVG, colours follow
-//! the reader's light or dark theme, and there is no script but that of the flame graphs.
+//! Draws results as one self-contained HTML page: pictures are inline SVG, colours follow the reader's light
+//! or dark theme, and the only script is that of the flame graphs.
 //!
-//! The page of one file shows its cases; that of several files shows their history, and the cases of
-//! the last one.
+//! The page of one file shows its cases; that of several files shows their history and the cases of the last
+//! one.
 
 mod box_plot;
 mod details;
@@ -27,13 +27,13 @@ use crate::text::seconds;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Draws the page of one result, or of a series of results in the order in which they are given.
+/// Draws the page for one result, or for a series of results in the given order.
 ///
 /// # Errors
-/// There is no result.
+/// There are no results.
 pub fn html_report(files: &[ResultFile]) -> Result<String> {
     let Some(last) = files.last() else {
-        return Err(Error::new("there is no result to draw", "", "give at least one file of results"));
+        return Err(Error::new("there are no results to draw", "", "pass at least one result file"));
     };
     let mut body = String::new();
     body.push_str(&head_of(last));
@@ -45,7 +45,7 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
         let cases: Vec<&Case> = last.cases.iter().filter(|case| case.name == name).collect();
         body.push_str(&section(
             &format!("{name}: time of each run"),
-            "The box holds the middle half of the runs, its line is the median, the whiskers reach the \
+            "The box covers the middle half of the runs, its line is the median, the whiskers reach the \
              last run within Tukey's fences, rings are outliers. The bar below a box is the 95 % interval \
              of the median.",
             &box_plot::draw(&cases),
@@ -64,27 +64,27 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
     ))
 }
 
-/// Draws the page into a file.
+/// Writes the page to a file.
 ///
 /// # Errors
-/// There is no result, or the file cannot be written.
+/// There are no results, or the file cannot be written.
 pub fn write_html_report(path: &Path, files: &[ResultFile]) -> Result<()> {
     write_whole(path, html_report(files)?.as_bytes())
 }
 
-/// A part of the page with its heading and a line on how to read it.
+/// A section of the page with its heading and a note on how to read it.
 fn section(title: &str, note: &str, content: &str) -> String {
     let note =
         if note.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>", escape(note)) };
     format!("<section>\n<h2>{}</h2>\n{note}\n{content}</section>\n", escape(title))
 }
 
-/// A value in seconds as people read it.
+/// A value in seconds, formatted for reading.
 fn time(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format_duration(seconds::from_number(value)) }
 }
 
-/// The names of the cases in the order of their first appearance.
+/// The names of the cases in order of first appearance.
 fn names(file: &ResultFile) -> Vec<String> {
     let mut seen = BTreeSet::new();
     file.cases.iter().map(|case| case.name.clone()).filter(|name| seen.insert(name.clone())).collect()
@@ -181,7 +181,7 @@ fn summary(file: &ResultFile) -> String {
     section("Summary", "", &text)
 }
 
-/// A verdict as a coloured word, with its interval to be read when pointed at.
+/// A verdict as a coloured word, with its interval as a tooltip.
 fn verdict(found: Option<&crate::measure::results::SideComparison>) -> String {
     use crate::measure::comparison::Verdict;
     let Some(found) = found else { return String::new() };
@@ -197,10 +197,10 @@ fn verdict(found: Option<&crate::measure::results::SideComparison>) -> String {
     )
 }
 
-/// Named lines of points, in the order in which the sides first appear: ours first.
+/// Named lines of points, in order of the sides' first appearance: ours first.
 type Series = Vec<(String, Vec<Option<Statistics>>)>;
 
-/// Enters a point of a side into its line.
+/// Adds a point of a side to its line.
 fn enter(series: &mut Series, side: &str, place: usize, points: usize, wall: Option<&Statistics>) {
     let line = series.iter().position(|(name, _)| name == side).unwrap_or_else(|| {
         series.push((side.to_owned(), vec![None; points]));
@@ -234,12 +234,12 @@ fn history(files: &[ResultFile]) -> String {
         let _ = write!(pictures, "<div><h3>{}</h3>\n{picture}</div>\n", escape(&title));
     }
     pictures.push_str("</div>\n");
-    let note = "Each point is a file of results: the line is the median, the band reaches from the fastest run \
+    let note = "Each point is a result file: the line is the median, the band reaches from the fastest run \
                 to the slowest.";
     section("History", note, &pictures)
 }
 
-/// Pictures of the parameters that were swept: a trend for one, a heat map for each two.
+/// Pictures of the swept parameters: a trend for one, a heat map for each pair.
 fn sweep(name: &str, cases: &[&Case]) -> String {
     let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (parameter, value) in cases.iter().flat_map(|case| &case.parameters) {
@@ -272,8 +272,8 @@ fn sweep(name: &str, cases: &[&Case]) -> String {
                     pictures.push_str(&heat_map::draw(cases, first, second));
                 }
             }
-            let note = "Median time of our side; the stronger the colour, the slower. Below each time the speed \
-                        against the first cell. Where more than two parameters were swept, a cell is the \
+            let note = "Median time of our side; a stronger colour is slower. Below each time: the speed \
+                        relative to the first cell. If more than two parameters were swept, a cell shows the \
                         fastest of its cases.";
             section(&format!("{name}: two parameters at a time"), note, &pictures)
         }
@@ -286,11 +286,11 @@ mod tests {
 
     #[test]
     fn without_results_there_is_no_page() {
-        assert_eq!(html_report(&[]).unwrap_err().what(), "there is no result to draw");
+        assert_eq!(html_report(&[]).unwrap_err().what(), "there are no results to draw");
     }
 
     #[test]
-    fn a_result_without_cases_is_a_page_and_its_label_cannot_leave_its_place() {
+    fn a_result_without_cases_is_a_page_and_its_label_is_escaped() {
         let page = html_report(&[ResultFile::new("<script>x", "a & b")]).unwrap();
         assert!(page.contains("&lt;script&gt;x") && !page.contains("<script>x"));
     }

@@ -1,4 +1,4 @@
-//! Results shown: tables for the terminal, HTML pages, flame graphs.
+//! Presents results: tables for the terminal, HTML pages, flame graphs.
 
 pub(crate) mod flamegraph;
 pub(crate) mod html;

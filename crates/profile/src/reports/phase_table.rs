@@ -12,7 +12,7 @@ use crate::trace::span_report::SpanReport;
 const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
 
-/// A line for each phase: time, CPU, rows, rates and memory. Nested phases are indented.
+/// A line per phase: time, CPU, rows, rates and memory. Nested phases are indented.
 pub fn phases_table(phases: &[PhaseReport]) -> Table {
     let mut table = Table::new([
         ("phase", LEFT),
@@ -41,7 +41,7 @@ pub fn phases_table(phases: &[PhaseReport]) -> Table {
     table
 }
 
-/// A line for each span of each thread of a phase: calls, time, share of the thread's time, CPU.
+/// A line per span of every thread in a phase: calls, time, share of the thread's time, CPU.
 pub fn spans_table(phase: &PhaseReport) -> Table {
     let mut table = Table::new([
         ("thread and span", LEFT),
@@ -81,8 +81,8 @@ fn add_spans(table: &mut Table, spans: &[SpanReport], total: f64, depth: usize) 
     }
 }
 
-/// A line for each side of each case of a result: times, what came of a run in rows and bytes, rate, CPU, memory, and
-/// how ours compares.
+/// A line per side of every case in a result: times, rows and bytes of a run, rate, CPU, memory, and the
+/// comparison with ours.
 pub fn results_table(file: &ResultFile) -> Table {
     let mut table = Table::new([
         ("case", LEFT),
@@ -147,7 +147,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_comparison_says_rows_and_bytes_of_both_sides() {
+    fn a_comparison_shows_rows_and_bytes_of_both_sides() {
         let run = |seconds, rows, bytes| Run {
             wall: Duration::from_secs(seconds),
             user: Duration::from_secs(1),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_stand_in_lines_with_their_rates() {
+    fn phases_are_lines_with_their_rates() {
         let phase = PhaseReport {
             name: "generate".into(),
             wall: Duration::from_secs(2),

@@ -1,11 +1,11 @@
-//! What the pictures have in common: axes with round numbers, a frame to draw in, and text made safe.
+//! What the pictures share: axes with round numbers, a drawing area, and text escaping.
 //!
-//! Colours are classes (`s0` to `s7` for series, `axis`, `grid`), which the page's style sheet sets
-//! for light and dark.
+//! Colours are classes (`s0` to `s7` for series, `axis`, `grid`), which the page's style sheet defines for
+//! light and dark themes.
 
 use std::fmt::Write as _;
 
-/// Text that can stand in XML, in HTML and in attributes.
+/// Escapes text for XML, HTML and attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for char in text.chars() {
@@ -15,7 +15,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // XML 1.0 has no other control characters.
+            // XML 1.0 allows no other control characters.
             char if char.is_control() && !matches!(char, '\n' | '\t' | '\r') => safe.push('\u{FFFD}'),
             char => safe.push(char),
         }
@@ -23,19 +23,19 @@ pub(crate) fn escape(text: &str) -> String {
     safe
 }
 
-/// A linear axis from a value to a place on the picture.
+/// A linear axis from values to positions in the picture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Where the lowest and the highest value are drawn.
+    /// The positions of the lowest and the highest value.
     pub(crate) from: f64,
     pub(crate) to: f64,
 }
 
 impl Axis {
-    /// An axis over values, with some room; from zero when they are near it. Values that are no
-    /// finite numbers are left out.
+    /// An axis over values, with a margin; it starts at zero if the values are close to it. Ignores values
+    /// that are not finite.
     pub(crate) fn over(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (low, high) = finite
@@ -52,13 +52,13 @@ impl Axis {
         Self { low: low - below, high: high + room, from, to }
     }
 
-    /// Where a value is drawn.
+    /// The position of a value.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let place = (value - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE);
         self.from + place.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Round values to be written at the axis: 1, 2 or 5 times a power of ten apart.
+    /// Round values for labels: 1, 2 or 5 times a power of ten apart.
     pub(crate) fn ticks(&self, about: usize) -> Vec<f64> {
         let span = self.high - self.low;
         if span <= 0.0 || !span.is_finite() {
@@ -89,7 +89,7 @@ impl Drawing {
         Self { width, height, body: String::new() }
     }
 
-    /// Adds elements as they are.
+    /// Adds elements unchanged.
     pub(crate) fn raw(&mut self, element: &str) {
         self.body.push_str(element);
         self.body.push('\n');
@@ -151,7 +151,7 @@ impl Drawing {
         let _ = writeln!(self.body, "<polygon class=\"{class}\" points=\"{}\"/>", places(points));
     }
 
-    /// Grid lines and numbers of an axis that runs upwards, between two places across.
+    /// Grid lines and labels of a vertical axis, between two horizontal positions.
     pub(crate) fn upward_axis(&mut self, axis: &Axis, across: (f64, f64), show: impl Fn(f64) -> String) {
         for value in axis.ticks(4) {
             let y = axis.at(value);
@@ -160,7 +160,7 @@ impl Drawing {
         }
     }
 
-    /// Grid lines and numbers of an axis that runs across, between two places upwards.
+    /// Grid lines and labels of a horizontal axis, between two vertical positions.
     pub(crate) fn across_axis(&mut self, axis: &Axis, upward: (f64, f64), show: impl Fn(f64) -> String) {
         for value in axis.ticks(7) {
             let x = axis.at(value);
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn one_value_and_no_value_have_an_axis_too() {
+    fn one_value_or_none_still_has_an_axis() {
         assert!(Axis::over([5.0], 0.0, 100.0).at(5.0).is_finite());
         assert!(Axis::over([], 0.0, 100.0).at(5.0).is_finite());
         assert!(Axis::over([f64::NAN, 0.0], 0.0, 100.0).at(0.0).is_finite());
     }
 
     #[test]
-    fn text_cannot_leave_its_place() {
+    fn text_is_escaped() {
         assert_eq!(escape("<a b=\"c\">&'\u{1}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{FFFD}");
     }
 }

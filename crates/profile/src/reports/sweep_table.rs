@@ -1,5 +1,5 @@
-//! A swept parameter as tables for the terminal: one line for each of its values, with the speed-up
-//! over the first; one table for each combination of the other parameters.
+//! Tables of a swept parameter for the terminal: one line for each of its values, with the speed-up over the
+//! first; one table for each combination of the other parameters.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,8 @@ use crate::text::counts::format_rate;
 use crate::text::durations::format_duration;
 use crate::text::seconds;
 
-/// Tables of our side's median times over the values of one parameter, each with the name of its
-/// case and the other parameters, in the order in which the cases ran. Cases without the parameter
-/// are left out.
+/// Tables of our side's median times over the values of one parameter, each titled with its case and the
+/// other parameters, in run order. Cases without the parameter are omitted.
 ///
 /// ```
 /// use std::{collections::BTreeMap, time::Duration};
@@ -81,7 +80,7 @@ mod tests {
     use crate::measure::run::Run;
 
     #[test]
-    fn each_combination_of_the_other_parameters_has_a_table() {
+    fn every_combination_of_the_other_parameters_has_a_table() {
         let mut cases = Vec::new();
         for table in ["logged", "unlogged"] {
             for degree in ["1", "2"] {

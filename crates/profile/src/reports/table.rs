@@ -12,8 +12,8 @@ pub enum Align {
     Right,
 }
 
-/// A table of text cells. [`fmt::Display`] draws it: a line of headers, a rule, the rows; two blanks
-/// between columns and none at the end of a line.
+/// A table of text cells. [`fmt::Display`] draws a line of headers, a rule and the rows, with two blanks
+/// between columns and no trailing blanks.
 ///
 /// ```
 /// use sawmill_profile::{Align, Table};
@@ -48,14 +48,14 @@ impl Table {
         Self { headers, aligns, rows: Vec::new(), most_width: usize::MAX }
     }
 
-    /// Cuts cells of left-aligned columns to this many characters, 4 at least; the cut is marked
-    /// with an ellipsis.
+    /// Truncates cells of left-aligned columns to this many characters, at least 4, and marks the cut with an
+    /// ellipsis.
     pub fn most_cell_width(self, most: usize) -> Self {
         Self { most_width: most.max(4), ..self }
     }
 
-    /// Adds a row. Cells that are missing are empty, cells beyond the last column are left out; a
-    /// line break in a cell becomes a blank.
+    /// Adds a row. Missing cells are empty, surplus cells are dropped, and a line break in a cell becomes a
+    /// blank.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         let mut row: Vec<String> = cells.into_iter().take(self.headers.len()).map(Into::into).collect();
         row.resize(self.headers.len(), String::new());
@@ -70,7 +70,7 @@ impl Table {
         self.rows.push(Row::Cells(row));
     }
 
-    /// Adds a rule, as before a line of sums.
+    /// Adds a rule, for example before totals.
     pub fn rule(&mut self) {
         self.rows.push(Row::Rule);
     }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_right_and_long_text_is_cut() {
+    fn numbers_are_right_aligned_and_long_text_is_truncated() {
         let mut table =
             Table::new([("name", Align::Left), ("n", Align::Right), ("", Align::Left)]).most_cell_width(6);
         table.row(["a", "1", "x"]);

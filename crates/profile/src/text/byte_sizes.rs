@@ -1,5 +1,5 @@
-//! Sizes in bytes for people. Memory is told in binary units (64.0 MiB), rates and files in decimal
-//! ones (512 MB/s), as tools of each kind do.
+//! Human-readable sizes in bytes. Memory uses binary units (64.0 MiB), rates and files use decimal ones (512
+//! MB/s), as is usual for each.
 
 use crate::error::{Error, Result};
 use crate::text::number_text::{number_and_unit, scaled, whole};
@@ -16,7 +16,7 @@ const BINARY: [(&str, f64); 5] = [
 ];
 const DECIMAL: [(&str, f64); 5] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15)];
 
-/// A size in binary units, for memory and buffers.
+/// Formats a size in binary units, for memory and buffers.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::format_bytes(64 << 20), "64.0 MiB");
@@ -25,7 +25,7 @@ pub fn format_bytes(bytes: u64) -> String {
     shown(bytes as f64, &BINARY)
 }
 
-/// A size in decimal units, for files and what goes over a wire.
+/// Formats a size in decimal units, for files and network traffic.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::format_decimal_bytes(1_234_000_000), "1.23 GB");
@@ -34,7 +34,7 @@ pub fn format_decimal_bytes(bytes: u64) -> String {
     shown(bytes as f64, &DECIMAL)
 }
 
-/// Bytes a second, in decimal units.
+/// Formats bytes per second in decimal units.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::format_byte_rate(512e6), "512 MB/s");
@@ -54,9 +54,9 @@ fn shown(bytes: f64, units: &[(&str, f64)]) -> String {
     format!("{number} {unit}")
 }
 
-/// Reads a size: a number of bytes, or a number with a unit. kB, MB, GB, TB and PB are powers of ten; KiB, MiB,
-/// GiB, TiB and PiB are powers of two, and so are K, M, G, T and P alone, as in the options of most tools. Case does
-/// not matter, and blanks may stand before the unit.
+/// Parses a size: a number of bytes, or a number with a unit. kB, MB, GB, TB and PB are powers of ten; KiB,
+/// MiB, GiB, TiB and PiB are powers of two, and so are K, M, G, T and P alone, as in the options of most
+/// tools. Case does not matter, and blanks may precede the unit.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::parse_bytes("64MiB"), Ok(64 << 20));
@@ -65,7 +65,8 @@ fn shown(bytes: f64, units: &[(&str, f64)]) -> String {
 /// ```
 ///
 /// # Errors
-/// The text is not such a number, is negative, not a whole number of bytes or 2^64 or more, or its unit is unknown.
+/// The text is not a number, is negative, is not a whole number of bytes, is 2^64 or more, or has an unknown
+/// unit.
 pub fn parse_bytes(text: &str) -> Result<u64> {
     let (value, unit) = number_and_unit(text, "size", ADVICE)?;
     let factor: u64 = match unit.to_ascii_lowercase().as_str() {
@@ -82,13 +83,13 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
         "p" | "pib" => 1 << 50,
         _ => return Err(Error::new(format!("unknown unit {unit:?} of a size"), text, ADVICE)),
     };
-    // Whole numbers are read as such: a float would lose digits above 2^53.
+    // Parse whole numbers exactly: a float would lose digits above 2^53.
     let number = text.trim().strip_suffix(unit).unwrap_or(text).trim_end().replace('_', "");
     if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
         let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
         return bytes.ok_or_else(|| Error::new(format!("{text:?} is too large for a size"), "", ADVICE));
     }
-    // A part of a byte of 0.1 GiB is rounded; half a byte is a mistake.
+    // Round fractions of a byte such as in 0.1 GiB; half a byte without a unit is a mistake.
     let bytes = if factor > 1 { (value * factor as f64).round() } else { value };
     whole(bytes, text, "number of bytes", ADVICE)
 }
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_an_example() {
+    fn text_that_is_not_a_size_is_rejected_with_an_example() {
         let too_large = ["1e30", "18446744073709551616", "17179869184GiB", "99999999T", "1e5 P"];
         let others = [
             "",

@@ -1,4 +1,5 @@
-//! Counts for people: `4.40 M`, `1,234,567`, `4.40 M rows/s`; and read: `10M`, `1.5B`, `10_000`.
+//! Formats counts for people, `4.40 M`, `1,234,567`, `4.40 M rows/s`, and parses them: `10M`, `1.5B`,
+//! `10_000`.
 
 use crate::error::{Error, Result};
 use crate::text::number_text::{number_and_unit, scaled, whole};
@@ -7,7 +8,7 @@ const ADVICE: &str = "write a whole number, or one with k, M, B or T: 10_000, 10
 
 const UNITS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("B", 1e9), ("T", 1e12)];
 
-/// A count with three digits that matter.
+/// Formats a count with three significant digits.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::format_count(4_400_000), "4.40 M");
@@ -17,7 +18,7 @@ pub fn format_count(count: u64) -> String {
     if count < 1000 { count.to_string() } else { short(count as f64) }
 }
 
-/// A count in full, its digits in groups of three.
+/// Formats a count in full, with digits in groups of three.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::format_grouped(1_234_567), "1,234,567");
@@ -34,7 +35,7 @@ pub fn format_grouped(count: u64) -> String {
     grouped
 }
 
-/// A rate of things a second.
+/// Formats a rate of things per second.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::format_rate(4.4e6, "rows"), "4.40 M rows/s");
@@ -54,18 +55,18 @@ fn short(value: f64) -> String {
     format!("{number} {unit}")
 }
 
-/// Reads a count: a whole number, or a number with k (thousand), M (million), B or G (billion) or T
-/// (trillion). Case does not matter, and digits can be grouped by `_` or `,`.
+/// Parses a count: a whole number, or a number with k (thousand), M (million), B or G (billion) or T
+/// (trillion). Case does not matter, and `_` or `,` may group digits.
 ///
 /// ```
 /// assert_eq!(sawmill_profile::parse_count("1.5B"), Ok(1_500_000_000));
 /// ```
 ///
 /// # Errors
-/// The text is no such number, is negative or not whole, or has a unit that is not known.
+/// The text is not such a number, is negative or not whole, or has an unknown unit.
 pub fn parse_count(text: &str) -> Result<u64> {
     let ungrouped = text.replace(',', "");
-    // Whole numbers are read as such: a float would lose digits above 2^53.
+    // Parse whole numbers exactly: a float would lose digits above 2^53.
     let digits = ungrouped.trim().replace('_', "");
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits
@@ -79,7 +80,7 @@ pub fn parse_count(text: &str) -> Result<u64> {
         "m" => 1e6,
         "b" | "g" => 1e9,
         "t" => 1e12,
-        _ => return Err(Error::new(format!("{unit:?} is no unit of a count"), text, ADVICE)),
+        _ => return Err(Error::new(format!("{unit:?} is not a unit of a count"), text, ADVICE)),
     };
     whole(value * factor, text, "count", ADVICE)
 }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_is_refused_with_an_example() {
+    fn text_that_is_not_a_count_is_rejected_with_an_example() {
         for text in ["", "M", "-1", "1.5", "1.0001k", "10 rows", "99999999999999999999", "1e30"] {
             let error = parse_count(text).unwrap_err();
             assert!(error.advice().contains("10M"), "{text}: {error}");

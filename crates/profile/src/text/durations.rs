@@ -1,4 +1,5 @@
-//! Durations for people: `843 ns`, `4.56 ms`, `12.3 s`, `2 min 5 s`; and read: `250ms`, `5s`, `1.5h`.
+//! Formats durations for people, `843 ns`, `4.56 ms`, `12.3 s`, `2 min 5 s`, and parses them: `250ms`, `5s`,
+//! `1.5h`.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use crate::text::number_text::{number_and_unit, scaled};
 
 const ADVICE: &str = "write a number and a unit: 250ms, 5s, 2min, 1.5h, 1d (also ns, us)";
 
-/// A duration with three digits that matter; from 100 s on in minutes and seconds, hours and
-/// minutes, days and hours.
+/// Formats a duration with three significant digits; from 100 s in minutes and seconds, hours and minutes, or
+/// days and hours.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,8 +43,7 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// Reads a duration: a number with a unit, of which ns, us (or µs), ms, s, m (or min), h and d are
-/// known.
+/// Parses a duration: a number with one of the units ns, us (or µs), ms, s, m (or min), h and d.
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ pub fn format_duration(duration: Duration) -> String {
 /// ```
 ///
 /// # Errors
-/// The text is no such number, is negative, or has no unit or one that is not known.
+/// The text is not such a number, is negative, or has no unit or an unknown one.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let (value, unit) = number_and_unit(text, "duration", ADVICE)?;
     let seconds = match unit {
@@ -65,7 +65,7 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         "d" => 86_400.0,
         "" if value == 0.0 => 0.0,
         "" => return Err(Error::new(format!("{text:?} has no unit"), "", ADVICE)),
-        _ => return Err(Error::new(format!("{unit:?} is no unit of time"), text, ADVICE)),
+        _ => return Err(Error::new(format!("{unit:?} is not a unit of time"), text, ADVICE)),
     };
     Duration::try_from_secs_f64(value * seconds)
         .map_err(|_| Error::new(format!("{text:?} is too long"), "", ADVICE))
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_an_example() {
+    fn text_that_is_not_a_duration_is_rejected_with_an_example() {
         for text in ["", "s", "5", "-1s", "1 parsec", "1e40d", "nan s"] {
             let error = parse_duration(text).unwrap_err();
             assert!(error.advice().contains("250ms"), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! Numbers for people: sizes, counts, durations and dates, written and read.
+//! Formats and parses numbers for people: sizes, counts, durations and dates.
 
 pub(crate) mod byte_sizes;
 pub(crate) mod calendar;

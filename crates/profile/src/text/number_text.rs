@@ -1,13 +1,12 @@
-//! What the human formats have in common: a number with its unit taken apart, and a number shown
-//! with three digits.
+//! What the human-readable formats share: splitting a number from its unit, and formatting with three digits.
 
 use crate::error::{Error, Result};
 
-/// Splits `12.5 MiB` into its number and its unit; digits can be grouped by `_`.
+/// Splits `12.5 MiB` into number and unit; `_` may group digits.
 pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Result<(f64, &'a str)> {
     let trimmed = text.trim();
     let is_exponent = |at: usize| {
-        // The e of 1e6, but not that of a unit.
+        // An `e` as in 1e6, but not that of a unit.
         let rest = trimmed.get(at + 1..).unwrap_or_default();
         matches!(trimmed.as_bytes().get(at), Some(b'e' | b'E'))
             && at > 0
@@ -28,9 +27,9 @@ pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Re
     Ok((value, unit.trim_start()))
 }
 
-/// A whole number of units; what is left of a part of one is an error.
+/// A whole number of units; a fractional part is an error.
 pub(crate) fn whole(value: f64, text: &str, what: &str, advice: &str) -> Result<u64> {
-    // 2^64 as a float; above 2^53 the product is whole anyway, as near as a float comes to it.
+    // 2^64 as a float. Above 2^53 the product is a whole number anyway, to float precision.
     if value >= 18_446_744_073_709_551_616.0 {
         return Err(Error::new(format!("{text:?} is too large for a {what}"), "", advice));
     }
@@ -41,7 +40,7 @@ pub(crate) fn whole(value: f64, text: &str, what: &str, advice: &str) -> Result<
     Ok(rounded as u64)
 }
 
-/// Three digits that matter, and no fewer before the point: 1.23, 12.3, 123, 1234.
+/// Three significant digits, and never fewer before the point: 1.23, 12.3, 123, 1234.
 pub(crate) fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v < 9.995 => format!("{value:.2}"),
@@ -50,11 +49,11 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// The largest unit that leaves at least 1 before the point, as the number is shown.
+/// The largest unit that leaves at least 1 before the point after rounding.
 pub(crate) fn scaled<'a>(value: f64, units: &[(&'a str, f64)]) -> (String, &'a str) {
     let mut chosen = units.first().copied().unwrap_or(("", 1.0));
     for unit in units {
-        // 999.7 is shown as 1000, so it belongs to the next unit.
+        // 999.7 would round to 1000, so it gets the next unit.
         if value.abs() >= unit.1 * 0.9995 {
             chosen = *unit;
         }

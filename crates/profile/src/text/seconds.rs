@@ -1,10 +1,10 @@
-//! How durations stand in JSON: as a number of seconds, so that any tool can plot them.
+//! Serialises durations in JSON as a number of seconds, so that any tool can plot them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest duration that is read back; beyond it the number is taken as this.
+/// The longest duration accepted; larger numbers become this.
 const MOST: f64 = 1e15;
 
 pub(crate) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
@@ -15,15 +15,15 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     f64::deserialize(from).map(from_number)
 }
 
-/// Seconds as a duration; negative numbers and NaN are zero.
+/// Converts seconds to a duration; negative numbers and NaN become zero.
 pub(crate) fn from_number(seconds: f64) -> Duration {
-    // In nanoseconds, so that what was written as a fraction comes back as the same duration.
+    // Rounded to nanoseconds, so that a written fraction is read back as the same duration.
     let nanos = (seconds.clamp(0.0, MOST) * 1e9).round();
     let nanos = if nanos.is_finite() { nanos as u128 } else { 0 };
     Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32)
 }
 
-/// The same of a duration that may not be known.
+/// The same for an optional duration.
 pub(crate) mod optional {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, from_number};
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_survives_its_way_through_a_number() {
+    fn a_duration_survives_a_round_trip_through_a_number() {
         for nanos in [0, 1, 999, 1_000_000_007, 86_400_000_000_123] {
             let duration = Duration::from_nanos(nanos);
             assert_eq!(from_number(duration.as_secs_f64()), duration);

@@ -1,11 +1,10 @@
-//! Which part of a pipeline set its speed, read off the waits of its threads.
+//! Determines which stage limited the speed of a pipeline, from the waits of its threads.
 //!
-//! In a pipeline of bounded channels every stage but the slowest waits for its neighbours: those
-//! before it find the channel full, those behind it find it empty. So the stage that waits least
-//! for channels is the limit, and what that stage did with its time says what the limit is: it
-//! worked, it waited for the server, for the disk or for a lock, or it was ready to run and the
-//! processors were busy with something else. The last is a figure of the system, not what is left over: a wait
-//! that no span tells of is not blamed on the processors.
+//! In a pipeline of bounded channels every stage except the slowest waits for its neighbours: earlier stages
+//! find the channel full, later ones find it empty. So the stage that waits least for channels is the limit,
+//! and how it spent its time tells why: it worked; it waited for the server, the disk or a lock; or it was
+//! ready to run while the processors were busy with something else. The last is a figure of the system, not
+//! the remainder: a wait without a span is not blamed on the processors.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use crate::trace::span_report::ThreadReport;
 use crate::trace::wait::WaitKind;
 
-/// Shorter phases have no bottleneck: what their threads did first and last is too large a part of them.
+/// Shorter phases have no bottleneck: starting and stopping the threads takes too large a part of them.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// What a run spent its limiting time on.
+/// What limited a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The other end of a connection, or the way to it.
+    /// The server at the other end of a connection, or the network.
     Server,
     /// Files.
     Disk,
@@ -32,67 +31,67 @@ pub enum Limit {
     Lock,
     /// The CPU work of one of our stages.
     Work,
-    /// Processors: the stage was ready to work but did not get to run.
+    /// Processors: the stage was ready to run but did not get one.
     Processors,
-    /// The way to the other end of a connection: the stage waited for the server, and the server for the stage.
+    /// The connection: the stage waited for the server, and the server for the stage.
     Connection,
-    /// Something that is not measured.
+    /// Something unmeasured.
     Unseen,
 }
 
 /// The verdict on a pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bottleneck {
-    /// What the limit was.
+    /// The limit.
     pub limit: Limit,
-    /// The stage that was seen to be limited: its threads' name without their number.
+    /// The stage that was limited: its threads' name without their number.
     pub stage: String,
-    /// The share of the stage's time that went there, 0 to 1.
+    /// The fraction of the stage's time spent there, 0 to 1.
     pub share: f64,
 }
 
-/// The time of all threads of one stage, split by what they did.
+/// The time of all threads of one stage, by activity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
     /// The stage: its threads' name without their number.
     pub stage: String,
-    /// How many attachments of threads it had.
+    /// How many times its threads were attached.
     pub attached: u64,
-    /// Wall-clock time of its threads together, in seconds.
+    /// Total wall-clock time of its threads, in seconds.
     pub wall: f64,
-    /// CPU time of its threads together, in seconds.
+    /// Total CPU time of its threads, in seconds.
     pub cpu: f64,
-    /// Ready to run without a processor, in seconds, where the system counts it.
+    /// Time ready to run without a processor, in seconds, if the system counts it.
     #[serde(default)]
     pub ready: Option<f64>,
-    /// Waited, by kind, in seconds.
+    /// Time waited, by kind, in seconds.
     pub waits: BTreeMap<WaitKind, f64>,
 }
 
 impl StageTime {
-    /// Time outside of waits that it was ready to run and did not get a processor, in seconds.
+    /// Time outside waits in which it was ready to run but did not get a processor, in seconds.
     pub fn without_processor(&self) -> f64 {
         self.ready.unwrap_or(0.0).min(self.not_running())
     }
 
-    /// Time of which nothing is known, in seconds: a wait that no span tells of, or, where the system does not
-    /// count that, ready to run without a processor.
+    /// Unexplained time, in seconds: a wait without a span, or time without a processor if the system does
+    /// not count that.
     pub fn unseen(&self) -> f64 {
         self.not_running() - self.without_processor()
     }
 
-    /// Time neither in a wait that was measured nor on a processor, in seconds.
+    /// Time neither in a measured wait nor on a processor, in seconds.
     fn not_running(&self) -> f64 {
         (self.wall - self.waits.values().sum::<f64>() - self.cpu).max(0.0)
     }
 
-    /// Time in which it waited for another stage, in seconds.
+    /// Time waiting for another stage, in seconds.
     fn for_others(&self) -> f64 {
         [WaitKind::ChannelFull, WaitKind::ChannelEmpty].iter().filter_map(|kind| self.waits.get(kind)).sum()
     }
 }
 
-/// The threads of a phase, stage by stage, in the order of their names.
+/// The threads of a phase by stage, in name order.
 pub fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
     let mut stages: BTreeMap<&str, StageTime> = BTreeMap::new();
     for thread in threads {
@@ -115,11 +114,11 @@ pub fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
     stages.into_iter().map(|(name, time)| StageTime { stage: name.to_owned(), ..time }).collect()
 }
 
-/// Names the bottleneck of a phase; `None` where no thread was attached for 20 ms or more.
+/// Determines the bottleneck of a phase; `None` if no thread was attached for at least 20 ms.
 ///
-/// A stage that was attached for less than a tenth of the longest one is not asked: it neither
-/// limited nor was limited. With two stages that wait equally little the one is named that has the
-/// larger part of its own time in one thing.
+/// Ignores stages attached for less than a tenth of the longest one's time: they neither limited nor were
+/// limited. If two stages wait equally little, chooses the one with the larger fraction of its own time in
+/// one activity.
 pub fn bottleneck(threads: &[ThreadReport]) -> Option<Bottleneck> {
     let longest: Duration = threads.iter().map(|thread| thread.wall).max()?;
     if longest < SHORTEST {
@@ -171,12 +170,12 @@ impl fmt::Display for Bottleneck {
             ),
             Limit::Connection => write!(
                 f,
-                "the way to the server was the limit: {stage} waited for the server {percent:.0} % of its time, \
+                "the connection to the server was the limit: {stage} waited for the server {percent:.0} % of its time, \
                  and the server for {stage}"
             ),
             Limit::Unseen => write!(
                 f,
-                "the limit is not known: {stage} neither worked nor was seen to wait {percent:.0} % of its time"
+                "the limit is unknown: {stage} neither worked nor was seen to wait {percent:.0} % of its time"
             ),
         }
     }
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn senders_that_wait_for_the_network_while_encoders_find_the_channel_full_name_the_server() {
+    fn the_server_is_the_limit_if_senders_wait_for_it_and_encoders_find_the_channel_full() {
         let found = bottleneck(&[
             thread("reader", 10, 1, &[(WaitKind::ChannelFull, 9)]),
             thread("encoder 1", 10, 3, &[(WaitKind::ChannelFull, 7)]),
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_lacks_processors_only_where_the_system_says_that_it_was_ready_to_run() {
+    fn a_stage_lacks_processors_only_if_the_system_counts_ready_time() {
         let ready = |seconds| ThreadReport {
             ready: Some(Duration::from_secs(seconds)),
             ..thread("encoder", 10, 3, &[])
@@ -239,13 +238,13 @@ mod tests {
         assert_eq!((found.limit, found.share), (Limit::Processors, 0.7));
         let found = bottleneck(&[ready(1)]).unwrap();
         assert_eq!((found.limit, found.share), (Limit::Unseen, 0.6));
-        let text = "the limit is not known: encoder neither worked nor was seen to wait 60 % of its time";
+        let text = "the limit is unknown: encoder neither worked nor was seen to wait 60 % of its time";
         assert_eq!(found.to_string(), text);
         assert_eq!(bottleneck(&[thread("encoder", 10, 3, &[])]).unwrap().limit, Limit::Unseen);
     }
 
     #[test]
-    fn a_phase_of_some_milliseconds_has_no_verdict() {
+    fn a_phase_of_a_few_milliseconds_has_no_verdict() {
         let short = ThreadReport { wall: Duration::from_millis(19), ..thread("encoder", 1, 0, &[]) };
         assert_eq!(bottleneck(&[short]), None);
     }

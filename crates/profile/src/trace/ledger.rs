@@ -1,7 +1,6 @@
-//! Where a thread keeps its spans while it runs: a tree in thread-local memory, merged into the
-//! phase when the thread is detached or flushed. Nothing here is shared between threads but the
-//! [`SpanSink`], which is locked once an attachment, not once a span, and what the thread shows of itself
-//! ([`crate::trace::live`]).
+//! Where a thread keeps its spans while it runs: a tree in thread-local memory, merged into the phase when
+//! the thread is detached or flushed. Threads share only the [`SpanSink`], which is locked once per
+//! attachment, not per span, and the state that each thread publishes ([`crate::trace::live`]).
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,16 +12,16 @@ use crate::trace::span_report::{SpanReport, ThreadReport, merge};
 use crate::trace::thread_clock::{ThreadClock, thread_ready_time};
 use crate::trace::wait::WaitKind;
 
-/// Most places in one thread's tree of spans; spans beyond it are not recorded, so that a
-/// recursion cannot fill the memory.
+/// The most nodes in one thread's tree of spans. Further spans are not recorded, so that recursion cannot
+/// fill the memory.
 const MOST_NODES: usize = 4096;
-/// Most thread names in one phase; threads beyond it are added up as [`OTHER_THREADS`].
+/// The most thread names in one phase; further threads are added up as [`OTHER_THREADS`].
 const MOST_THREADS: usize = 512;
 const OTHER_THREADS: &str = "other threads";
 const NONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
 
-/// Where the threads of one phase leave what they measured. Clones share it.
+/// Where the threads of one phase store their measurements. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct SpanSink {
     threads: Arc<Mutex<Vec<ThreadReport>>>,
@@ -30,9 +29,9 @@ pub struct SpanSink {
 }
 
 impl SpanSink {
-    /// Records the spans of the calling thread from here on, under `thread_name`, until the guard
-    /// is dropped. A thread already attached to the same sink stays as it is; one attached to
-    /// another (an outer phase) goes back to that one afterwards.
+    /// Records the spans of the calling thread under `thread_name` until the guard is dropped. A thread
+    /// already attached to the same sink is left unchanged; one attached to another sink (an outer phase)
+    /// returns to that one afterwards.
     ///
     /// ```
     /// let profile = sawmill_profile::Profile::new();
@@ -51,12 +50,12 @@ impl SpanSink {
         AttachedThread { generation, not_send: std::marker::PhantomData }
     }
 
-    /// What the threads have left here so far, in the order in which they first did.
+    /// The threads' measurements so far, in order of first appearance.
     pub fn threads(&self) -> Vec<ThreadReport> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the threads that are attached now are at.
+    /// The current activity of the attached threads.
     pub fn live(&self) -> Vec<LiveThread> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).now()
     }
@@ -90,7 +89,7 @@ impl SpanSink {
 #[derive(Debug)]
 #[must_use = "the thread is detached when this is dropped"]
 pub struct AttachedThread {
-    /// The ledger this guard opened; 0 where the thread was attached already.
+    /// The ledger that this guard opened; 0 if the thread was already attached.
     generation: u64,
     /// A guard belongs to its thread.
     not_send: std::marker::PhantomData<*const ()>,
@@ -104,9 +103,8 @@ impl Drop for AttachedThread {
     }
 }
 
-/// Merges what the calling thread has measured so far, its closed spans and its clocks, into the
-/// phase it is attached to. For threads that live longer than a report wants to wait; those that
-/// are detached need it not.
+/// Merges the calling thread's measurements so far, closed spans and clocks, into its phase. Needed only for
+/// threads that outlive a report; detaching does the same.
 pub fn flush_thread() {
     let _ = LEDGER.try_with(|cell| {
         if let Ok(mut slot) = cell.try_borrow_mut()
@@ -131,9 +129,9 @@ pub(crate) struct Ledger {
     nodes: Vec<Node>,
     current: u32,
     pub(crate) clock: ThreadClock,
-    /// Wall and CPU time of the last flush.
+    /// Wall and CPU time at the last flush.
     since: (u64, u64),
-    /// Time that the thread had been ready to run without a processor at the last flush.
+    /// Total time without a processor while ready to run, as of the last flush.
     ready: Option<u64>,
     counted: bool,
     /// The attachment that this one interrupts.
@@ -171,7 +169,7 @@ impl Node {
     }
 }
 
-/// What a closed span adds to its place in the tree; times in ns.
+/// What a closed span adds to its node in the tree; times in ns.
 pub(crate) struct Closed {
     pub(crate) node: u32,
     pub(crate) wall: u64,
@@ -181,7 +179,7 @@ pub(crate) struct Closed {
 }
 
 impl Ledger {
-    /// Runs `work` on the calling thread's ledger; `None` where it has none.
+    /// Runs `work` on the calling thread's ledger; `None` if it has none.
     #[inline]
     pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         LEDGER.try_with(|cell| cell.try_borrow_mut().ok()?.as_deref_mut().map(work)).ok().flatten()
@@ -235,14 +233,13 @@ impl Ledger {
         });
     }
 
-    /// Goes to the child of the current place that has this name, and gives it; `None` where the
-    /// tree is full.
+    /// Moves to the child of the current node with this name and returns it; `None` if the tree is full.
     #[inline]
     pub(crate) fn enter(&mut self, name: &'static str, wait: Option<WaitKind>) -> Option<u32> {
         let mut last = NONE;
         let mut child = self.nodes.get(self.current as usize)?.first_child;
         while let Some(node) = self.nodes.get(child as usize) {
-            // The address decides nearly always; equal texts at two addresses are one name too.
+            // The addresses nearly always decide; equal texts at two addresses are the same name.
             if node.wait == wait && (std::ptr::eq(node.name, name) || node.name == name) {
                 self.current = child;
                 if let Some(kind) = wait {
@@ -274,7 +271,7 @@ impl Ledger {
         Some(place)
     }
 
-    /// Enters a closed span and goes back to its parent.
+    /// Records a closed span and returns to its parent.
     #[inline]
     pub(crate) fn leave(&mut self, closed: &Closed) {
         if let Some(node) = self.nodes.get_mut(closed.node as usize) {
@@ -304,7 +301,7 @@ impl Ledger {
         let ready = self.ready.zip(before).map(|(now, before)| now.saturating_sub(before));
         let report = ThreadReport {
             name: self.thread_name.clone(),
-            // The first flush stands for the attachment, so that a live thread is seen as one.
+            // The first flush counts the attachment, so that a live thread is visible.
             attached: if self.counted { 0 } else { 1.max(attached) },
             wall: Duration::from_nanos(now.saturating_sub(self.since.0)),
             cpu: Duration::from_nanos(cpu.saturating_sub(self.since.1)),
@@ -316,7 +313,7 @@ impl Ledger {
         self.sink.take_in(report);
     }
 
-    /// The spans below a place as a report, their counts set back to zero.
+    /// The spans below a node as a report; resets their counts to zero.
     fn drain_children(&mut self, place: u32, depth: usize) -> Vec<SpanReport> {
         let mut spans = Vec::new();
         let mut child = self.nodes.get(place as usize).map_or(NONE, |node| node.first_child);
@@ -332,7 +329,7 @@ impl Ledger {
                 bytes: std::mem::take(&mut node.bytes),
                 children: Vec::new(),
             };
-            // Deeper nesting than a report can show would only use up the stack.
+            // Deeper nesting than a report can show would only use stack.
             if depth < 64 {
                 span.children = self.drain_children(child, depth + 1);
             }

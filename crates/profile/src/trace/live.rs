@@ -1,28 +1,28 @@
-//! What attached threads are at right now, for those who look while they run.
+//! The current activity of attached threads, for observers while they run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::trace::wait::WaitKind;
 
-/// An attached thread, as it is at one moment.
+/// The state of an attached thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveThread {
-    /// The name it was attached by.
+    /// The name it was attached with.
     pub name: String,
-    /// What it waits for; none while it works.
+    /// What it is waiting for; `None` while it works.
     pub waiting: Option<WaitKind>,
-    /// Rows counted so far on its outermost spans that are closed.
+    /// Rows counted so far by its closed outermost spans.
     pub rows: u64,
-    /// Bytes counted so far on them.
+    /// Bytes counted so far by those spans.
     pub bytes: u64,
 }
 
-/// What a thread shows of itself. Looked at without a lock; the values are of about the same moment.
+/// The state that a thread publishes. Read without a lock; its values are of about the same moment.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     attached: AtomicU32,
-    /// One more than the wait's place in [`WaitKind::ALL`]; 0 for none.
+    /// One more than the wait's index in [`WaitKind::ALL`]; 0 if it does not wait.
     waiting: AtomicU8,
     rows: AtomicU64,
     bytes: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Shown {
 pub(crate) struct ShownThreads(Vec<(String, Arc<Shown>)>);
 
 impl ShownThreads {
-    /// Where a thread of this name shows itself; none when there are `most` others.
+    /// The published state of a thread with this name; a shared one if there are already `most` others.
     pub(crate) fn attach(&mut self, name: &str, most: usize) -> Arc<Shown> {
         let shown = match self.0.iter().find(|(have, _)| have == name) {
             Some((_, shown)) => Arc::clone(shown),
@@ -49,7 +49,7 @@ impl ShownThreads {
         shown
     }
 
-    /// The threads that are attached now, in the order in which they first were.
+    /// The currently attached threads, in order of first attachment.
     pub(crate) fn now(&self) -> Vec<LiveThread> {
         let attached = self.0.iter().filter(|(_, shown)| shown.attached.load(Relaxed) > 0);
         let live = attached.map(|(name, shown)| LiveThread {
@@ -119,6 +119,6 @@ mod tests {
         drop(attached);
         assert_eq!(phase.live(), []);
         let _again = phase.attach("sender 1");
-        assert_eq!(phase.live()[0].rows, 5, "a name goes on counting");
+        assert_eq!(phase.live()[0].rows, 5, "a name keeps counting");
     }
 }

@@ -1,4 +1,4 @@
-//! What a run tells of itself: phases, spans, waits, counters of bytes, and the bottleneck they show.
+//! What a run records about itself: phases, spans, waits, byte counters, and the bottleneck they reveal.
 
 pub(crate) mod bottleneck;
 pub(crate) mod ledger;

@@ -1,7 +1,7 @@
-//! Peak memory of several phases at once, although the system keeps one peak a process.
+//! Measures the peak memory of several phases at once, although the system keeps only one peak per process.
 //!
-//! The peak is set back whenever a phase starts; before that, what it had reached is entered into
-//! every phase that is open, so that a nested phase does not hide the peak of the one around it.
+//! The peak is reset whenever a phase starts. Before that, the current peak is recorded for every open phase,
+//! so that a nested phase does not hide the peak of the one around it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,14 +10,14 @@ use crate::trace::process;
 
 static OPEN: Mutex<Vec<Weak<AtomicU64>>> = Mutex::new(Vec::new());
 
-/// The peak of one open phase; 0 as long as the system has not told any.
+/// The peak of one open phase; 0 until the system has reported one.
 #[derive(Debug)]
 pub(crate) struct PeakMemory {
     seen: Arc<AtomicU64>,
 }
 
 impl PeakMemory {
-    /// Starts counting from what is resident now.
+    /// Starts measuring from what is resident now.
     pub(crate) fn start() -> Self {
         let seen = Arc::new(AtomicU64::new(0));
         let mut open = enter_peak();
@@ -26,14 +26,14 @@ impl PeakMemory {
         Self { seen }
     }
 
-    /// The peak since [`PeakMemory::start`], `None` where the system does not tell.
+    /// The peak since [`PeakMemory::start`]; `None` if the system does not report it.
     pub(crate) fn so_far(&self) -> Option<u64> {
         drop(enter_peak());
         Some(self.seen.load(Relaxed)).filter(|peak| *peak > 0)
     }
 }
 
-/// Enters the present peak of the process into all open phases and forgets those that are gone.
+/// Records the process's current peak for all open phases and drops finished ones.
 fn enter_peak() -> std::sync::MutexGuard<'static, Vec<Weak<AtomicU64>>> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let peak = process::peak_memory().unwrap_or(0);

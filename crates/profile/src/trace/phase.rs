@@ -1,5 +1,5 @@
-//! Phases of a run: named stretches of wall time with the CPU, memory, rows and bytes they took,
-//! and with the spans of the threads that worked in them.
+//! Phases of a run: named stretches of wall time with their CPU time, memory, rows and bytes, and the spans
+//! of the threads that worked in them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::trace::process;
 use crate::trace::span_report::ThreadReport;
 use crate::trace::wire::WireCounters;
 
-/// One measured run: the phases that were finished in it. Clones share it.
+/// One measured run with its finished phases. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Profile {
     run: Arc<Run>,
@@ -28,12 +28,12 @@ struct Run {
     phases_started: AtomicU64,
     hardware: Option<HardwareCounters>,
     wire: WireCounters,
-    /// Rows of all phases that are not inside another.
+    /// The rows of all outermost phases.
     rows: Arc<AtomicU64>,
     finished: Mutex<Vec<Finished>>,
 }
 
-/// A finished phase. Its sink is kept, because a thread of it may be detached later.
+/// A finished phase. Keeps its sink, because threads may be detached later.
 #[derive(Debug)]
 struct Finished {
     order: u64,
@@ -53,8 +53,8 @@ impl Profile {
         Self::starting(None)
     }
 
-    /// A run whose phases carry hardware counters, where the kernel gives them. The counters follow
-    /// the threads that are there now and all that those start.
+    /// A run whose phases include hardware counters if the kernel provides them. The counters follow the
+    /// existing threads and all that those start.
     pub fn with_hardware() -> Self {
         Self::starting(Some(HardwareCounters::open()))
     }
@@ -72,12 +72,12 @@ impl Profile {
         }
     }
 
-    /// Where the rows of its phases are counted together.
+    /// The total row count of its phases.
     pub(crate) fn rows(&self) -> &Arc<AtomicU64> {
         &self.run.rows
     }
 
-    /// Starts a phase. Peak memory is counted from here on.
+    /// Starts a phase. Its peak memory is measured from here.
     pub fn phase(&self, name: &'static str) -> Phase {
         self.start_phase(name, 0)
     }
@@ -99,8 +99,8 @@ impl Profile {
         }
     }
 
-    /// The finished phases so far, in the order in which they were started; a nested phase stands
-    /// behind the one around it, with a greater depth.
+    /// The phases finished so far, in start order; a nested phase follows the one around it, with a greater
+    /// depth.
     pub fn phases(&self) -> Vec<PhaseReport> {
         let mut finished = self.run.finished.lock().unwrap_or_else(PoisonError::into_inner);
         finished.sort_by_key(|phase| phase.order);
@@ -110,23 +110,23 @@ impl Profile {
             .collect()
     }
 
-    /// The bytes that the run sends and receives on its own connections, counted by their transport.
+    /// The bytes sent and received on the run's own connections, counted by their transport.
     pub fn wire(&self) -> &WireCounters {
         &self.run.wire
     }
 
-    /// Time since the run was started.
+    /// Time since the run started.
     pub fn elapsed(&self) -> Duration {
         self.run.started.elapsed()
     }
 
-    /// When the run was started; a [`crate::Sampler`] given the same moment shares its time axis.
+    /// When the run started; a [`crate::Sampler`] with the same start shares its time axis.
     pub fn started(&self) -> Instant {
         self.run.started
     }
 }
 
-/// A phase under way. Threads share it by reference and count on it.
+/// A running phase. Threads share it by reference and count on it.
 #[derive(Debug)]
 pub struct Phase {
     profile: Profile,
@@ -143,7 +143,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Counts rows as done.
+    /// Counts processed rows.
     pub fn add_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Relaxed);
         if self.depth == 0 {
@@ -151,7 +151,7 @@ impl Phase {
         }
     }
 
-    /// Counts bytes as moved: read, written or sent, whatever the phase is about.
+    /// Counts processed bytes: read, written or sent, depending on the phase.
     pub fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
     }
@@ -166,7 +166,7 @@ impl Phase {
         self.bytes.load(Relaxed)
     }
 
-    /// The counters of the run's own connections.
+    /// The byte counters of the run's own connections.
     pub fn wire(&self) -> &WireCounters {
         self.profile.wire()
     }
@@ -181,18 +181,18 @@ impl Phase {
         self.sink.attach(thread_name)
     }
 
-    /// What the threads that are attached now are at.
+    /// The current activity of the attached threads.
     pub fn live(&self) -> Vec<LiveThread> {
         self.sink.live()
     }
 
-    /// Where threads that cannot borrow the phase attach to it.
+    /// The sink for threads that cannot borrow the phase.
     pub fn sink(&self) -> SpanSink {
         self.sink.clone()
     }
 
-    /// Ends the phase and enters its report into the profile. Threads still attached to it show in
-    /// [`Profile::phases`] once they are detached, not in the report given here.
+    /// Ends the phase and adds its report to the profile. Threads still attached appear in
+    /// [`Profile::phases`] once they are detached, but not in the returned report.
     pub fn finish(self) -> PhaseReport {
         let wall = self.started.elapsed();
         let (user, system) = process::cpu_times();
@@ -220,48 +220,48 @@ impl Phase {
     }
 }
 
-/// What one phase took.
+/// The measurements of one phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseReport {
-    /// The name it was started with.
+    /// The phase's name.
     pub name: String,
-    /// 0 for a phase of the run itself, 1 for one within that, and so on.
+    /// 0 for an outermost phase, 1 for a phase within one, and so on.
     #[serde(default)]
     pub depth: u32,
-    /// When it was started, counted from the start of the run.
+    /// When it started, relative to the start of the run.
     #[serde(with = "seconds", default)]
     pub started: Duration,
     /// Wall-clock time from start to finish.
     #[serde(with = "seconds")]
     pub wall: Duration,
-    /// CPU time of all threads of this process, user and system.
+    /// CPU time of all threads of this process, user plus system.
     #[serde(with = "seconds")]
     pub cpu: Duration,
-    /// The part of `cpu` that was spent in the kernel.
+    /// The part of `cpu` spent in the kernel.
     #[serde(with = "seconds", default)]
     pub system: Duration,
-    /// Rows counted.
+    /// The number of rows counted.
     pub rows: u64,
-    /// Bytes counted.
+    /// The number of bytes counted.
     pub bytes: u64,
-    /// Peak resident memory in bytes while it ran; since the process started where the peak cannot
-    /// be reset; `None` where the system does not tell.
+    /// Peak resident memory in bytes during the phase, or since the process started if the peak cannot be
+    /// reset; `None` if the system does not report it.
     pub peak_memory: Option<u64>,
-    /// Hardware counters of all threads while it ran.
+    /// Hardware counters of all threads during the phase.
     #[serde(default)]
     pub hardware: Hardware,
-    /// Spans of the threads that were attached to it.
+    /// Spans of the attached threads.
     #[serde(default)]
     pub threads: Vec<ThreadReport>,
 }
 
 impl PhaseReport {
-    /// Rows a second.
+    /// Rows per second.
     pub fn rows_per_second(&self) -> f64 {
         self.rows as f64 / self.wall.as_secs_f64().max(1e-9)
     }
 
-    /// Bytes a second.
+    /// Bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes as f64 / self.wall.as_secs_f64().max(1e-9)
     }
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_come_out_in_the_order_of_their_start_with_their_depth() {
+    fn phases_are_listed_in_start_order_with_their_depth() {
         let profile = Profile::new();
         let load = profile.phase("load");
         let encode = load.phase("encode");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_detached_after_the_end_still_shows_in_the_profile() {
+    fn a_thread_detached_after_the_end_still_appears_in_the_profile() {
         let profile = Profile::new();
         let phase = profile.phase("load");
         let attached = phase.attach("late");

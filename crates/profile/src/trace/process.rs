@@ -1,14 +1,14 @@
-//! What the operating system says of this process: CPU time and memory.
+//! The operating system's figures for this process: CPU time and memory.
 
 use std::time::Duration;
 
-/// CPU time that all threads of this process have used, user and system (`getrusage(2)`); zero
-/// where the system does not tell.
+/// CPU time used by all threads of this process, user plus system (`getrusage(2)`); zero if the system does
+/// not report it.
 pub fn cpu_time() -> Duration {
     self_usage().map_or(Duration::ZERO, |usage| user_time(&usage) + system_time(&usage))
 }
 
-/// The same, apart: in user space and in the kernel.
+/// The same separately: in user space and in the kernel.
 pub(crate) fn cpu_times() -> (Duration, Duration) {
     self_usage().map_or((Duration::ZERO, Duration::ZERO), |usage| (user_time(&usage), system_time(&usage)))
 }
@@ -37,8 +37,8 @@ fn timeval(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
 }
 
-/// Peak resident memory of a rusage in bytes: Linux counts it in KiB, macOS in bytes
-/// (`getrusage(2)` of each).
+/// The peak resident memory of a rusage in bytes: Linux counts it in KiB, macOS in bytes (`getrusage(2)` of
+/// each).
 #[cfg(unix)]
 pub(crate) fn peak_of(usage: &libc::rusage) -> u64 {
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
@@ -60,9 +60,8 @@ fn system_time(usage: &std::convert::Infallible) -> Duration {
     match *usage {}
 }
 
-/// Peak resident memory in bytes since the last [`reset_peak_memory`] (`VmHWM` of
-/// `/proc/self/status`; `ru_maxrss` on other Unix systems, where it cannot be reset), `None` where
-/// the system does not tell.
+/// Peak resident memory in bytes since the last [`reset_peak_memory`] (`VmHWM` of `/proc/self/status`; on
+/// other Unix systems `ru_maxrss`, which cannot be reset); `None` if the system does not report it.
 pub fn peak_memory() -> Option<u64> {
     #[cfg(target_os = "linux")]
     return crate::watch::proc_files::status_bytes("/proc/self/status", "VmHWM:");
@@ -72,17 +71,17 @@ pub fn peak_memory() -> Option<u64> {
     return None;
 }
 
-/// Sets the peak back to what is resident now (`proc(5)`, `/proc/pid/clear_refs`). Without effect
-/// where the system does not offer it.
+/// Resets the peak to what is resident now (`proc(5)`, `/proc/pid/clear_refs`). No effect if the system does
+/// not support it.
 pub fn reset_peak_memory() {
-    // Where this fails the peak counts from the start of the process, which PhaseReport documents.
+    // If this fails, the peak counts from the start of the process, as PhaseReport documents.
     #[cfg(target_os = "linux")]
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Gives the calling thread a name that the system, and so [`crate::Sampler`] and every debugger,
-/// shows; for threads of pools that were not named when they were started. Linux keeps 15 bytes of
-/// it. Elsewhere it has no effect: name threads with [`std::thread::Builder::name`] there.
+/// Names the calling thread for the system, and so for [`crate::Sampler`] and debuggers: for pool threads
+/// that were started without a name. Linux keeps 15 bytes of the name. No effect on other systems: there, use
+/// [`std::thread::Builder::name`].
 pub fn name_thread(name: &str) {
     #[cfg(target_os = "linux")]
     {
@@ -90,8 +89,8 @@ pub fn name_thread(name: &str) {
         for (to, from) in bytes.iter_mut().zip(name.bytes().filter(|byte| *byte != 0).take(15)) {
             *to = from;
         }
-        // SAFETY: PR_SET_NAME reads a text that ends with a zero from the pointer, at most 16
-        // bytes; the last of the 16 bytes is always zero.
+        // SAFETY: PR_SET_NAME reads a zero-terminated text of at most 16 bytes from the pointer; the last of
+        // the 16 bytes is always zero.
         unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -115,7 +114,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_thread_can_be_named_from_within() {
+    fn a_running_thread_can_name_itself() {
         std::thread::spawn(|| {
             name_thread("a name longer than fifteen");
             let comm = std::fs::read_to_string("/proc/thread-self/comm").unwrap();

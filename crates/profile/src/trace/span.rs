@@ -1,14 +1,12 @@
-//! Spans: short named stretches of one thread's time, nested, cheap enough to stay in release
-//! builds.
+//! Spans: short, named, nested stretches of one thread's time, cheap enough for release builds.
 //!
-//! A span on a thread that is attached to a phase ([`crate::Phase::attach`]) costs **90 to 110 ns**,
-//! 60 ns of which are the two readings of the monotonic clock; on a thread that is not attached it
-//! costs 8 ns (Xeon, KVM, Linux 6.18). Measure it with
-//! `cargo bench -p sawmill-benches --bench span`. A span around 10 µs of work or more
-//! stays at 1 % of the run: a page, a batch, a message; not a value.
+//! A span costs **90 to 110 ns** on a thread attached to a phase ([`crate::Phase::attach`]), 60 ns of which
+//! are two readings of the monotonic clock, and 8 ns on an unattached thread (Xeon, KVM, Linux 6.18). Measure
+//! it with `cargo bench -p sawmill-benches --bench span`. A span around at least 10 µs of work costs at most
+//! 1 % of the run: use one for a page, a batch or a message, not for a value.
 //!
-//! The CPU time of the thread is asked of the system at most once in 50 µs and carried on by the
-//! wall clock in between, so that it is right to 50 µs at each edge.
+//! The thread's CPU time is read from the system at most every 50 µs and extrapolated by the wall clock in
+//! between, so it is accurate to 50 µs at each edge.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -18,7 +16,7 @@ use crate::trace::wait::WaitKind;
 
 /// Opens a span of work. It ends when the guard is dropped.
 ///
-/// Names are constants: what varies (a file, a batch) belongs into counts, not into names.
+/// Names are constants: put what varies (a file, a batch) into counts, not into names.
 ///
 /// ```
 /// let phase = sawmill_profile::Profile::new().phase("generate");
@@ -65,7 +63,7 @@ pub struct Span {
 struct Open {
     generation: u64,
     node: u32,
-    /// Wall and CPU time of the ledger's clock, in ns.
+    /// Wall and CPU time by the ledger's clock, in ns.
     started: u64,
     cpu: u64,
     rows: Cell<u64>,
@@ -108,7 +106,7 @@ impl Drop for Span {
     fn drop(&mut self) {
         let Some(open) = self.open.take() else { return };
         Ledger::with(|ledger| {
-            // A span that outlived its attachment has no place any more.
+            // A span that outlived its attachment has nowhere to go.
             if ledger.generation != open.generation {
                 return;
             }
@@ -133,9 +131,9 @@ mod tests {
     use crate::{Profile, flush_thread};
 
     #[test]
-    fn spans_on_a_thread_that_is_not_attached_leave_nothing() {
+    fn spans_on_an_unattached_thread_are_not_recorded() {
         let phase = Profile::new().phase("idle");
-        span("nobody listens").add_rows(1);
+        span("unattached").add_rows(1);
         assert!(phase.finish().threads.is_empty());
     }
 
@@ -159,12 +157,12 @@ mod tests {
         let inner = &outer.children[0];
         assert_eq!((inner.name.as_str(), inner.calls, inner.rows), ("inner", 3, 6));
         assert!(inner.wall >= Duration::from_millis(6) && inner.wall <= outer.wall);
-        assert!(inner.cpu < inner.wall / 2, "sleeping is no CPU time: {inner:?}");
+        assert!(inner.cpu < inner.wall / 2, "sleeping uses no CPU time: {inner:?}");
         assert_eq!(outer.children[1].wait, Some(WaitKind::Disk));
     }
 
     #[test]
-    fn threads_of_one_name_are_one_entry_and_a_live_thread_can_be_flushed() {
+    fn threads_with_one_name_are_one_entry_and_a_live_thread_can_be_flushed() {
         let phase = Profile::new().phase("work");
         for _ in 0..2 {
             let attached = phase.attach("pool");
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inner_phase_on_the_same_thread_gives_the_thread_back() {
+    fn an_inner_phase_returns_the_thread_to_the_outer_one() {
         let profile = Profile::new();
         let (outer, inner) = (profile.phase("outer"), profile.phase("inner"));
         let attached_outer = outer.attach("main");

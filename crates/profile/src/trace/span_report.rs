@@ -1,4 +1,4 @@
-//! What spans add up to: a tree of names for each thread, as it stands in a report.
+//! The sums of spans: a tree of names for each thread, as in a report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,44 +8,44 @@ use serde::{Deserialize, Serialize};
 use crate::text::seconds;
 use crate::trace::wait::WaitKind;
 
-/// All spans of one name at one place in the nesting, on one thread (or on threads of one name).
+/// All spans with one name at one place in the nesting, on one thread or on threads with one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpanReport {
-    /// The name they were opened with; for waits the label of their kind.
+    /// The spans' name; for waits, the label of their kind.
     pub name: String,
-    /// What was waited for, where these spans are waits.
+    /// The kind of wait, if these spans are waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitKind>,
-    /// How many times such a span was closed.
+    /// How many such spans were closed.
     pub calls: u64,
-    /// Wall-clock time inside, the nested spans included.
+    /// Wall-clock time inside, including nested spans.
     #[serde(with = "seconds")]
     pub wall: Duration,
-    /// CPU time of the thread inside, the nested spans included; exact to 50 µs at each edge.
+    /// CPU time of the thread inside, including nested spans; accurate to 50 µs at each edge.
     #[serde(with = "seconds")]
     pub cpu: Duration,
-    /// Rows counted on these spans themselves.
+    /// Rows counted directly on these spans.
     pub rows: u64,
-    /// Bytes counted on these spans themselves.
+    /// Bytes counted directly on these spans.
     pub bytes: u64,
-    /// The spans opened while these were the innermost, in the order of their first opening.
+    /// The spans nested directly in these, in order of first opening.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<SpanReport>,
 }
 
 impl SpanReport {
-    /// Wall-clock time inside that no nested span accounts for.
+    /// Wall-clock time inside, excluding nested spans.
     pub fn own_wall(&self) -> Duration {
         self.wall.saturating_sub(self.children.iter().map(|child| child.wall).sum())
     }
 
-    /// CPU time inside that no nested span accounts for.
+    /// CPU time inside, excluding nested spans.
     pub fn own_cpu(&self) -> Duration {
         self.cpu.saturating_sub(self.children.iter().map(|child| child.cpu).sum())
     }
 }
 
-/// Enters `more` into `into`, name by name.
+/// Merges `more` into `into` by name.
 pub(crate) fn merge(into: &mut Vec<SpanReport>, more: Vec<SpanReport>) {
     for span in more {
         match into.iter_mut().find(|have| have.name == span.name && have.wait == span.wait) {
@@ -62,12 +62,12 @@ pub(crate) fn merge(into: &mut Vec<SpanReport>, more: Vec<SpanReport>) {
     }
 }
 
-/// What one thread did in a phase; threads of one name are one entry.
+/// The activity of one thread in a phase; threads with the same name share an entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadReport {
-    /// The name given when the thread was attached.
+    /// The name that the thread was attached with.
     pub name: String,
-    /// How many times a thread of this name was attached.
+    /// How many times a thread with this name was attached.
     pub attached: u64,
     /// Wall-clock time while attached.
     #[serde(with = "seconds")]
@@ -75,7 +75,7 @@ pub struct ThreadReport {
     /// CPU time while attached.
     #[serde(with = "seconds")]
     pub cpu: Duration,
-    /// Time while attached that it was ready to run and did not get a processor, where the system counts it.
+    /// Time while attached in which it was ready to run but did not get a processor, if the system counts it.
     #[serde(with = "seconds::optional", default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Duration>,
     /// The outermost spans.
@@ -84,7 +84,7 @@ pub struct ThreadReport {
 }
 
 impl ThreadReport {
-    /// The stage a thread works for: its name without the number at its end, so that `writer 1` and
+    /// The stage that a thread works for: its name without a trailing number, so that `writer 1` and
     /// `writer-2` are both `writer`.
     pub fn stage(&self) -> &str {
         let stage = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -92,14 +92,14 @@ impl ThreadReport {
         if stage.is_empty() { &self.name } else { stage }
     }
 
-    /// Wall-clock time waited, by kind. Waits inside waits count once, as the outer kind.
+    /// Wall-clock time waited, by kind. Waits within waits count once, as the outer kind.
     pub fn waits(&self) -> BTreeMap<WaitKind, Duration> {
         let mut waits = BTreeMap::new();
         collect_waits(&self.spans, &mut waits);
         waits
     }
 
-    /// Wall-clock time attached and not in a wait.
+    /// Wall-clock time attached but not waiting.
     pub fn worked(&self) -> Duration {
         self.wall.saturating_sub(self.waits().values().sum())
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_adds_what_has_the_same_name_and_keeps_what_has_not() {
+    fn merging_adds_spans_with_equal_names_and_keeps_the_others() {
         let span = |name: &str, calls| SpanReport {
             name: name.into(),
             calls,

@@ -1,44 +1,44 @@
-//! The CPU time of one thread, cheap enough to ask at every span.
+//! The CPU time of one thread, cheap enough to read at every span.
 //!
-//! `CLOCK_THREAD_CPUTIME_ID` is a system call: 296 ns where the monotonic clock takes 38 ns
-//! (Xeon, KVM, Linux 6.18; `getrusage(RUSAGE_THREAD)` takes 250 ns and counts in ticks on some
-//! kernels). Asked twice a span it would cost more than everything else. So it is asked at most
-//! once in [`REFRESH`], and in between the thread is taken to have run all the time. That is wrong
-//! by at most that at each edge of a span, and a thread that slept for longer is read anew.
+//! `CLOCK_THREAD_CPUTIME_ID` is a system call: 296 ns, compared with 38 ns for the monotonic clock (Xeon,
+//! KVM, Linux 6.18; `getrusage(RUSAGE_THREAD)` takes 250 ns and counts in ticks on some kernels). Twice per
+//! span, it would cost more than everything else. So it is read at most once per [`REFRESH`]; in between, the
+//! thread is assumed to have run all the time. The error is at most that much at each edge of a span, and
+//! after a longer sleep the clock is read again.
 
 use std::time::Instant;
 
-/// How long, in ns, a reading of the CPU clock is carried on by the wall clock. At 0.3 µs a reading
-/// this bounds its cost to 0.6 % of a thread's time.
+/// How long, in ns, the wall clock extrapolates a reading of the CPU clock. At 0.3 µs per reading, this
+/// bounds the cost to 0.6 % of a thread's time.
 pub(crate) const REFRESH: u64 = 50_000;
 
-/// A thread's wall and CPU clocks. All times are ns, plain numbers because they are taken at every
-/// span; the wall clock counts from when this was started.
+/// A thread's wall and CPU clocks. All times are plain numbers of ns because they are taken at every span;
+/// the wall clock starts with this struct.
 #[derive(Debug)]
 pub(crate) struct ThreadClock {
     base: Instant,
     read_at: u64,
     cpu: u64,
-    /// The last answer: answers never run backwards.
+    /// The last result: results never run backwards.
     given: u64,
 }
 
 impl ThreadClock {
-    /// Reads the calling thread's clock; to be asked from this thread alone.
+    /// Starts the calling thread's clock; only this thread may use it.
     pub(crate) fn start() -> Self {
         let cpu = thread_cpu_time();
         Self { base: Instant::now(), read_at: 0, cpu, given: cpu }
     }
 
-    /// Wall time now.
+    /// The current wall time.
     #[inline]
     pub(crate) fn wall(&self) -> u64 {
         let elapsed = self.base.elapsed();
-        // 584 years fit.
+        // Enough for 584 years.
         elapsed.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(elapsed.subsec_nanos()))
     }
 
-    /// CPU time of this thread at the wall time `now`, which has just been read.
+    /// CPU time of this thread at the wall time `now`, which was just read.
     #[inline]
     pub(crate) fn cpu_at(&mut self, now: u64) -> u64 {
         let since = now.saturating_sub(self.read_at);
@@ -58,8 +58,8 @@ impl ThreadClock {
     }
 }
 
-/// Time in ns that the calling thread was ready to run and did not get a processor; `None` where the system does
-/// not say. Reading it takes some microseconds: for the edges of an attachment, not of a span.
+/// Time in ns that the calling thread was ready to run but did not get a processor; `None` if the system does
+/// not report it. Takes some microseconds: use it at the edges of an attachment, not of a span.
 pub(crate) fn thread_ready_time() -> Option<u64> {
     #[cfg(target_os = "linux")]
     return crate::watch::proc_files::ready_time("/proc/thread-self/schedstat")
@@ -68,12 +68,11 @@ pub(crate) fn thread_ready_time() -> Option<u64> {
     return None;
 }
 
-/// CPU time in ns that the calling thread has used, user and system; zero where the system does not
-/// tell.
+/// CPU time in ns that the calling thread has used, user plus system; zero if the system does not report it.
 #[cfg(unix)]
 fn thread_cpu_time() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to for the length of the call.
+    // SAFETY: `time` is a valid timespec to write to during the call.
     let answer = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     if answer != 0 {
         return 0;
@@ -122,9 +121,9 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_thread_that_sleeps_is_not_ready_and_one_of_too_many_busy_ones_is() {
+    fn a_sleeping_thread_is_not_ready_but_one_of_too_many_busy_ones_is() {
         let Some(before) = thread_ready_time() else {
-            println!("skipped: this kernel does not count it");
+            println!("skipped: this kernel does not count ready time");
             return;
         };
         std::thread::sleep(Duration::from_millis(200));

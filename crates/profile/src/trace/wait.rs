@@ -1,4 +1,4 @@
-//! What a thread can wait for, as far as a report tells the kinds apart.
+//! The kinds of waits that a report distinguishes.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitKind {
-    /// A bounded channel had no room: the stage behind it is slower.
+    /// A bounded channel was full: the next stage is slower.
     ChannelFull,
-    /// A channel had nothing: the stage before it is slower.
+    /// A channel was empty: the previous stage is slower.
     ChannelEmpty,
-    /// The other end of a connection: the server, or the way to it.
+    /// The server at the other end of a connection, or the network.
     Network,
     /// A read, write or sync of a file.
     Disk,
-    /// A lock that another thread held.
+    /// A lock held by another thread.
     Lock,
 }
 
 impl WaitKind {
-    /// All kinds, in the order in which reports list them.
+    /// All kinds, in report order.
     pub const ALL: [Self; 5] = [Self::ChannelFull, Self::ChannelEmpty, Self::Network, Self::Disk, Self::Lock];
 
-    /// The kind in a few words, as it stands in reports.
+    /// The kind as a short label for reports.
     pub fn label(self) -> &'static str {
         match self {
             Self::ChannelFull => "waited: channel full",

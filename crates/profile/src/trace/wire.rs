@@ -1,4 +1,4 @@
-//! Bytes on our own connections, counted where they are sent and received.
+//! Counts bytes on our own connections where they are sent and received.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub struct WireCounters {
     counts: Arc<Counts>,
 }
 
-/// Apart from each other, so that a sending and a receiving thread do not share a cache line.
+/// Separate, so that a sending and a receiving thread do not share a cache line.
 #[derive(Debug, Default)]
 struct Counts {
     sent: Padded,
@@ -28,12 +28,12 @@ impl WireCounters {
         Self::default()
     }
 
-    /// Counts bytes that were handed to a socket.
+    /// Counts bytes passed to a socket.
     pub fn add_sent(&self, bytes: u64) {
         self.counts.sent.0.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts bytes that came from a socket.
+    /// Counts bytes read from a socket.
     pub fn add_received(&self, bytes: u64) {
         self.counts.received.0.fetch_add(bytes, Relaxed);
     }
@@ -48,7 +48,7 @@ impl WireCounters {
         self.counts.received.0.load(Relaxed)
     }
 
-    /// A stream whose reads and writes are counted here.
+    /// Wraps a stream and counts its reads and writes here.
     ///
     /// ```
     /// use std::io::Write;
@@ -62,7 +62,7 @@ impl WireCounters {
     }
 }
 
-/// A stream whose bytes are counted; see [`WireCounters::counting`].
+/// A stream with counted bytes; see [`WireCounters::counting`].
 #[derive(Debug)]
 pub struct CountedStream<S> {
     stream: S,
@@ -70,17 +70,17 @@ pub struct CountedStream<S> {
 }
 
 impl<S> CountedStream<S> {
-    /// The stream within.
+    /// The inner stream.
     pub fn get_ref(&self) -> &S {
         &self.stream
     }
 
-    /// The stream within; what is sent through it is not counted.
+    /// The inner stream; bytes sent through it directly are not counted.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// Gives the stream back.
+    /// Returns the inner stream.
     pub fn into_inner(self) -> S {
         self.stream
     }

@@ -1,15 +1,15 @@
-//! Where the CPU time goes: each thread is interrupted at a steady rate of its CPU time, and the stack that was
-//! running is noted, with the thread's name.
+//! Samples where the CPU time goes: interrupts each thread at a steady rate of its CPU time and records its
+//! stack with the thread's name.
 //!
 //! ```text
 //! timer of each thread ─SIGPROF─▶ handler unwinds into a slot ─every 5 ms─▶ collector: addresses and counts
-//!     run is over ─▶ SampledStacks ─when nothing is measured any more─▶ names ─▶ FoldedStacks
+//!     run is over ─▶ SampledStacks ─after all measurements─▶ names ─▶ FoldedStacks
 //! ```
 //!
-//! Behind the feature `flamegraph`, for unwinding and symbols are those of the crate `backtrace`. Threads that wait
-//! are not seen here; [`crate::trace::wait`] tells of those. On Unix systems other than Linux, which have no timers of a
-//! thread's CPU time, the whole process is interrupted (`setitimer(2)`, crate `pprof`), which loses samples of
-//! programs with several threads.
+//! Requires the feature `flamegraph`, which adds the crate `backtrace` for unwinding and symbols. Waiting
+//! threads are not sampled; [`crate::trace::wait`] covers those. Unix systems other than Linux have no timers
+//! for a thread's CPU time, so the whole process is interrupted (`setitimer(2)`, crate `pprof`), which loses
+//! samples of programs with several threads.
 
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod collector;
@@ -42,16 +42,16 @@ pub use sampled_stacks::SampledStacks;
 #[cfg(not(all(unix, feature = "flamegraph")))]
 pub use unavailable::SampledStacks;
 
-/// How often a second of a thread's CPU time a sample is taken; a prime, so that it does not beat with loops.
+/// Samples per second of a thread's CPU time; a prime, so that it does not synchronise with loops.
 #[cfg(all(unix, feature = "flamegraph"))]
 const FREQUENCY: u32 = 199;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 const PERIOD: std::time::Duration = std::time::Duration::from_nanos(1_000_000_000 / FREQUENCY as u64);
 
-/// Samples the stacks of all threads until it is stopped or dropped. One at a time in a process.
+/// Samples the stacks of all threads until stopped or dropped. Only one may run per process.
 pub struct CpuSampler {
     collector: Collector,
-    // Given back last, when the timers are gone.
+    // Released last, after the timers are gone.
     _alone: Alone,
 }
 
@@ -62,15 +62,15 @@ impl std::fmt::Debug for CpuSampler {
 }
 
 impl CpuSampler {
-    /// Tells whether this program can sample its stacks, without starting to.
+    /// Checks whether this program can sample its stacks, without starting.
     ///
     /// # Errors
-    /// It was built without the feature `flamegraph`, or not for Unix.
+    /// The program was built without the feature `flamegraph`, or not for Unix.
     pub fn available() -> Result<()> {
         match cfg!(all(unix, feature = "flamegraph")) {
             true => Ok(()),
             false => Err(Error::new(
-                "this program was built without the sampling of stacks",
+                "this program was built without stack sampling",
                 "",
                 "build it for Unix with the feature flamegraph",
             )),
@@ -80,19 +80,20 @@ impl CpuSampler {
     /// Starts sampling.
     ///
     /// # Errors
-    /// Another one is running, the system gives no timer, or it is not [`CpuSampler::available`].
+    /// Another sampler is running, the system provides no timer, or sampling is not
+    /// [`CpuSampler::available`].
     pub fn start() -> Result<Self> {
         Self::available()?;
         let failed = |error: &dyn std::fmt::Display| {
-            let advice = "sample once at a time; leave the flame graph out";
+            let advice = "run one sampler at a time, or leave out the flame graph";
             Error::new(format!("the CPU cannot be sampled: {error}"), "", advice)
         };
-        let alone = Alone::take().ok_or_else(|| failed(&"it is being sampled already"))?;
+        let alone = Alone::take().ok_or_else(|| failed(&"another sampler is running"))?;
         let collector = Collector::start().map_err(|error| failed(&error))?;
         Ok(Self { collector, _alone: alone })
     }
 
-    /// Ends sampling and gives the stacks.
+    /// Ends sampling and returns the stacks.
     ///
     /// # Errors
     /// The samples cannot be read back.
@@ -101,7 +102,7 @@ impl CpuSampler {
     }
 }
 
-/// The one sampler of this process.
+/// The claim to the process's only sampler.
 struct Alone;
 
 static SAMPLING: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
@@ -127,12 +128,12 @@ mod tests {
     use super::*;
     use crate::watch::folded_stacks::FoldedStacks;
 
-    /// There is one sampler in a process.
+    /// Only one sampler can run per process.
     static ONE: Mutex<()> = Mutex::new(());
 
     fn thread_cpu_time() -> Duration {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid timespec to write to for the length of the call.
+        // SAFETY: `time` is a valid timespec to write to during the call.
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_gives_199_samples_of_each_second_of_its_cpu_time() {
+    fn each_thread_is_sampled_199_times_per_second_of_its_cpu_time() {
         for (threads, time) in [(1, 900), (2, 900), (7, 400)] {
             let stacks = burners(threads, Duration::from_millis(time));
             let expected = threads as f64 * time as f64 / 1000.0 * 199.0;
@@ -180,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn the_function_that_burns_the_time_is_seen_under_its_thread() {
+    fn the_busy_function_appears_under_its_thread() {
         let stacks = burners(1, Duration::from_millis(300));
         assert!(seen(&stacks, "burner", "burn_for_the_flame_graph") > 50, "{stacks}");
         assert!(!stacks.to_string().contains("__rust_begin_short_backtrace"), "{stacks}");
     }
 
     #[test]
-    fn threads_that_are_there_for_30_ms_are_counted_like_others() {
+    fn threads_that_live_for_30_ms_are_counted_like_others() {
         let stacks = burners(40, Duration::from_millis(30));
         let expected = 40.0 * 0.03 * 199.0;
         let found = seen(&stacks, "burner", "") as f64;
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_the_kernel_and_in_the_c_library_is_seen_under_its_caller() {
+    fn time_in_the_kernel_and_the_c_library_appears_under_its_caller() {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let sampler = CpuSampler::start().unwrap();
         let until = thread_cpu_time() + Duration::from_millis(300);

@@ -6,14 +6,14 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// Stacks and how often each was seen. The first frame is the thread's name.
+/// Stacks and how often each was sampled. The first frame is the thread's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoldedStacks {
     stacks: BTreeMap<Vec<String>, u64>,
 }
 
 impl FoldedStacks {
-    /// Adds samples of a stack, given from its outermost frame.
+    /// Adds samples of a stack, given from the outermost frame.
     pub fn add(&mut self, frames: impl IntoIterator<Item = impl Into<String>>, samples: u64) {
         let frames: Vec<String> = frames.into_iter().map(|frame| clean(&frame.into())).collect();
         if !frames.is_empty() && samples > 0 {
@@ -21,12 +21,12 @@ impl FoldedStacks {
         }
     }
 
-    /// The stacks in the order of their frames' names, with their samples.
+    /// The stacks with their samples, ordered by frame names.
     pub fn iter(&self) -> impl Iterator<Item = (&[String], u64)> {
         self.stacks.iter().map(|(frames, samples)| (frames.as_slice(), *samples))
     }
 
-    /// All samples.
+    /// The total number of samples.
     pub fn samples(&self) -> u64 {
         self.stacks.values().sum()
     }
@@ -36,14 +36,14 @@ impl FoldedStacks {
         self.stacks.is_empty()
     }
 
-    /// Adds all samples of another.
+    /// Adds all samples of another set of stacks.
     pub fn merge(&mut self, other: &Self) {
         for (frames, samples) in other.iter() {
             self.add(frames.iter().map(String::as_str), samples);
         }
     }
 
-    /// Reads folded stacks.
+    /// Parses folded stacks.
     ///
     /// ```
     /// let stacks = sawmill_profile::FoldedStacks::parse("main;work 3\nmain;wait 1\n").unwrap();
@@ -60,9 +60,9 @@ impl FoldedStacks {
                 .and_then(|(frames, samples)| Some((frames, samples.parse().ok()?)))
                 .ok_or_else(|| {
                     Error::new(
-                        "this is no folded stack",
+                        "this is not a folded stack",
                         format!("line {}", number + 1),
-                        "write frames with ; between them, a blank and a number of samples",
+                        "write frames separated by ;, then a blank and the number of samples",
                     )
                 })?;
             stacks.add(frames.split(';'), samples);
@@ -80,7 +80,7 @@ impl fmt::Display for FoldedStacks {
     }
 }
 
-/// A frame's name without what the form needs for itself.
+/// Removes the format's own separators from a frame's name.
 fn clean(name: &str) -> String {
     name.replace(';', ",").replace(['\n', '\r'], " ")
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_survive_their_way_through_text() {
+    fn stacks_survive_a_round_trip_through_text() {
         let mut stacks = FoldedStacks::default();
         stacks.add(["writer 1", "a;b", "c d"], 2);
         stacks.add(["writer 1", "a;b", "c d"], 1);

@@ -1,10 +1,9 @@
-//! Names of functions as a person would write them, from what the compiler calls them.
+//! Makes the compiler's names of functions readable.
 
 use std::path::Path;
 
-/// A function's name as a person would write it: without the hash that the compiler adds, without
-/// the crate's disambiguator, with `{closure}` once for closures in closures and without the types
-/// that a generic function was made for.
+/// A function's name as a person would write it: without the compiler's hash, the crate's disambiguator and
+/// the types of a generic function, and with a single `{closure}` for nested closures.
 pub(crate) fn readable(name: &str) -> String {
     let mut name = name.trim().to_owned();
     // Legacy mangling ends in ::h and 16 hexadecimal digits.
@@ -15,7 +14,7 @@ pub(crate) fn readable(name: &str) -> String {
         name = before.to_owned();
     }
     name = name.replace("{{closure}}", "{closure}");
-    // v0 mangling numbers closures and tells crates apart: {closure#0}, core[1a2b3c]::...
+    // v0 mangling numbers closures and disambiguates crates: {closure#0}, core[1a2b3c]::...
     let mut plain = String::with_capacity(name.len());
     let mut rest = name.as_str();
     while let Some(at) = rest.find(['#', '[']) {
@@ -42,7 +41,7 @@ pub(crate) fn readable(name: &str) -> String {
     without_types(plain)
 }
 
-/// `fold<Range<u64>, u64>` is `fold`; the brackets of `<A as B>::next` are kept.
+/// Turns `fold<Range<u64>, u64>` into `fold`; keeps the brackets of `<A as B>::next`.
 fn without_types(name: String) -> String {
     if !name.ends_with('>') || name.starts_with('<') || name.contains("operator") {
         return name;
@@ -63,8 +62,8 @@ fn without_types(name: String) -> String {
     name
 }
 
-/// A function's name with the crate and module of its source file before it, where the name alone does not
-/// tell them: line tables name functions without their paths, and many a crate has a `write`.
+/// A function's name, prefixed with the crate and module of its source file if the name has no path: line
+/// tables name functions without paths, and many crates have a `write`.
 ///
 /// `write` in `/home/me/.cargo/registry/src/index/parquet-59.3.2/src/arrow/arrow_writer/mod.rs` is
 /// `parquet::arrow::arrow_writer::write`.
@@ -84,7 +83,7 @@ pub(crate) fn located(name: String, file: Option<&Path>) -> String {
     format!("{}::{name}", path.join("::"))
 }
 
-/// Whether a frame belongs to the start of a program or a thread.
+/// Whether a frame starts a program or a thread.
 #[cfg(all(unix, feature = "flamegraph"))]
 pub(crate) fn is_start(name: &str) -> bool {
     ["__rust_begin_short_backtrace", "lang_start", "__libc_start", "clone3", "start_thread", "thread_start"]

@@ -13,12 +13,12 @@ const LISTENING: &str = "0A";
 /// `__SO_ACCEPTCON` (`linux/net.h`): the flag of a unix socket that accepts connections.
 const ACCEPTS: u32 = 0x10000;
 
-/// The process that listens on a TCP port of this host; the parent where a process and its children
-/// share the socket.
+/// The process that listens on a TCP port of this host; the parent if a process and its children share the
+/// socket.
 pub(crate) fn of_port(port: u16) -> Result<u32> {
     let mut sockets = BTreeSet::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-        // A host without IPv6 has no second table.
+        // A host without IPv6 does not have the second table.
         let Ok(text) = fs::read_to_string(table) else { continue };
         sockets.extend(text.lines().skip(1).filter_map(|line| listening_socket(line, port)));
     }
@@ -57,9 +57,9 @@ fn listening_unix_socket(line: &str, path: &Path) -> Option<u64> {
 fn holder_of(sockets: &BTreeSet<u64>, place: &str) -> Result<u32> {
     if sockets.is_empty() {
         return Err(Error::new(
-            "nothing listens there",
+            "no process listens there",
             place,
-            "start the server, or name its process by its number",
+            "start the server, or specify its process id",
         ));
     }
     let links: BTreeSet<String> = sockets.iter().map(|inode| format!("socket:[{inode}]")).collect();
@@ -68,15 +68,15 @@ fn holder_of(sockets: &BTreeSet<u64>, place: &str) -> Result<u32> {
     let oldest = holders.iter().find(|pid| !parent(**pid).is_some_and(|parent| holders.contains(&parent)));
     oldest.copied().ok_or_else(|| {
         Error::new(
-            "the process that listens there is not to be seen from here",
+            "the process that listens there is not visible from here",
             place,
             "it runs in a container or under another user: run as that user or as root, \
-             or name a process by its number",
+             or specify a process id",
         )
     })
 }
 
-/// Whether a process has one of these files open; false where we may not look.
+/// Whether a process has one of these files open; false if we may not look.
 fn holds(pid: u32, links: &BTreeSet<String>) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     files
@@ -96,7 +96,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         assert_eq!(of_port(port), Ok(std::process::id()));
         drop(listener);
-        assert_eq!(of_port(port).unwrap_err().what(), "nothing listens there");
+        assert_eq!(of_port(port).unwrap_err().what(), "no process listens there");
     }
 
     #[test]

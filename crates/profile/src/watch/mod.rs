@@ -1,4 +1,4 @@
-//! Samples while a run goes on: memory, CPU time and stacks of this process and of others.
+//! Samples during a run: memory, CPU time and stacks of this process and others.
 
 pub(crate) mod cpu_sampler;
 pub(crate) mod folded_stacks;

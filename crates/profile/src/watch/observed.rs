@@ -1,5 +1,5 @@
-//! Takes one sample: what the system tells of this process, its threads and other processes, as
-//! sums since the first sample.
+//! Takes one sample: the system's figures for this process, its threads and other processes, as sums since
+//! the first sample.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -103,12 +103,12 @@ impl Observed {
     }
 }
 
-/// What this system does not tell, each in a sentence.
+/// What this system does not report, one sentence each.
 pub(crate) fn missing_here() -> Vec<String> {
     #[cfg(target_os = "linux")]
     return match crate::watch::proc_files::storage_bytes("/proc/self/io") {
         Some(_) => Vec::new(),
-        None => vec!["bytes of storage: this kernel does not count them".to_owned()],
+        None => vec!["storage bytes: this kernel does not count them".to_owned()],
     };
     #[cfg(not(target_os = "linux"))]
     return missing_elsewhere();
@@ -117,8 +117,8 @@ pub(crate) fn missing_here() -> Vec<String> {
 #[cfg(not(target_os = "linux"))]
 fn missing_elsewhere() -> Vec<String> {
     let mut missing = vec![
-        "CPU time of single threads: sampled on Linux only".to_owned(),
-        "bytes of storage: sampled on Linux only".to_owned(),
+        "CPU time of individual threads: sampled on Linux only".to_owned(),
+        "storage bytes: sampled on Linux only".to_owned(),
         "other processes: sampled on Linux only".to_owned(),
     ];
     if !cfg!(target_os = "macos") {
@@ -135,8 +135,8 @@ fn resident() -> Option<u64> {
 #[cfg(target_os = "macos")]
 fn resident() -> Option<u64> {
     let size = size_of::<libc::proc_taskinfo>() as libc::c_int;
-    // SAFETY: an all-zero proc_taskinfo is a valid value, and proc_pidinfo writes at most `size`
-    // bytes through the valid pointer.
+    // SAFETY: an all-zero proc_taskinfo is a valid value, and proc_pidinfo writes at most `size` bytes
+    // through the valid pointer.
     unsafe {
         let mut info: libc::proc_taskinfo = std::mem::zeroed();
         let pointer = (&raw mut info).cast();
@@ -157,16 +157,16 @@ mod threads {
 
     use crate::watch::proc_files::{self, Stat, numbered};
 
-    /// Most names of threads that are told apart; threads beyond it are one series.
+    /// The most thread names to distinguish; further threads form one series.
     const MOST_NAMES: usize = 64;
     const OTHERS: &str = "other threads";
 
-    /// CPU time of our threads by name, that of ended threads included.
+    /// CPU time of our threads by name, including ended threads.
     #[derive(Debug, Default)]
     pub(crate) struct ThreadTimes {
-        /// CPU seconds of each thread when it was first and last seen, with its series.
+        /// CPU seconds of each thread when first and last seen, with its series.
         live: BTreeMap<u32, Thread>,
-        /// CPU seconds of threads that have ended, by series.
+        /// CPU seconds of ended threads, by series.
         ended: Vec<f64>,
         sampled_before: bool,
     }
@@ -187,12 +187,11 @@ mod threads {
             for id in numbered("/proc/self/task") {
                 let Some((name, cpu)) = read(id) else { continue };
                 let series = series_of(&name, names);
-                // A thread there is at the first sample has used CPU time before; one that comes
-                // later has not.
+                // A thread that exists at the first sample has used CPU time before; a later one has not.
                 let before = if self.sampled_before { 0.0 } else { cpu };
                 let thread = self.live.entry(id).or_insert(Thread { series, before, now: cpu, seen: true });
                 if thread.series != series {
-                    // It was given another name: what it did so far stays with the old one.
+                    // The thread was renamed: its time so far stays with the old name.
                     add(&mut self.ended, thread.series, thread.now - thread.before);
                     (thread.series, thread.before) = (series, thread.now);
                 }

@@ -1,35 +1,35 @@
-//! The files of `/proc` that the sampler reads (`proc(5)`), parsed without allocation where they
-//! are read ten times a second.
+//! Parses the files of `/proc` that the sampler reads (`proc(5)`), without allocating for those read ten
+//! times a second.
 
 use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
-/// What `/proc/<pid>/stat` or `/proc/<pid>/task/<tid>/stat` says.
+/// The contents of `/proc/<pid>/stat` or `/proc/<pid>/task/<tid>/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
     pub(crate) parent: u32,
-    /// User and system time of the process or thread itself.
+    /// User plus system time of the process or thread itself.
     pub(crate) own_cpu: Duration,
-    /// That of its children which have ended and were waited for.
+    /// The CPU time of its children that have ended and been waited for.
     pub(crate) reaped_cpu: Duration,
-    /// When it started, counted from the start of the system.
+    /// When it started, relative to the start of the system.
     pub(crate) started: Duration,
 }
 
 impl Stat {
-    /// Reads it; `None` where the process is gone.
+    /// Reads the file; `None` if the process is gone.
     pub(crate) fn read(path: &str) -> Option<Self> {
         with_text(path, |text| Self::parse(text, ticks_per_second()))?
     }
 
     fn parse(text: &str, ticks: u64) -> Option<Self> {
-        // The name stands in parentheses and can contain any of them itself: the last one ends it.
+        // The name is in parentheses and can contain parentheses: the last one ends it.
         let (before, after) = text.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;
         let mut fields = after.split_ascii_whitespace();
-        // Counted as proc(5) counts: the state is field 3.
+        // Numbered as in proc(5): the state is field 3.
         let parent = fields.nth(1)?.parse().ok()?;
         let mut time = |skip: usize| {
             let count: u64 = fields.nth(skip)?.parse().ok()?;
@@ -49,13 +49,13 @@ impl Stat {
 }
 
 /// CPU time of a thread in nanoseconds, finer than the ticks of `stat`: the first number of
-/// `/proc/<pid>/task/<tid>/schedstat`, where the kernel is built with it.
+/// `/proc/<pid>/task/<tid>/schedstat`, if the kernel provides it.
 pub(crate) fn run_time(path: &str) -> Option<Duration> {
     with_text(path, |text| text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos))?
 }
 
-/// Time a thread was ready to run and did not get a processor: the second number of
-/// `/proc/<pid>/task/<tid>/schedstat`; `None` where the kernel does not count it.
+/// Time that a thread was ready to run but did not get a processor: the second number of
+/// `/proc/<pid>/task/<tid>/schedstat`; `None` if the kernel does not count it.
 pub(crate) fn ready_time(path: &str) -> Option<Duration> {
     let numbers = with_text(path, |text| {
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
@@ -76,7 +76,7 @@ pub(crate) fn resident_and_shared(path: &str) -> Option<(u64, u64)> {
     })?
 }
 
-/// Bytes read from and written to storage, `read_bytes` and `write_bytes` of `/proc/<pid>/io`.
+/// Bytes read from and written to storage: `read_bytes` and `write_bytes` of `/proc/<pid>/io`.
 pub(crate) fn storage_bytes(path: &str) -> Option<(u64, u64)> {
     with_text(path, |text| {
         let value = |key: &str| -> Option<u64> {
@@ -86,7 +86,7 @@ pub(crate) fn storage_bytes(path: &str) -> Option<(u64, u64)> {
     })?
 }
 
-/// A line in kB of `/proc/<pid>/status`, in bytes.
+/// A kB value of `/proc/<pid>/status`, in bytes.
 pub(crate) fn status_bytes(path: &str, key: &str) -> Option<u64> {
     with_text(path, |text| {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -95,13 +95,13 @@ pub(crate) fn status_bytes(path: &str, key: &str) -> Option<u64> {
     })?
 }
 
-/// The number of the process or thread that was started last, by anybody: the last number of `/proc/loadavg`.
-/// As long as it stays the same, nothing was started.
+/// The id of the process or thread started most recently on the system: the last number of `/proc/loadavg`.
+/// While it is unchanged, nothing was started.
 pub(crate) fn last_started() -> Option<u32> {
     with_text("/proc/loadavg", |text| text.split_ascii_whitespace().last()?.parse().ok())?
 }
 
-/// Time since the start of the system, as [`Stat::started`] counts it; to 10 ms.
+/// Time since the start of the system, on the clock of [`Stat::started`]; accurate to 10 ms.
 pub(crate) fn since_boot() -> Option<Duration> {
     with_text("/proc/uptime", |text| {
         let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
@@ -109,13 +109,13 @@ pub(crate) fn since_boot() -> Option<Duration> {
     })?
 }
 
-/// The numbers that are names in a directory: processes in `/proc`, threads in a `task`.
+/// The numeric names in a directory: processes in `/proc`, threads in a `task`.
 pub(crate) fn numbered(path: &str) -> Vec<u32> {
     let listed = std::fs::read_dir(path).ok();
     listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Reads a small file of `/proc` onto the stack: one read gives all of it.
+/// Reads a small file of `/proc` onto the stack: one read returns all of it.
 fn with_text<T>(path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
     let mut bytes = [0u8; 4096];
     let mut file = File::open(path).ok()?;
@@ -128,19 +128,19 @@ fn with_text<T>(path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
             Err(_) => return None,
         }
     }
-    // Names can be any bytes; the numbers behind them are what counts.
+    // Names can be any bytes; only the numbers after them matter.
     let text = String::from_utf8_lossy(bytes.get(..length)?);
     Some(read(&text))
 }
 
 fn ticks_per_second() -> u64 {
-    // SAFETY: sysconf takes a number and gives a number.
+    // SAFETY: sysconf takes and returns a number.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     u64::try_from(ticks).ok().filter(|ticks| *ticks > 0).unwrap_or(100)
 }
 
 fn page_size() -> u64 {
-    // SAFETY: sysconf takes a number and gives a number.
+    // SAFETY: sysconf takes and returns a number.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(size).ok().filter(|size| *size > 0).unwrap_or(4096)
 }

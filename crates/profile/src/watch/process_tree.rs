@@ -1,4 +1,4 @@
-//! The use of another process and its descendants: a database server and its backends.
+//! The resource usage of another process and its descendants, such as a database server and its backends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use crate::watch::proc_files::{
     Stat, last_started, numbered, resident_and_shared, since_boot, storage_bytes,
 };
 
-/// Most processes of one tree that are looked at.
+/// The most processes of one tree to look at.
 const MOST_PROCESSES: usize = 1024;
-/// What the system's times of a start are exact to.
+/// The accuracy of the system's start times.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a tree of processes has used so far.
+/// The total usage of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TreeUse {
     pub(crate) cpu: Duration,
     pub(crate) resident: u64,
-    /// Bytes read from and written to storage; `None` where we may not look.
+    /// Bytes read from and written to storage; `None` if we may not look.
     pub(crate) storage: Option<(u64, u64)>,
     pub(crate) processes: u32,
 }
@@ -27,21 +27,21 @@ pub(crate) struct TreeUse {
 pub(crate) struct ProcessTree {
     root: u32,
     members: Vec<u32>,
-    /// The last process that had been started anywhere when the members were listed. Listing takes about 2 ms
-    /// on a host with 150 processes, and is needed only when something was started since.
+    /// The most recently started process on the system when the members were listed. Listing takes about 2 ms
+    /// on a host with 150 processes and is needed only if something was started since.
     listed_at: Option<u32>,
-    /// What each member had used at the last look.
+    /// The usage of each member at the last look.
     before: BTreeMap<u32, Looked>,
-    /// CPU time that has been counted of children which have ended, until their parent is seen to have it.
+    /// CPU time already counted for ended children, until it appears in their parent's figures.
     ended: BTreeMap<u32, Duration>,
-    /// When the last look was taken, counted from the start of the system.
+    /// The time of the last look, relative to the start of the system.
     looked_at: Option<Duration>,
     cpu: Duration,
-    /// Sums never run backwards, also while a child is between its end and its parent's wait.
+    /// Sums never run backwards, even between a child's end and its parent's wait.
     last_storage: (u64, u64),
 }
 
-/// A member at one look.
+/// One member at one look.
 #[derive(Debug)]
 struct Looked {
     parent: u32,
@@ -64,10 +64,10 @@ impl ProcessTree {
         }
     }
 
-    /// What the tree has used since its processes started; `None` when its root is gone.
+    /// The tree's usage since its processes started; `None` once its root is gone.
     ///
-    /// Memory is what each process has for itself, plus the largest shared part once: the backends of a
-    /// server map the same buffers, and adding those up would count them many times.
+    /// Memory is the sum of every process's unshared memory plus the largest shared part once: the backends
+    /// of a server map the same buffers, which must not be counted repeatedly.
     pub(crate) fn usage(&mut self) -> Option<TreeUse> {
         let newest = last_started();
         if newest.is_none() || newest != self.listed_at || self.members.is_empty() {
@@ -104,21 +104,21 @@ impl ProcessTree {
         Some(sum)
     }
 
-    /// Adds the CPU time since the last look, so that a look never has what an earlier one should have had.
+    /// Adds the CPU time since the last look, so that no look gets time that belongs to an earlier one.
     ///
-    /// What ended children used is in their parents' numbers once these have waited for them; what was counted
-    /// of them while they ran is not counted again there.
+    /// The time of ended children appears in their parents' figures once these have waited for them; what was
+    /// counted while they ran is not counted again.
     fn count(&mut self, now: BTreeMap<u32, Looked>) {
         let (first, since) = (self.looked_at.is_none(), self.looked_at.unwrap_or_default());
         let there =
             |pid: &u32, looked: &Looked| now.get(pid).is_some_and(|now| now.started == looked.started);
         for (pid, gone) in self.before.iter().filter(|(pid, looked)| !there(pid, looked)) {
-            // One that only left the tree, because its parent has ended, is waited for elsewhere.
+            // A process that only left the tree because its parent ended is waited for elsewhere.
             let stat = Stat::read(&format!("/proc/{pid}/stat"));
             if stat.is_some_and(|stat| stat.started == gone.started) {
                 continue;
             }
-            // A parent that has ended, too, has handed on what it had of its children.
+            // A parent that has ended too has passed on its children's time.
             let mut parent = gone.parent;
             while !now.contains_key(&parent)
                 && let Some(ended) = self.before.get(&parent)
@@ -141,7 +141,7 @@ impl ProcessTree {
                     });
                     self.cpu += reaped - counted;
                 }
-                // One that came into the tree later than it started used its time before that.
+                // A process that joined the tree after its start used its earlier time outside the tree.
                 None if first || there.started + TICK >= since => self.cpu += there.own + there.reaped,
                 None => {}
             }
@@ -151,21 +151,21 @@ impl ProcessTree {
     }
 }
 
-/// CPU time of another process by its clock (`clock_getcpuclockid(3)`), which is finer than the
-/// 10 ms ticks of `stat`.
+/// CPU time of another process by its clock (`clock_getcpuclockid(3)`), which is finer than the 10 ms ticks
+/// of `stat`.
 fn cpu_clock(pid: u32) -> Option<Duration> {
     let mut clock: libc::clockid_t = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both calls write to values that are valid for the length of the call; a clock whose
-    // process is gone makes the second one fail.
-    let told = unsafe {
+    // SAFETY: both calls write to values that are valid during the call; for a process that is gone the
+    // second call fails.
+    let reported = unsafe {
         libc::clock_getcpuclockid(pid as libc::pid_t, &mut clock) == 0
             && libc::clock_gettime(clock, &mut time) == 0
     };
-    told.then(|| Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32))
+    reported.then(|| Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32))
 }
 
-/// A process and all that descend from it, the parents first.
+/// A process and all its descendants, parents first.
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = numbered("/proc")
         .into_iter()
@@ -200,7 +200,7 @@ mod tests {
         let mut tree = ProcessTree::new(shell.id());
         let usage = tree.usage().unwrap();
         let (clock, ticks) = (cpu_clock(1).is_some(), Stat::read("/proc/1/stat").is_some());
-        assert_eq!(clock, ticks, "processes of others are told, too");
+        assert_eq!(clock, ticks, "processes of other users are reported too");
         drop(shell.stdin.take());
         shell.wait().unwrap();
         assert_eq!(usage.processes, 3);
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(tree.usage(), None, "its root is gone");
     }
 
-    /// A shell that runs one line of its standard input after the other.
+    /// A shell that runs its standard input line by line.
     fn shell() -> Child {
         Command::new("sh").stdin(Stdio::piped()).spawn().unwrap()
     }
@@ -218,7 +218,7 @@ mod tests {
         shell.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
-    /// What the tree uses in a time, in processors.
+    /// The tree's usage over a time, in processors.
     fn processors(tree: &mut ProcessTree, time: Duration) -> f64 {
         let (started, before) = (Instant::now(), tree.usage().unwrap().cpu);
         std::thread::sleep(time);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_counted_from_its_first_moment_and_never_more_than_the_machine_has() {
+    fn a_child_is_counted_from_its_start_and_never_above_the_machines_processors() {
         let most = std::thread::available_parallelism().unwrap().get() as f64 * 1.2;
         let mut shell = shell();
         let mut tree = ProcessTree::new(shell.id());
@@ -239,12 +239,12 @@ mod tests {
         }
         say(&mut shell, "kill $a; wait\nexit\n");
         shell.wait().unwrap();
-        assert!(seen[..6].iter().any(|used| *used > 0.2), "it is seen at once: {seen:?}");
+        assert!(seen[..6].iter().any(|used| *used > 0.2), "it is counted immediately: {seen:?}");
         assert!(seen.iter().all(|used| *used < most), "of {most}: {seen:?}");
     }
 
     #[test]
-    fn what_a_child_used_counts_once_when_its_parent_has_waited_for_it() {
+    fn a_childs_time_counts_once_after_its_parent_waited_for_it() {
         let mut shell = shell();
         let mut tree = ProcessTree::new(shell.id());
         let before = tree.usage().unwrap().cpu;
@@ -255,15 +255,15 @@ mod tests {
             alive = alive.max(tree.usage().unwrap().cpu - before);
         }
         let after = tree.usage().unwrap().cpu - before;
-        let told = Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
+        let reported = Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
         say(&mut shell, "exit\n");
         shell.wait().unwrap();
         assert!(alive > Duration::from_millis(40), "{alive:?}");
-        assert!(after < told + 5 * TICK, "counted twice: {after:?}, the system says {told:?}");
+        assert!(after < reported + 5 * TICK, "counted twice: {after:?}, the system says {reported:?}");
     }
 
     #[test]
-    fn children_that_live_shorter_than_a_look_count_when_they_were_waited_for() {
+    fn children_that_end_between_looks_count_once_waited_for() {
         let mut shell = shell();
         let mut tree = ProcessTree::new(shell.id());
         let before = tree.usage().unwrap().cpu;
@@ -277,10 +277,13 @@ mod tests {
             std::thread::sleep(Duration::from_millis(100));
         }
         let used = tree.usage().unwrap().cpu - before;
-        let told = Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
+        let reported = Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
         say(&mut shell, "\n");
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        assert!(used + 3 * TICK >= told && used < told + 5 * TICK, "{used:?}, the system says {told:?}");
+        assert!(
+            used + 3 * TICK >= reported && used < reported + 5 * TICK,
+            "{used:?}, the system says {reported:?}"
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! A thread that looks at the run every 100 ms, in the first second every 20 ms: memory, CPU by thread, bytes
-//! of storage and of our own connections, and the same of other process trees.
+//! A thread that samples the run every 100 ms, in the first second every 20 ms: memory, CPU by thread, bytes
+//! of storage and of our own connections, and the same for other process trees.
 //!
-//! The thread is named `sampler` and stands in its own figures: 0.2 % of one processor every 100 ms,
-//! without other processes (`cargo run --release -p sawmill-profile --example sampler_cost`). Sampling ends when [`Sampler`] is
-//! stopped or dropped. Memory is bounded: when the series is full every second sample is left out
-//! and the distance doubles, so that an hour and a second both give between half and all of
-//! [`SamplerOptions::most_samples`].
+//! The thread is named `sampler` and is included in its own figures: 0.2 % of one processor at 100 ms,
+//! without other processes (`cargo run --release -p sawmill-profile --example sampler_cost`). Sampling ends
+//! when [`Sampler`] is stopped or dropped. Memory is bounded: when the series is full, every second sample is
+//! dropped and the interval doubles, so that runs of a second and of an hour both have between half and all
+//! of [`SamplerOptions::most_samples`].
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -19,16 +19,16 @@ use crate::trace::wire::WireCounters;
 use crate::watch::observed::Observed;
 use crate::watch::timeline::Timeline;
 
-/// A run's start is sampled at a fraction of the interval, for as many intervals: runs of less than a second are
-/// seen, too.
+/// The start of a run is sampled at this fraction of the interval, for this many intervals, so that runs of
+/// less than a second are covered too.
 const START: (u32, u32) = (5, 10);
-/// The smallest distance of samples.
+/// The shortest interval.
 const LEAST: Duration = Duration::from_millis(5);
 
-/// Another process that is sampled together with its descendants.
+/// Another process to sample together with its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The process of this number.
+    /// The process with this id.
     Pid(u32),
     /// The process that listens on this TCP port of this host.
     TcpPort(u16),
@@ -37,16 +37,17 @@ pub enum Target {
 }
 
 impl Target {
-    /// The process it means, now. Where a server and its children share a socket it is the server.
+    /// The process that the target currently refers to. If a server and its children share a socket, this is
+    /// the server.
     ///
     /// # Errors
-    /// Nothing listens there, or the process cannot be seen from here (another user, a container).
+    /// No process listens there, or the process is not visible from here (another user, a container).
     pub fn pid(&self) -> Result<u32> {
         #[cfg(target_os = "linux")]
         return match self {
             Self::Pid(pid) => match crate::watch::proc_files::Stat::read(&format!("/proc/{pid}/stat")) {
                 Some(_) => Ok(*pid),
-                None => Err(Error::new("there is no such process", format!("pid {pid}"), "")),
+                None => Err(Error::new("the process does not exist", format!("pid {pid}"), "")),
             },
             Self::TcpPort(port) => crate::watch::listener::of_port(*port),
             Self::UnixSocket(path) => crate::watch::listener::of_unix_socket(path),
@@ -60,7 +61,7 @@ impl Target {
     }
 }
 
-/// What is sampled, and how often.
+/// What to sample, and how often.
 #[derive(Clone, Debug)]
 pub struct SamplerOptions {
     interval: Duration,
@@ -92,34 +93,34 @@ impl SamplerOptions {
         Self::default()
     }
 
-    /// Sets the distance of samples, 5 ms at least; it is a fifth of that in the first ten.
+    /// Sets the interval, at least 5 ms; the first ten intervals use a fifth of it.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: interval.max(LEAST), ..self }
     }
 
-    /// Sets how many samples are kept at most, 16 at least.
+    /// Sets the maximum number of samples, at least 16.
     pub fn most_samples(self, most: usize) -> Self {
         Self { most_samples: most.max(16), ..self }
     }
 
-    /// Sets the zero of the time axis; that of a profile is [`crate::Profile::started`].
+    /// Sets the zero of the time axis; for a profile, use [`crate::Profile::started`].
     pub fn started(self, started: Instant) -> Self {
         Self { started, ..self }
     }
 
-    /// Samples a profile's run: its rows and the bytes of its connections, on its time axis.
+    /// Samples a profile's run on its time axis: its rows and the bytes of its connections.
     pub fn profile(self, profile: &Profile) -> Self {
         let rows = Some(Arc::clone(profile.rows()));
         Self { rows, ..self.started(profile.started()).wire(profile.wire()) }
     }
 
-    /// Samples the bytes of our own connections, too.
+    /// Also samples the bytes of our own connections.
     pub fn wire(self, counters: &WireCounters) -> Self {
         Self { wire: Some(counters.clone()), ..self }
     }
 
-    /// Samples another process and its descendants under a name. A process that cannot be found
-    /// does not stop the run: the timeline says under [`Timeline::missing`] why it is not there.
+    /// Also samples another process and its descendants, under a name. If the process is not found, the run
+    /// continues and [`Timeline::missing`] gives the reason.
     pub fn watch(mut self, name: &str, target: &Target) -> Self {
         match target.pid() {
             Ok(pid) => self.targets.push((name.to_owned(), pid)),
@@ -129,7 +130,7 @@ impl SamplerOptions {
     }
 }
 
-/// Samples until it is stopped or dropped.
+/// Samples until stopped or dropped.
 ///
 /// ```
 /// use sawmill_profile::{Sampler, SamplerOptions};
@@ -166,7 +167,7 @@ impl Sampler {
     /// Starts the thread and takes the first sample.
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system cannot start another thread.
     pub fn start(options: SamplerOptions) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         {
@@ -184,9 +185,9 @@ impl Sampler {
             .spawn(move || run(&theirs, observed, most))
             .map_err(|error| {
                 Error::new(
-                    format!("no thread for sampling: {error}"),
+                    format!("the sampling thread cannot be started: {error}"),
                     "",
-                    "raise the limit of threads (ulimit -u)",
+                    "raise the thread limit (ulimit -u)",
                 )
             })?;
         Ok(Self { shared, thread: Some(thread) })
@@ -197,7 +198,7 @@ impl Sampler {
         self.shared.state().timeline.clone()
     }
 
-    /// Takes a last sample, ends the thread and gives the samples.
+    /// Takes a last sample, ends the thread and returns the samples.
     pub fn stop(mut self) -> Timeline {
         self.end();
         std::mem::take(&mut self.shared.state().timeline)
@@ -207,7 +208,7 @@ impl Sampler {
         self.shared.state().stop = true;
         self.shared.stopped.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A sampler that panicked has no more samples; those it took are there.
+            // A sampler that panicked takes no more samples; those it took are kept.
             let _ = thread.join();
         }
     }
@@ -227,13 +228,13 @@ fn run(shared: &Shared, mut observed: Observed, most_samples: usize) {
     let mut last = false;
     while !last {
         next += if next < start { dense.max(LEAST) } else { state.timeline.interval };
-        // After a suspension of the machine the samples missed are not made up for.
+        // Samples missed while the machine was suspended are not made up for.
         next = next.max(Instant::now());
         while !state.stop && Instant::now() < next {
             let left = next.saturating_duration_since(Instant::now());
             state = shared.stopped.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        // What happened up to the stop is sampled, too.
+        // Also sample what happened up to the stop.
         last = state.stop;
         if state.timeline.samples.len() >= most_samples {
             state.timeline.thin_out();
@@ -276,7 +277,7 @@ mod tests {
         assert!(last.own.cpu > 0.1 && last.watched[0].unwrap().cpu > 0.05, "{last:?}");
         let bee = timeline.thread_totals().into_iter().find(|(name, _)| *name == "busy bee").unwrap();
         assert!(bee.1 > 0.02, "an ended thread keeps its CPU time: {bee:?}");
-        assert!(timeline.missing[0].starts_with("gone: there is no such process"));
+        assert!(timeline.missing[0].starts_with("gone: the process does not exist"));
         let text = serde_json::to_string(&timeline).unwrap();
         assert_eq!(serde_json::from_str::<Timeline>(&text).unwrap().threads, timeline.threads);
     }

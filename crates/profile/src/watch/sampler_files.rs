@@ -1,5 +1,5 @@
-//! The temporary file of the CPU sampler. The crate `pprof` makes one when it is first used and another
-//! after each use, reads it by its name, and never removes it: so it is removed when the process ends.
+//! The temporary files of the CPU sampler. The crate `pprof` creates one on first use and another after every
+//! use, reads it by name and never removes it. This module removes them when the process ends.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, Once, PoisonError};
 static LEFT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 static AT_EXIT: Once = Once::new();
 
-/// The temporary files that this process has open now, by the names that the crate `tempfile` gives.
+/// The temporary files that this process has open, by the names that the crate `tempfile` generates.
 pub(crate) fn open_now() -> BTreeSet<PathBuf> {
     let folder = std::env::temp_dir();
     let folder = folder.canonicalize().unwrap_or(folder);
@@ -21,13 +21,13 @@ pub(crate) fn open_now() -> BTreeSet<PathBuf> {
     files.filter(temporary).collect()
 }
 
-/// Has those that are open now and were not `before` removed when the process ends.
+/// Registers the files open now but not `before` for removal when the process ends.
 pub(crate) fn remove_at_exit(before: &BTreeSet<PathBuf>) {
     let new: Vec<PathBuf> = open_now().difference(before).cloned().collect();
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(new);
     AT_EXIT.call_once(|| {
-        // SAFETY: `remove` is a plain function that lives as long as the program and does not unwind:
-        // nothing in it panics.
+        // SAFETY: `remove` is a plain function that lives as long as the program and does not unwind: nothing
+        // in it panics.
         unsafe { libc::atexit(remove) };
     });
 }
@@ -35,7 +35,7 @@ pub(crate) fn remove_at_exit(before: &BTreeSet<PathBuf>) {
 extern "C" fn remove() {
     let files = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
     for file in files {
-        // One that is gone already needs no removing.
+        // The file may already be gone.
         let _ = std::fs::remove_file(file);
     }
 }

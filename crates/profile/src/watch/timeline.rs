@@ -1,7 +1,7 @@
-//! What a sampler saw over a run: a bounded series of samples, and what can be read off it.
+//! A sampler's observations of a run: a bounded series of samples, and figures derived from it.
 //!
-//! Samples hold sums since the start, not rates. So a series can be thinned by leaving samples out,
-//! and a rate over any two of them is right.
+//! Samples hold sums since the start, not rates. So samples can be dropped, and the rate over any two of them
+//! is still correct.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::seconds;
 
-/// Samples of this process and of others, in the order of time.
+/// Samples of this process and others, in time order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The distance of the samples now, but for those of the run's start, which are closer; it doubles when the
-    /// series is thinned.
+    /// The current interval between samples, except for the closer ones at the start of the run; it doubles
+    /// when the series is thinned.
     #[serde(with = "seconds")]
     pub interval: Duration,
     /// The samples.
     pub samples: Vec<Sample>,
-    /// Names of our threads; several threads of one name are one series.
+    /// Names of our threads; several threads with one name form one series.
     pub threads: Vec<String>,
     /// Names of the other process trees.
     pub watched: Vec<String>,
-    /// What could not be sampled here, each in a sentence.
+    /// What could not be sampled, one sentence each.
     #[serde(default)]
     pub missing: Vec<String>,
 }
@@ -30,33 +30,33 @@ pub struct Timeline {
 /// One moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When, counted from the start of the run.
+    /// The time since the start of the run.
     #[serde(with = "seconds")]
     pub at: Duration,
     /// This process.
     pub own: Usage,
-    /// CPU time of our threads since sampling started, in seconds, in the order of
-    /// [`Timeline::threads`]; threads that came later are missing at the end.
+    /// CPU seconds of our threads since sampling started, in the order of [`Timeline::threads`]; shorter if
+    /// threads were added later.
     #[serde(default)]
     pub threads: Vec<f64>,
-    /// Rows that the run's phases have counted.
+    /// Rows counted by the run's phases.
     #[serde(default)]
     pub rows: u64,
-    /// Bytes sent on our own connections since they were counted.
+    /// Bytes sent on our own connections since counting started.
     pub wire_sent: u64,
-    /// Bytes received on them.
+    /// Bytes received on our own connections.
     pub wire_received: u64,
-    /// The other process trees, in the order of [`Timeline::watched`]; `None` once they are gone.
+    /// The other process trees, in the order of [`Timeline::watched`]; `None` once gone.
     #[serde(default)]
     pub watched: Vec<Option<Usage>>,
 }
 
-/// What a process, or a tree of processes, has used.
+/// The resource usage of a process or process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// CPU time since sampling started, in seconds, user and system.
+    /// CPU seconds since sampling started, user plus system.
     pub cpu: f64,
-    /// Resident memory in bytes; the larger value where samples were thinned.
+    /// Resident memory in bytes; the maximum if samples were thinned.
     pub resident: Option<u64>,
     /// Bytes read from storage since sampling started.
     pub read: Option<u64>,
@@ -66,39 +66,39 @@ pub struct Usage {
     pub processes: u32,
 }
 
-/// The largest of what was sampled.
+/// The maxima of the sampled values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Maxima {
     /// Resident memory of this process in bytes.
     pub memory: Option<u64>,
     /// Processors in use by this process, over half a second.
     pub processors: f64,
-    /// Rows a second, over half a second.
+    /// Rows per second, over half a second.
     pub rows_per_second: f64,
-    /// Bytes sent a second on our own connections, over half a second.
+    /// Bytes sent per second on our own connections, over half a second.
     pub sent_per_second: f64,
 }
 
-/// What maxima of rates are taken over: of shorter times they would be chance.
+/// The window for maxima of rates: over shorter times they would be random.
 const WINDOW: Duration = Duration::from_millis(500);
 
 /// Points of a series: seconds since the start of the run, and a value.
 pub type Points = Vec<(f64, f64)>;
 
 impl Timeline {
-    /// The largest resident memory of this process that was seen, in bytes.
+    /// The largest sampled resident memory of this process, in bytes.
     pub fn peak_resident(&self) -> Option<u64> {
         self.samples.iter().filter_map(|sample| sample.own.resident).max()
     }
 
-    /// The largest resident memory of a watched tree that was seen, in bytes.
+    /// The largest sampled resident memory of a watched tree, in bytes.
     pub fn peak_resident_of(&self, watched: usize) -> Option<u64> {
         let usages = self.samples.iter().filter_map(|sample| (*sample.watched.get(watched)?).as_ref());
         usages.filter_map(|usage| usage.resident).max()
     }
 
-    /// The change a second of a sum, between each sample and the one before it. For CPU seconds this
-    /// is the number of processors in use.
+    /// The change of a sum per second, between consecutive samples. For CPU seconds this is the number of
+    /// processors in use.
     ///
     /// ```
     /// # let timeline = sawmill_profile::Timeline::default();
@@ -118,13 +118,14 @@ impl Timeline {
         pairs.collect()
     }
 
-    /// The largest of what was sampled. A rate is that of half a second, or of the whole run where that is shorter.
+    /// The maxima of the sampled values. Rates are over half a second, or over the whole run if it is
+    /// shorter.
     pub fn maxima(&self) -> Maxima {
         let most = |sum: &dyn Fn(&Sample) -> f64| {
             let mut begin = 0;
             let mut most = 0.0f64;
             for (place, end) in self.samples.iter().enumerate() {
-                // The window begins at the last sample that is half a second before.
+                // The window begins at the last sample at least half a second earlier.
                 let before = |at: usize| {
                     let start = self.samples.get(at).filter(|_| at <= place)?;
                     (end.at.saturating_sub(start.at) >= WINDOW).then_some(start)
@@ -151,12 +152,12 @@ impl Timeline {
         }
     }
 
-    /// Processors in use by the threads of one name, over time.
+    /// Processors in use by the threads with one name, over time.
     pub fn thread_share(&self, thread: usize) -> Points {
         self.rate(|sample| Some(sample.threads.get(thread).copied().unwrap_or(0.0)))
     }
 
-    /// CPU seconds of all threads by name, the busiest first.
+    /// CPU seconds of all threads by name, busiest first.
     pub fn thread_totals(&self) -> Vec<(&str, f64)> {
         let last = self.samples.last().map_or(&[][..], |sample| &sample.threads);
         let mut totals: Vec<(&str, f64)> =
@@ -165,7 +166,7 @@ impl Timeline {
         totals
     }
 
-    /// Leaves out every second sample but the last, and keeps the peaks of what it leaves out.
+    /// Drops every second sample except the last, but keeps their peaks.
     pub(crate) fn thin_out(&mut self) {
         let mut kept: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 1);
         let mut pending: Option<Sample> = None;
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn maxima_are_of_half_a_second_or_of_a_run_that_is_shorter() {
+    fn maxima_cover_half_a_second_or_a_shorter_run() {
         let rows = [0, 0, 10, 10, 1000, 1000, 1000, 1000, 1000, 1010, 1020];
         let with_rows = |count: usize| Timeline {
             samples: (0..count).map(|n| Sample { rows: rows[n], ..sample(n as u64, 7) }).collect(),
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn thinning_keeps_the_peak_and_the_last_sample_and_leaves_rates_as_they_were() {
+    fn thinning_keeps_the_peak_the_last_sample_and_the_rates() {
         let mut timeline = Timeline {
             interval: Duration::from_millis(100),
             samples: (0..9).map(|n| sample(n, if n == 4 { 99 } else { 5 })).collect(),

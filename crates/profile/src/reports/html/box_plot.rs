@@ -9,7 +9,7 @@ const WIDTH: f64 = 1080.0;
 const LEFT: f64 = 300.0;
 const ROW: f64 = 34.0;
 
-/// One line for each side; sides of the same name have one colour.
+/// One line per side; sides with the same name have the same colour.
 pub(super) fn draw(cases: &[&Case]) -> String {
     let sides: Vec<(&Case, &SideResult, &Statistics)> = cases
         .iter()
@@ -31,7 +31,7 @@ pub(super) fn draw(cases: &[&Case]) -> String {
             names.len() - 1
         }) % 8;
         let y = ROW * row as f64 + ROW / 2.0;
-        // The picture's heading has the name of the case.
+        // The picture's heading shows the name of the case.
         let title = case.parameters_text();
         if title != last_title {
             if row > 0 {
@@ -88,7 +88,7 @@ fn draw_box(drawing: &mut Drawing, axis: &Axis, y: f64, colour: usize, side: &Si
     }
 }
 
-/// A text cut to so many letters.
+/// A text truncated to this many letters.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

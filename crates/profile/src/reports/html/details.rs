@@ -1,5 +1,4 @@
-//! What is known of one side of a case beyond its times: phases, bottleneck, samples over time, the
-//! flame graph.
+//! Details of one side of a case besides its times: phases, bottleneck, samples over time, the flame graph.
 
 use super::{over_time, section, waterfall};
 use crate::measure::results::{Case, SideResult};
@@ -37,7 +36,7 @@ fn draw_side(case: &Case, side: &SideResult) -> String {
     )
 }
 
-/// A text that begins with a capital.
+/// Capitalises the first letter of a text.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A heat map of two swept parameters: one across, one down, the median time in each cell.
+//! A heat map of two swept parameters: one across, one down, with the median time in each cell.
 
 use super::box_plot::clipped;
 use super::time;
@@ -10,10 +10,10 @@ const LEFT: f64 = 150.0;
 const TOP: f64 = 44.0;
 const ROW: f64 = 44.0;
 
-/// A parameter's name and its values, in the order in which they were swept.
+/// A parameter's name and its values, in sweep order.
 type Parameter<'a> = (&'a str, Vec<&'a str>);
 
-/// One cell for each pair of values; the stronger its colour, the slower.
+/// One cell for each pair of values; a stronger colour is slower.
 pub(super) fn draw(cases: &[&Case], first: &Parameter<'_>, second: &Parameter<'_>) -> String {
     // The parameter with more values runs across.
     let (across, down) = if first.1.len() >= second.1.len() { (first, second) } else { (second, first) };
@@ -51,7 +51,7 @@ pub(super) fn draw(cases: &[&Case], first: &Parameter<'_>, second: &Parameter<'_
                 drawing.text("tick", (centre, y + ROW / 2.0 + 4.0), "middle", "not run");
                 continue;
             };
-            // By its logarithm: sweeps run over factors.
+            // By logarithm: sweeps use factors.
             let span = (high / low).ln();
             let share = if span > 0.0 { (value / low).ln() / span } else { 0.0 };
             let opacity = 0.10 + 0.85 * share;

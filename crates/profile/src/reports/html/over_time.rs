@@ -1,4 +1,4 @@
-//! What the sampler saw, over time: memory, processors in use by thread, and bytes a second.
+//! The sampler's observations over time: memory, processors in use by thread, and bytes per second.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use crate::watch::timeline::{Points, Timeline};
 const WIDTH: f64 = 1080.0;
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 76.0;
-/// Memory is drawn in MiB, so that the numbers at its axis are round ones.
+/// Memory is drawn in MiB, so that the axis has round numbers.
 const MIB: f64 = 1_048_576.0;
-/// Threads with names of their own in the picture; the rest is one series.
+/// Threads with their own names in the picture; the others form one series.
 const MOST_THREADS: usize = 6;
 
-/// A named line; a dashed one is of another process.
+/// A named line; a dashed one belongs to another process.
 struct Line {
     name: String,
     points: Points,
@@ -27,7 +27,7 @@ pub(super) fn draw(timeline: &Timeline) -> String {
     let parts = [
         ("Memory (MiB)", lines("memory", &memory(timeline), |v| format!("{v}"))),
         ("Processors in use", processors(timeline)),
-        ("Bytes a second", lines("bytes a second", &bytes(timeline), format_byte_rate)),
+        ("Bytes per second", lines("bytes per second", &bytes(timeline), format_byte_rate)),
     ];
     for (title, picture) in parts.iter().filter(|(_, picture)| !picture.is_empty()) {
         // Writing to a String cannot fail.
@@ -75,7 +75,7 @@ fn bytes(timeline: &Timeline) -> Vec<Line> {
     all
 }
 
-/// The axis of time of all pictures of a timeline.
+/// The time axis of all pictures of a timeline.
 fn across(timeline: &Timeline) -> Axis {
     let at = |sample: Option<&crate::watch::timeline::Sample>| sample.map_or(0.0, |s| s.at.as_secs_f64());
     let (low, high) = (at(timeline.samples.first()), at(timeline.samples.last()));
@@ -102,7 +102,7 @@ fn lines(label: &str, all: &[Line], show: impl Fn(f64) -> String) -> String {
     legend(all.iter().map(|line| line.name.as_str())) + &drawing.finish(&format!("{label} over time"))
 }
 
-/// The threads' shares stacked upon each other, and other processes as lines.
+/// The threads' shares, stacked, and other processes as lines.
 fn processors(timeline: &Timeline) -> String {
     let totals = timeline.thread_totals();
     let series = |name: &str| timeline.threads.iter().position(|have| have == name);
@@ -160,7 +160,7 @@ fn processors(timeline: &Timeline) -> String {
         };
         let mut corners = edge(top);
         corners.extend(edge(&below).into_iter().rev());
-        // The rest is grey; the threads have the colours before it.
+        // The rest is grey; the threads use the colours before it.
         let colour = if number + 1 == tops.len() { 7 } else { number % 7 };
         drawing.area(&format!("f{colour} solid"), &corners);
         below.clone_from(top);

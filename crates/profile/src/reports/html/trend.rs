@@ -9,18 +9,17 @@ use crate::measure::statistics::Statistics;
 use crate::reports::svg::{Axis, Drawing, escape};
 
 const LEFT: f64 = 76.0;
-/// The least room for a label below, in pixels; where there is less, every second, third, ... is
-/// written.
+/// The minimum width of a label in pixels; with less room, only every second, third, ... label is written.
 const LABEL: f64 = 80.0;
 
 /// Width and height of a picture.
 pub(super) type Size = (f64, f64);
-/// One picture in the width of the page.
+/// One picture of the page's width.
 pub(super) const WHOLE: Size = (1080.0, 290.0);
-/// One of two beside each other.
+/// One of two pictures side by side.
 pub(super) const HALF: Size = (530.0, 210.0);
 
-/// One line for each named series; points that are missing leave a gap.
+/// One line for each named series; missing points leave a gap.
 pub(super) fn draw(
     labels: &[String],
     series: &[(String, Vec<Option<Statistics>>)],
@@ -67,7 +66,7 @@ pub(super) fn draw(
     legend(series.iter().map(|(name, _)| name.as_str())) + &drawing.finish(title)
 }
 
-/// The points that follow each other without a gap.
+/// The runs of consecutive points without a gap.
 fn stretches(points: &[Option<Statistics>]) -> Vec<Vec<(usize, &Statistics)>> {
     let mut stretches: Vec<Vec<(usize, &Statistics)>> = vec![Vec::new()];
     for (place, point) in points.iter().enumerate() {
@@ -80,7 +79,7 @@ fn stretches(points: &[Option<Statistics>]) -> Vec<Vec<(usize, &Statistics)>> {
     stretches
 }
 
-/// The names of the series with their colours.
+/// The series' names with their colours.
 pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::from("<p class=\"legend\">");
     for (number, name) in names.enumerate() {

@@ -1,4 +1,4 @@
-//! Phases as bars over time, and below each what the threads of its stages did with their time.
+//! Draws phases as bars over time, and below each how the threads of its stages spent their time.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const WIDTH: f64 = 1080.0;
 const LEFT: f64 = 230.0;
 const ROW: f64 = 26.0;
 
-/// What a stage can do with its time, with the colour of each.
+/// The ways a stage can spend its time, with a colour for each.
 const PARTS: [(&str, usize); 8] = [
     ("on a processor", 2),
     ("waited: channel full", 6),
@@ -23,7 +23,7 @@ const PARTS: [(&str, usize); 8] = [
     ("waited: disk", 1),
     ("waited: lock", 4),
     ("ready, no processor", 7),
-    ("not known", 3),
+    ("unknown", 3),
 ];
 
 pub(super) fn draw(phases: &[PhaseReport]) -> String {
@@ -33,7 +33,7 @@ pub(super) fn draw(phases: &[PhaseReport]) -> String {
     let mut text = waterfall(phases);
     let with_threads: Vec<&PhaseReport> = phases.iter().filter(|phase| !phase.threads.is_empty()).collect();
     if !with_threads.is_empty() {
-        text.push_str("<h3>What the threads did with their time</h3>\n<p class=\"legend\">");
+        text.push_str("<h3>How the threads spent their time</h3>\n<p class=\"legend\">");
         for (name, colour) in PARTS {
             // Writing to a String cannot fail.
             let _ = write!(text, "<span><i class=\"b{colour}\"></i>{name}</span>");
@@ -45,7 +45,7 @@ pub(super) fn draw(phases: &[PhaseReport]) -> String {
     text
 }
 
-/// What the hardware counted in each phase; one line where that is the same for all.
+/// The hardware counts of each phase; one line if they are all the same.
 fn hardware(phases: &[PhaseReport]) -> String {
     let measured = phases.iter().filter(|phase| phase.hardware != Hardware::NotMeasured);
     let lines: Vec<(&str, String)> =
@@ -111,7 +111,7 @@ fn thread_time(phases: &[&PhaseReport]) -> String {
             drawing.rect(&format!("f{colour} solid"), (x, y), (width, ROW - 8.0), &title);
             x += width;
         }
-        drawing.text("tick", (WIDTH - 104.0, y + 13.0), "start", &format!("{} in all", time(stage.wall)));
+        drawing.text("tick", (WIDTH - 104.0, y + 13.0), "start", &format!("{} in total", time(stage.wall)));
     }
-    drawing.finish("what the threads did with their time")
+    drawing.finish("how the threads spent their time")
 }

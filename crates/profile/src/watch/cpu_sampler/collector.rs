@@ -1,4 +1,4 @@
-//! The thread that gives every thread its timer and takes the stacks out of their slots.
+//! The thread that sets up a timer for every thread and takes the stacks out of their slots.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,9 +12,9 @@ use super::sampled_stacks::SampledStacks;
 use super::slots::Sampled;
 use super::thread_timers::ThreadTimers;
 
-/// How often new threads are looked for and stacks are taken out. A thread that is over sooner is not seen.
+/// How often to look for new threads and collect stacks. A thread that ends sooner is missed.
 const EVERY: Duration = Duration::from_millis(5);
-/// Addresses that are kept at most, 16 MiB of them; of what comes after them only the thread is kept.
+/// The most addresses to keep, 16 MiB of them; of later stacks only the thread is recorded.
 const MOST_FRAMES: usize = 2 << 20;
 
 /// The collecting thread.
@@ -26,7 +26,7 @@ pub(super) struct Collector {
 impl Collector {
     pub(super) fn start() -> io::Result<Self> {
         let (stop, stopped) = sync_channel(1);
-        let (tell, told) = sync_channel(1);
+        let (send, receive) = sync_channel(1);
         let thread = std::thread::Builder::new().name("CPU sampler".into()).spawn(move || {
             // SAFETY: gettid has no preconditions.
             let mut timers = ThreadTimers::new(PERIOD, unsafe { libc::gettid() } as u32);
@@ -34,14 +34,15 @@ impl Collector {
             let begun = interrupted::install().and_then(|()| timers.refresh());
             let begun = begun.map(|threads| collected.name(&threads));
             let failed = begun.is_err();
-            // The one who asked waits for this.
-            let _ = tell.send(begun);
+            // The starting thread waits for this.
+            let _ = send.send(begun);
             match failed {
                 true => SampledStacks::default(),
                 false => collect(timers, collected, &stopped),
             }
         })?;
-        let begun = told.recv().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")));
+        let begun =
+            receive.recv().unwrap_or_else(|_| Err(io::Error::other("the collecting thread has ended")));
         let collector = Self { stop: Some(stop), thread: Some(thread) };
         begun.map(|()| collector)
     }
@@ -66,7 +67,7 @@ impl Drop for Collector {
 fn collect(mut timers: ThreadTimers, mut collected: Collected, stopped: &Receiver<()>) -> SampledStacks {
     while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
         SLOTS.drain(|sampled| collected.add(sampled));
-        // Where a new thread gets no timer, the others are sampled all the same.
+        // If a new thread gets no timer, sample the others anyway.
         if let Ok(threads) = timers.refresh() {
             collected.name(&threads);
         }
@@ -77,7 +78,7 @@ fn collect(mut timers: ThreadTimers, mut collected: Collected, stopped: &Receive
     collected.stacks(SLOTS.lost())
 }
 
-/// Stacks by thread and addresses, with how many periods each was seen.
+/// Stacks by thread and addresses, with the number of periods in which each was seen.
 #[derive(Default)]
 struct Collected {
     names: BTreeMap<u32, String>,
@@ -86,7 +87,7 @@ struct Collected {
 }
 
 impl Collected {
-    /// Reads the names of threads while they are there.
+    /// Reads the names of threads while they exist.
     fn name(&mut self, threads: &[u32]) {
         for thread in threads {
             if let Ok(name) = std::fs::read_to_string(format!("/proc/self/task/{thread}/comm")) {
@@ -96,7 +97,7 @@ impl Collected {
     }
 
     fn add(&mut self, sampled: Sampled) {
-        // A pool's thread may have been named since it was started.
+        // A pool's thread may have been named after it started.
         self.name(&[sampled.thread]);
         let name = self.names.get(&sampled.thread).cloned().unwrap_or_default();
         let mut key = (name, sampled.frames);

@@ -1,4 +1,4 @@
-//! Sampling where threads have no timers of their own: the crate `pprof`, whose timer is the process's.
+//! Sampling on systems without per-thread timers: the crate `pprof`, with one timer for the process.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::watch::frame_name;
 use crate::watch::sampler_files;
 
 pub(super) struct Collector {
-    /// There until it is stopped.
+    /// Present until stopped.
     guard: Option<pprof::ProfilerGuard<'static>>,
     open_before: BTreeSet<PathBuf>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Collector {
 pub struct SampledStacks(FoldedStacks);
 
 impl SampledStacks {
-    /// The stacks with names a person can read. Frames of the start of the program and of threads are left out.
+    /// The stacks with readable names, without the frames that start the program and its threads.
     pub fn named(&self) -> FoldedStacks {
         self.0.clone()
     }
@@ -27,7 +27,7 @@ impl SampledStacks {
 
 impl Collector {
     pub(super) fn start() -> Result<Self, pprof::Error> {
-        // These libraries unwind or lock themselves; a sample in their midst could hang.
+        // These libraries unwind or take locks themselves; sampling inside them could deadlock.
         let blocked = ["libc.so", "libgcc_s", "libpthread", "vdso"];
         let open_before = sampler_files::open_now();
         let builder = pprof::ProfilerGuardBuilder::default();
@@ -43,7 +43,7 @@ impl Collector {
             let inner_first = frames.frames.iter().flatten();
             let mut names: Vec<String> = inner_first.map(name_of).collect();
             names.reverse();
-            // Outside of the first frame of our own the program and the thread are started.
+            // Frames outside our first own frame start the program or the thread.
             let start = names.iter().rposition(|name| frame_name::is_start(name)).map_or(0, |at| at + 1);
             let names = names.split_off(start.min(names.len()));
             let frames = std::iter::once(thread.to_owned()).chain(names);
@@ -56,7 +56,7 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         sampler_files::remove_at_exit(&self.open_before);
-        // Ending makes a new file.
+        // Ending creates another file.
         self.guard = None;
         sampler_files::remove_at_exit(&self.open_before);
     }

@@ -1,17 +1,17 @@
-//! Stacks as addresses, and their names.
+//! Stacks as addresses, and the names of these.
 
 use std::collections::HashMap;
 
 use crate::watch::folded_stacks::FoldedStacks;
 use crate::watch::frame_name;
 
-/// What stands for stacks of which only the thread was kept.
+/// The name for stacks of which only the thread was recorded.
 const OTHERS: &str = "other stacks";
 
 /// The stacks of a sampled run, as addresses in this program.
 ///
-/// Finding their names reads the program's tables of symbols, which can take hundreds of MiB: do it when nothing is
-/// measured any more.
+/// Resolving their names reads the program's symbol tables, which can take hundreds of MiB: do it after all
+/// measurements.
 #[derive(Clone, Debug, Default)]
 pub struct SampledStacks {
     stacks: HashMap<(String, Vec<usize>), u64>,
@@ -23,15 +23,15 @@ impl SampledStacks {
         Self { stacks, lost }
     }
 
-    /// The stacks with names a person can read. Frames of the start of the program and of threads are left out.
+    /// The stacks with readable names, without the frames that start the program and its threads.
     pub fn named(&self) -> FoldedStacks {
         let mut names: HashMap<usize, Vec<String>> = HashMap::new();
         let mut folded = FoldedStacks::default();
         for ((thread, addresses), samples) in &self.stacks {
             let mut frames: Vec<&str> = Vec::new();
             for (depth, address) in addresses.iter().enumerate() {
-                // The outer frames are return addresses: the call is before them. Looking a name up takes that into
-                // account, so that the place of the interruption has to be given as if it was one, too.
+                // The outer frames are return addresses, just after the call. The lookup compensates for
+                // that, so the interrupted address must be passed as if it were a return address too.
                 let address = if depth == 0 { address + 1 } else { *address };
                 names.entry(address).or_insert_with(|| functions_at(address));
             }
@@ -40,7 +40,7 @@ impl SampledStacks {
                 frames.extend(names.get(&address).into_iter().flatten().map(String::as_str));
             }
             frames.reverse();
-            // Outside of the first frame of our own the program and the thread are started.
+            // Frames outside our first own frame start the program or the thread.
             let start = frames.iter().rposition(|name| frame_name::is_start(name)).map_or(0, |at| at + 1);
             if addresses.is_empty() {
                 frames.push(OTHERS);
@@ -48,14 +48,13 @@ impl SampledStacks {
             let thread = if thread.is_empty() { "a thread" } else { thread };
             folded.add(std::iter::once(thread).chain(frames.into_iter().skip(start)), *samples);
         }
-        folded.add(["samples that were lost"], self.lost);
+        folded.add(["lost samples"], self.lost);
         backtrace::clear_symbol_cache();
         folded
     }
 }
 
-/// The functions that an address is in, the innermost first: those that were compiled into others have no frame of
-/// their own.
+/// The functions at an address, innermost first: inlined functions have no frame of their own.
 fn functions_at(address: usize) -> Vec<String> {
     let mut functions = Vec::new();
     backtrace::resolve(address as *mut std::ffi::c_void, |symbol| {

@@ -1,24 +1,24 @@
-//! Stacks on their way from the signal handlers of all threads to the thread that collects them: fixed
-//! memory, no locks, no allocation, so that a handler can interrupt anything.
+//! Stacks on their way from the signal handlers of all threads to the collecting thread: fixed memory, no
+//! locks and no allocation, so that a handler can interrupt anything.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Frames of a stack that are kept, from the innermost.
+/// The number of frames kept per stack, from the innermost.
 pub(super) const DEEPEST: usize = 128;
-/// Stacks that can be on their way at once: 40 a thread and second are made every 5 ms of 40 busy threads.
+/// The most stacks in transit: 40 busy threads produce 40 every 5 ms.
 const SLOTS: usize = 512;
 
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
 
-/// A stack as the signal handler saw it.
+/// A stack as the signal handler recorded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sampled {
     pub(super) thread: u32,
-    /// How many periods of CPU time it stands for.
+    /// The number of periods of CPU time that it represents.
     pub(super) weight: u32,
-    /// Addresses, the innermost first.
+    /// Addresses, innermost first.
     pub(super) frames: Vec<usize>,
 }
 
@@ -42,10 +42,10 @@ impl Slot {
     }
 }
 
-/// The slots, used in turn.
+/// The slots, used round-robin.
 pub(super) struct Slots {
     next: AtomicUsize,
-    /// Periods that found no slot.
+    /// Periods for which no slot was free.
     lost: AtomicU64,
     slots: [Slot; SLOTS],
 }
@@ -58,7 +58,7 @@ impl Slots {
         Self { next: AtomicUsize::new(0), lost: AtomicU64::new(0), slots: [const { Slot::new() }; SLOTS] }
     }
 
-    /// A slot for a sample, none where all are on their way; then the sample counts as lost.
+    /// Takes a slot for a sample; if none is free, returns `None` and counts the sample as lost.
     pub(super) fn take(&self, thread: u32, weight: u32) -> Option<Filling<'_>> {
         let place = self.next.fetch_add(1, Ordering::Relaxed) % SLOTS;
         let slot = self.slots.get(place)?;
@@ -72,7 +72,7 @@ impl Slots {
         Some(Filling(slot))
     }
 
-    /// Gives the full slots to `take` and frees them.
+    /// Passes the full slots to `take` and frees them.
     pub(super) fn drain(&self, mut take: impl FnMut(Sampled)) {
         for slot in self.slots.iter().filter(|slot| slot.state.load(Ordering::Acquire) == FULL) {
             let frames = slot.frames.iter().take(slot.depth.load(Ordering::Relaxed));
@@ -85,14 +85,14 @@ impl Slots {
         }
     }
 
-    /// Periods that were lost since this was last asked.
+    /// Periods lost since the last call.
     pub(super) fn lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
 impl Filling<'_> {
-    /// Adds a frame, outwards; whether there is room for another.
+    /// Adds the next outer frame; returns whether there is room for another.
     pub(super) fn push(&mut self, address: usize) -> bool {
         let depth = self.0.depth.load(Ordering::Relaxed);
         if let Some(frame) = self.0.frames.get(depth) {
@@ -102,12 +102,12 @@ impl Filling<'_> {
         depth + 1 < DEEPEST
     }
 
-    /// Forgets the frames so far.
+    /// Removes the frames so far.
     pub(super) fn clear(&mut self) {
         self.0.depth.store(0, Ordering::Relaxed);
     }
 
-    /// Hands the stack over.
+    /// Releases the stack to the collector.
     pub(super) fn done(self) {
         self.0.state.store(FULL, Ordering::Release);
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_come_out_as_they_went_in_and_what_finds_no_room_is_counted() {
+    fn stacks_come_out_unchanged_and_lost_ones_are_counted() {
         let slots = Box::new(Slots::new());
         for number in 0..SLOTS as u32 + 3 {
             if let Some(mut filling) = slots.take(number, 2) {
@@ -132,7 +132,7 @@ mod tests {
         slots.drain(|sampled| all.push(sampled));
         assert_eq!((all.len(), slots.lost(), slots.lost()), (SLOTS, 6, 0));
         assert_eq!(all[7], Sampled { thread: 7, weight: 2, frames: (0..DEEPEST).collect() });
-        slots.drain(|_| panic!("they are free again"));
+        slots.drain(|_| panic!("all slots are free again"));
         assert!(slots.take(1, 1).is_some());
     }
 }

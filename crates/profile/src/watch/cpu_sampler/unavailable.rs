@@ -1,4 +1,4 @@
-//! Where stacks cannot be sampled: nothing of these types is ever made.
+//! Replaces the sampler on systems where stacks cannot be sampled: values of these types never exist.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ pub(super) struct Collector(Infallible);
 
 impl Collector {
     pub(super) fn start() -> Result<Self, &'static str> {
-        Err("there is no sampler here")
+        Err("no sampler on this system")
     }
 
     pub(super) fn stop(self) -> Option<SampledStacks> {
@@ -16,7 +16,7 @@ impl Collector {
     }
 }
 
-/// The stacks of a sampled run; there are none where stacks cannot be sampled.
+/// The stacks of a sampled run; never exists where stacks cannot be sampled.
 #[derive(Clone, Debug)]
 pub struct SampledStacks(Infallible);
 
