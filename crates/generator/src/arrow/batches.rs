@@ -35,11 +35,13 @@ pub struct Batches<'a> {
     schema: SchemaRef,
     rows: Range<u64>,
     batch_rows: u64,
+    /// Bytes of one column's strings, and elements of its lists, in a batch at most: arrays have offsets of 32 bits.
+    most: usize,
 }
 
 impl Dataset {
     /// The rows of a range as Arrow batches of at most `batch_rows` rows each, whole blocks of
-    /// [`BLOCK_ROWS`] being made fastest.
+    /// [`BLOCK_ROWS`] being made fastest. Batches are smaller where a column's strings would have more than 2 GiB.
     pub fn batches(&self, rows: Range<u64>, seed: u64, batch_rows: usize) -> Batches<'_> {
         Batches {
             dataset: self,
@@ -47,6 +49,7 @@ impl Dataset {
             schema: self.arrow_schema(),
             rows,
             batch_rows: (batch_rows as u64).max(1),
+            most: i32::MAX as usize,
         }
     }
 }
@@ -65,24 +68,40 @@ impl Iterator for Batches<'_> {
         if self.rows.start >= self.rows.end {
             return None;
         }
-        // Up to a border of blocks, where more than one block fits.
-        let mut end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
-        let aligned = end - end % BLOCK_ROWS;
-        if end < self.rows.end && aligned > self.rows.start {
-            end = aligned;
+        loop {
+            // Up to a border of blocks, where more than one block fits.
+            let mut end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
+            let aligned = end - end % BLOCK_ROWS;
+            if end < self.rows.end && aligned > self.rows.start {
+                end = aligned;
+            }
+            let rows = self.rows.start..end;
+            let n = rows.end - rows.start;
+            let shredded = match self.shredder.rows(rows.clone()) {
+                Ok(shredded) => shredded,
+                Err(error) => {
+                    self.rows.start = end;
+                    return Some(Err(error));
+                }
+            };
+            let made = batch(self.dataset, shredded, &self.schema, n as usize, self.most);
+            if matches!(made, Err(ArrowError::OffsetOverflowError(_))) && n > 1 {
+                self.batch_rows = n.div_ceil(2);
+                continue;
+            }
+            self.rows.start = end;
+            return Some(made.map_err(|error| {
+                let place = format!("rows {} to {}", rows.start, rows.end);
+                match error {
+                    ArrowError::OffsetOverflowError(length) => Error::spec(
+                        format!("a field has {length} bytes or elements in one row, and an Arrow batch {} at most", self.most),
+                        place,
+                        "make its values shorter",
+                    ),
+                    _ => Error::spec(format!("no Arrow batch: {error}"), place, "report this with the dataset spec"),
+                }
+            }));
         }
-        let rows = self.rows.start..end;
-        self.rows.start = end;
-        let n = (rows.end - rows.start) as usize;
-        let shredded = match self.shredder.rows(rows.clone()) {
-            Ok(shredded) => shredded,
-            Err(error) => return Some(Err(error)),
-        };
-        let made = batch(self.dataset, shredded, &self.schema, n);
-        Some(made.map_err(|error| {
-            let place = format!("rows {} to {}", rows.start, rows.end);
-            Error::spec(format!("no Arrow batch: {error}"), place, "report this with the dataset spec")
-        }))
     }
 }
 
@@ -91,10 +110,11 @@ fn batch(
     shredded: &Shredded,
     schema: &SchemaRef,
     rows: usize,
+    most: usize,
 ) -> Result<RecordBatch, ArrowError> {
     let mut columns = Vec::with_capacity(dataset.fields.len());
     for field in &dataset.fields {
-        columns.push(array(field, shredded, Scope { repetition: 0, definition: 0 })?);
+        columns.push(array(field, shredded, Scope { repetition: 0, definition: 0 }, most)?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
@@ -149,7 +169,7 @@ fn levels<'a>(leaf: &Leaf, shredded: &'a Shredded) -> LeafLevels<'a> {
     LeafLevels { definition, repetition, entries: entries.max(repetition.len()) }
 }
 
-fn array(field: &Field, shredded: &Shredded, scope: Scope) -> Result<ArrayRef, ArrowError> {
+fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Result<ArrayRef, ArrowError> {
     let leaf = first_leaf(field);
     let levels = levels(leaf, shredded);
     // The level at which the field itself is there: for lists one less than that of an element.
@@ -162,16 +182,21 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope) -> Result<ArrayRef, A
         (field.nulls != Nulls::Never).then(|| NullBuffer::from(valid.collect::<Vec<bool>>()))
     };
     match &field.kind {
-        Kind::Leaf(leaf) => leaf_array(field, leaf, shredded, &levels, scope),
+        Kind::Leaf(leaf) => leaf_array(field, leaf, shredded, &levels, scope, most),
         Kind::Struct { fields, .. } => {
-            let children =
-                fields.iter().map(|field| array(field, shredded, scope)).collect::<Result<Vec<_>, _>>()?;
+            let children = fields
+                .iter()
+                .map(|field| array(field, shredded, scope, most))
+                .collect::<Result<Vec<_>, _>>()?;
             let arrow = fields.iter().map(arrow_field).collect();
             let slots = levels.slots(scope).count();
             Ok(Arc::new(StructArray::try_new_with_length(arrow, children, nulls(), slots)?))
         }
         Kind::List { style, children, .. } => {
             let inner = Scope { repetition: field.levels.repetition, definition: field.levels.definition };
+            if levels.entries > most {
+                return Err(ArrowError::OffsetOverflowError(levels.entries));
+            }
             let mut offsets: Vec<i32> = vec![0];
             let mut elements = 0;
             let mut open = false;
@@ -189,8 +214,10 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope) -> Result<ArrayRef, A
                 offsets.push(elements);
             }
             let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-            let parts =
-                children.iter().map(|child| array(child, shredded, inner)).collect::<Result<Vec<_>, _>>()?;
+            let parts = children
+                .iter()
+                .map(|child| array(child, shredded, inner, most))
+                .collect::<Result<Vec<_>, _>>()?;
             if *style == ListStyle::Map {
                 let arrow: arrow_schema::Fields = children.iter().map(arrow_field).collect();
                 let entries = StructArray::try_new(arrow.clone(), parts, None)?;
@@ -234,6 +261,7 @@ impl Slots {
             if let Some(i) = slot {
                 data.extend_from_slice(value(*i));
             }
+            // Each string is in one slot at most, and all of them together are not too long.
             offsets.push(data.len() as i32);
         }
         (OffsetBuffer::new(offsets.into()), data.into())
@@ -246,6 +274,7 @@ fn leaf_array(
     shredded: &Shredded,
     levels: &LeafLevels<'_>,
     scope: Scope,
+    most: usize,
 ) -> Result<ArrayRef, ArrowError> {
     let buffer = &shredded.leaves[leaf.index].values;
     let mut next = 0;
@@ -268,7 +297,13 @@ fn leaf_array(
         return Ok(Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i])));
     }
     let kind = data_type(field);
-    Ok(match (&kind, buffer.materialise(leaf)) {
+    let physical = buffer.materialise(leaf);
+    if let PhysicalBuffer::Bytes(strings) = &physical
+        && strings.data.len() > most
+    {
+        return Err(ArrowError::OffsetOverflowError(strings.data.len()));
+    }
+    Ok(match (&kind, physical) {
         (DataType::Boolean, PhysicalBuffer::Booleans(v)) => {
             let bits: BooleanBuffer = slots.values.iter().map(|i| i.is_some_and(|i| v[i] == 1)).collect();
             Arc::new(BooleanArray::new(bits, slots.nulls()))
@@ -376,4 +411,34 @@ fn nanoseconds(bytes: &[u8]) -> i64 {
     let of_day = i64::from_le_bytes(of_day.try_into().unwrap_or_default());
     let day = u32::from_le_bytes(day.try_into().unwrap_or_default());
     (i64::from(day) - 2_440_588).wrapping_mul(86_400_000_000_000).wrapping_add(of_day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_strings_are_too_long_for_one_batch_it_has_fewer_rows_and_no_value_is_another() {
+        let dataset = Dataset::built_in("contacts").unwrap().unwrap();
+        let whole = dataset.batches(0..500, 7, 500).next().unwrap().unwrap();
+        let mut batches = Batches { most: 2_000, ..dataset.batches(0..500, 7, 500) };
+        let (mut rows, mut number) = (0, 0);
+        for batch in batches.by_ref() {
+            let batch = batch.unwrap();
+            assert_eq!(batch, whole.slice(rows, batch.num_rows()));
+            (rows, number) = (rows + batch.num_rows(), number + 1);
+        }
+        assert!(rows == 500 && number > 3, "{rows} rows in {number} batches");
+    }
+
+    #[test]
+    fn a_row_that_is_too_long_alone_is_an_error_that_names_it() {
+        let dataset = Dataset::built_in("contacts").unwrap().unwrap();
+        let mut batches = Batches { most: 1, ..dataset.batches(3..500, 7, 100) };
+        let error = batches.next().unwrap().unwrap_err();
+        assert!(
+            error.to_string().contains("rows 3 to 4") && error.to_string().contains("in one row"),
+            "{error}"
+        );
+    }
 }
