@@ -89,6 +89,10 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
             "nothing can be written there: name the primary server if this is a standby, else see \
              default_transaction_read_only"
         }
+        &SqlState::FEATURE_NOT_SUPPORTED if db.message().contains("during recovery") => {
+            "nothing can be written there, as it is a standby: name the primary server, or all servers of the cluster with \
+             target_session_attrs=read-write"
+        }
         &SqlState::TOO_MANY_CONNECTIONS => "use fewer connections, or raise the server's max_connections",
         &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => NOT_THROUGH_A_POOL,
         _ if kind == Kind::Connection => {

@@ -66,8 +66,8 @@ pub(crate) struct PostgresSession<'a> {
     rejecting: Option<Arc<Rejecting>>,
     /// Columns of the table that the source lacks, and what they get.
     not_filled: Vec<String>,
-    /// What was said of the table that was replaced.
-    not_kept: Mutex<Option<String>>,
+    /// What there is to say of the end: of the table that was replaced, of rows that were not merged.
+    at_the_end: Mutex<Option<String>>,
     /// What there is to say about how the table was found.
     found_notes: Vec<String>,
     /// Since the load began others have brought rows into the table whose sums over these columns are not known.

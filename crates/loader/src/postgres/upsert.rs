@@ -53,7 +53,8 @@ pub(super) fn check_key(
 }
 
 /// Merges the rows of `gathered` into the table and drops what gathered them, in the caller's transaction. With
-/// `verify` each of them is looked for in the table first: a trigger or a rule may have changed or skipped it.
+/// `verify` each of them is looked for in the table first: a trigger or a rule may have changed or skipped it. How many the
+/// server has inserted or updated; none where rows with keys that are there stay as they are.
 ///
 /// # Errors
 /// What the server says: two rows of the source with the same key, a constraint of the table. With `verify`,
@@ -66,7 +67,7 @@ pub(super) fn merge(
     key: &[String],
     verify: bool,
     control: &Control<'_>,
-) -> Result<()> {
+) -> Result<Option<u64>> {
     let names = list(columns);
     let updates: Vec<String> = columns
         .iter()
@@ -84,15 +85,16 @@ pub(super) fn merge(
         table.quoted(),
         gathered.quoted(),
     );
-    if let Err(error) = connection.batch(control, &merge) {
-        return Err(same_key(error, connection, gathered, table, &listed, control));
-    }
+    let merged = connection
+        .execute(control, &merge, &[])
+        .map_err(|error| same_key(error, connection, gathered, table, &listed, control))?;
     if verify {
         let others = columns.iter().filter(|column| !key.contains(&column.name));
         let others: Vec<String> = others.map(|column| quote(&column.name)).collect();
         find_in_table(connection, gathered, table, &quoted, &others, control)?;
     }
-    connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))
+    connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
+    Ok((!updates.is_empty()).then_some(merged))
 }
 
 /// Looks for each gathered row in the table: one with an equal key, whose other columns have the same bytes.

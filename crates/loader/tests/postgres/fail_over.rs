@@ -251,6 +251,8 @@ fn a_replica_tells_of_loads_and_is_verified_and_takes_no_load() {
     assert_eq!((loads.len(), loads[0].rows, loads[0].completed.is_some()), (1, 500, true));
     let on_replica = target(&replica.url, "people");
     assert!(with_control(|control| verify(&source, &on_replica, &small(), control)).unwrap().matches());
-    let error = run(&source, &on_replica.mode(Mode::Append), &small()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Server, "{error}");
+    for target in [on_replica.mode(Mode::Append), self::target(&replica.url, "other")] {
+        let error = run(&source, &target, &small()).unwrap_err();
+        assert!(error.advice().contains("name the primary server"), "{error}");
+    }
 }

@@ -351,6 +351,8 @@ fn a_trigger_or_a_rule_that_changes_merged_rows_fails_a_verified_upsert_and_noth
     let meddlers = [
         ("changes", "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.amount := 0; RETURN NEW; END $$;
            CREATE TRIGGER t BEFORE INSERT OR UPDATE ON changes FOR EACH ROW WHEN (NEW.id = 700) EXECUTE FUNCTION change()"),
+        ("drops", "CREATE FUNCTION drop_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+           CREATE TRIGGER t BEFORE INSERT ON drops FOR EACH ROW WHEN (NEW.id = 700) EXECUTE FUNCTION drop_it()"),
         ("skips", "CREATE RULE r AS ON INSERT TO skips WHERE NEW.id = 700 DO INSTEAD NOTHING"),
         ("later", "CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS
              $$ BEGIN DELETE FROM later WHERE id = 700; RETURN NULL; END $$;
@@ -369,7 +371,10 @@ fn a_trigger_or_a_rule_that_changes_merged_rows_fails_a_verified_upsert_and_noth
         assert!(error.to_string().contains("(700)"), "{error}");
         assert_eq!(database.count(table), 1, "nothing was merged");
         let unchecked = LoadOptions { verify: false, ..small() };
-        assert!(run(&source, &target, &unchecked).unwrap().verified.is_none());
+        let report = run(&source, &target, &unchecked).unwrap();
+        assert!(report.verified.is_none());
+        let said = report.notes.iter().any(|note| note.contains("1199 of 1200 rows were merged"));
+        assert_eq!(said, ["drops", "skips"].contains(&table), "{table}: {:?}", report.notes);
         assert!(database.count(table) >= 1199);
     }
 }

@@ -41,9 +41,15 @@ impl PostgresSession<'_> {
             }
             if self.postgres.mode == Mode::Upsert {
                 let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
-                blockers::named(&self.postgres.server, connection, control, || {
+                let merged = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
                 })?;
+                if let Some(merged) = merged.filter(|merged| *merged != total.rows) {
+                    *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!(
+                        "{merged} of {} rows were merged: a trigger or a rule of the table has skipped the others",
+                        total.rows
+                    ));
+                }
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,
@@ -66,7 +72,7 @@ impl PostgresSession<'_> {
             }
             if let Some(replaced) = replaced {
                 let lost = replaced.hand_on(connection, &self.table, control)?;
-                *self.not_kept.lock().unwrap_or_else(PoisonError::into_inner) =
+                *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     replaced::note(&self.table, &lost);
             }
             checkpoints.complete(connection, id, total, control)?;

@@ -16,10 +16,10 @@ impl PostgresSession<'_> {
         if !self.not_filled.is_empty() && self.standing != Standing::Complete {
             notes.push(format!("columns of the table that the files lack: {}", self.not_filled.join(", ")));
         }
-        notes.extend(self.not_kept.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        notes.extend(self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner).clone());
         if self.overlaid && self.options.verify {
             notes.push(
-                "not verified: since this load began, another one has brought other columns of its files into the table, or \
+                "not verified: since this load began, another one has brought other rows or columns of its files into the table, or \
                  merged rows into it (sawmill verify compares whole tables)"
                     .to_owned(),
             );

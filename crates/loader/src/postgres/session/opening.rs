@@ -245,7 +245,7 @@ impl<'a> PostgresSession<'a> {
             rejected_before: AtomicU64::new(rejected_before),
             rejecting: rejecting.map(Arc::new),
             not_filled,
-            not_kept: Mutex::new(None),
+            at_the_end: Mutex::new(None),
             found_notes,
             overlaid,
         })
