@@ -8,7 +8,8 @@ import statistics
 
 from benchmark_footers import footer_files, footer_table, scaling, without_avx512
 from benchmark_page import benchmarks_page
-from benchmark_text import commands, missing, memory, nanoseconds, rate, ratio, table, throughput, time
+from benchmark_results import size
+from benchmark_text import commands, megabytes, missing, memory, nanoseconds, rate, ratio, table, throughput, time
 
 PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end of measured -->)", re.DOTALL)
 
@@ -84,12 +85,13 @@ def generator_peers(results):
     for name in ["gen-datablok", "gen-arrow-writer"]:
         found, why = entry(results, name)
         if not found:
-            rows.append([missing(name, why), "", "", ""])
+            rows.append([missing(name, why), "", "", "", "", ""])
             continue
         ours, theirs = found["cases"][0]["sides"]
         times = theirs["wall"]["median"] / ours["wall"]["median"]
         what = f"{theirs['name']}, {ours['work']['rows']:,} rows"
-        rows.append([what, time(ours["wall"]), time(theirs["wall"]), ratio(times)])
+        sizes = [megabytes(size(ours)), megabytes(size(theirs))]
+        rows.append([what, time(ours["wall"]), time(theirs["wall"]), *sizes, ratio(times)])
         used.append(found["command"])
     found, why = entry(results, "micro")
     medians = {(b["group"], b["function"]): b["nanoseconds"] for b in found["benchmarks"]} if found else {}
@@ -99,8 +101,8 @@ def generator_peers(results):
             theirs = medians.get((f"contacts/{codec}", f"ArrowWriter 60/{threads}"))
             if ours and theirs:
                 what = f"ArrowWriter pipeline, compression {codec}, threads: {threads}, files not kept"
-                rows.append([what, nanoseconds(ours), nanoseconds(theirs), ratio(theirs / ours)])
-    lines = table(["peer", "ours", "theirs", "ours is as fast"], rows)
+                rows.append([what, nanoseconds(ours), nanoseconds(theirs), "", "", ratio(theirs / ours)])
+    lines = table(["peer", "ours", "theirs", "bytes of ours", "of theirs", "ours is as fast"], rows)
     return "\n".join(lines + commands(used + (["cargo bench -p sawmill-benches --bench contacts"] if medians else [])))
 
 
@@ -263,8 +265,9 @@ def load_kinds(results):
             kind = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
             ours, theirs = case["sides"]
             # A row of the slow peers' own, as they load fewer rows.
-            row = tables.setdefault((rows_of, kind, ours["work"]["rows"]), {"ours": time(ours["wall"])})
-            row[theirs["name"]] = ratio(theirs["wall"]["median"] / ours["wall"]["median"])
+            row = tables.setdefault((rows_of, kind, ours["work"]["rows"]), {"ours": f"{time(ours['wall'])}, {megabytes(size(ours))}"})
+            times = theirs["wall"]["median"] / ours["wall"]["median"]
+            row[theirs["name"]] = f"{ratio(times)}, {megabytes(size(theirs))}"
             if theirs["name"] not in peers:
                 peers.append(theirs["name"])
         used.append(found["command"])
@@ -274,7 +277,7 @@ def load_kinds(results):
         [f"{rows_of}, {count:,}", kind, row["ours"]] + [row.get(peer, "") for peer in peers]
         for (rows_of, kind, count), row in sorted(tables.items(), key=lambda table: (-table[0][2], table[0][:2]))
     ]
-    head = ["rows of", "table", "time"] + [f"as fast as {peer}" for peer in peers]
+    head = ["rows of", "table", "time, table left"] + [f"as fast as {peer}, table left" for peer in peers]
     lines = [f"On {'; '.join(sorted(machines))}:", ""] + table(head, rows)
     return "\n".join(lines + [f"\n{each}" for each in absent] + commands(used))
 

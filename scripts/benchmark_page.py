@@ -1,7 +1,8 @@
 """docs/benchmarks.md and its pictures."""
 
 from benchmark_picture import bars, lines
-from benchmark_text import commands, memory, missing, nanoseconds, table, throughput, time
+from benchmark_results import size
+from benchmark_text import commands, megabytes, memory, missing, nanoseconds, table, throughput, time
 
 AREAS = [
     (
@@ -20,24 +21,26 @@ AREAS = [
         "load-",
         "Loading into PostgreSQL",
         "The same rows into an empty table of the same columns; what a peer left there is counted, and its "
-        "content compared, or there is no figure. Both sides are timed from the start of their "
-        "process to its end (of the floor, one psql a connection).",
+        "content compared, or there is no figure. Bytes are those of the table that each side left, indexes included "
+        "(`pg_total_relation_size`). Both sides are timed from the start of their process to its end (of the floor, one "
+        "psql a connection).",
     ),
 ]
-# The order of peers; others follow by name.
-ORDER = ["gen-datablok", "gen-arrow-writer", "gen-tpchgen-cli", "load-load_floor", "load-load_psql"]
+# Results of loads that are no comparisons.
+OURS_ALONE = ("load-tables", "load-strategies")
+# Peers of the hot paths, by the beginning of their names.
+PEERS = ("ArrowWriter", "pgpq", "parquet60")
 
 
 def benchmarks_page(results):
     """The page and its pictures, by their names in the folder of the documentation."""
     drawn = {}
     text = ["# Benchmarks", "", "Drawn by `scripts/benchmarks` from `benchmarks/results.json`; do not edit.", ""]
-    text += head(results)
+    text += head(results) + weakest(results)
     for prefix, title, note in AREAS:
-        names = [name for name in results if name.startswith(prefix) and name not in ("load-tables", "load-strategies")]
-        names.sort(key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+        names = [name for name in results if name.startswith(prefix) and name not in OURS_ALONE]
         if names:
-            text += area(prefix, title, note, names, results, drawn)
+            text += area(prefix, title, note, sorted(names), results, drawn)
     if "load-tables" in results:
         text += tables(results["load-tables"], drawn)
     text += hot_paths(results.get("micro"))
@@ -46,45 +49,72 @@ def benchmarks_page(results):
 
 
 def head(results):
+    """Machine, versions and commit of the newest run; what is drawn of earlier ones is named apart."""
     # What was recorded once, of a server that is not at hand, says itself where that was.
-    runs = [entry for entry in results.values() if "failed" not in entry and entry["kind"] != "recorded"]
+    runs = {name: entry for name, entry in results.items() if "failed" not in entry and entry["kind"] != "recorded"}
     if not runs:
         return ["There are no results.", ""]
+    commit = lambda entry: (entry.get("commit") or {}).get("hash", "")
+    last = commit(max(runs.values(), key=lambda entry: entry["started"]))
+    this = [entry for entry in runs.values() if commit(entry) == last]
+    earlier = {name: entry for name, entry in runs.items() if commit(entry) != last}
+    # Benchmarks of `sawmill bench` say more of the machine than the others.
+    told = [entry for entry in this if entry["kind"] == "sawmill bench"] or this
     unique = lambda values: "; ".join(sorted({value for value in values if value}))
     versions = {}
-    for entry in sorted(runs, key=lambda entry: entry["started"]):
+    for entry in this:
         versions.update(entry.get("versions", {}))
-    commits = unique(
-        entry["commit"]["hash"][:12] + (" with changes" if entry["commit"]["changed"] else "")
-        for entry in runs
-        if entry["commit"]
-    )
-    started = sorted(entry["started"] for entry in runs)
-    busy = max(entry["load"] for entry in runs)
+    changed = " with changes" if any((entry.get("commit") or {}).get("changed") for entry in this) else ""
+    started = sorted(entry["started"] for entry in this)
+    busy = max(entry["load"] for entry in this)
     rows = [
-        ["machine", unique(entry.get("machine") for entry in runs)],
-        ["files", unique(disk for entry in runs for disk in entry.get("disks", []))],
+        ["machine", unique(entry.get("machine") for entry in told)],
+        ["files", unique(disk for entry in this for disk in entry.get("disks", []))],
         ["versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))],
-        ["commit", commits],
+        ["commit", (last[:12] or "none") + changed],
         ["measured", f"{started[0]} to {started[-1]}"],
         ["load of the machine", f"up to {busy:.1f} right after a benchmark, its own work included"],
     ]
+    if earlier:
+        named = [f"{name} ({entry['started'][:10]}, {commit(entry)[:8]})" for name, entry in sorted(earlier.items())]
+        rows.append(["not of this run", ", ".join(named)])
     return table(["", ""], rows) + [
         "",
         "Medians. An interval is the 95 % interval of the ratio of pairs of runs that were made in turn; with "
-        "fewer than five pairs it is wide. A verdict is given where the whole interval is on one side of 1.",
+        "fewer than five pairs it is wide. A verdict is given where the whole interval is on one side of 1. The rows "
+        "where Sawmill does worst stand first.",
         "",
     ]
+
+
+def compared(results):
+    """All comparisons: how many times the time of the peer ours takes, what was done, the peer, and the verdict."""
+    for name, entry in results.items():
+        if name.startswith(("gen-", "footer-", "load-", "kinds-")) and "failed" not in entry:
+            for case in entry["cases"]:
+                for found, theirs in zip(case["comparisons"], case["sides"][1:]):
+                    what = " ".join([name, *(f"{key}={value}" for key, value in sorted(case["parameters"].items()))])
+                    yield found["ratio"], what, theirs["name"], comparison(found)
+    for ratio, what, _, peer, _ in pairs(results.get("micro")):
+        yield ratio, what, peer, f"{1 / ratio:.2f} x as fast"
+
+
+def weakest(results):
+    """Where ours takes more than nine tenths of the peer's time."""
+    every = sorted(compared(results), key=lambda found: -found[0])
+    if not every:
+        return []
+    rows = [[what, peer, said] for ratio, what, peer, said in every if ratio > 0.9]
+    text = ["## Where Sawmill is slower, or hardly faster", ""]
+    count = f"Of {len(every)} comparisons, those in which Sawmill takes more than 0.9 times the time of its peer"
+    return text + ([f"{count}:", "", *table(["what", "peer", "ours is"], rows)] if rows else [f"{count}: none."]) + [""]
 
 
 def area(prefix, title, note, names, results, drawn):
     text = [f"## {title}", "", note, ""]
+    entries = {name: results[name] for name in names if "failed" not in results[name]}
     rows, charted, first = [], [], None
-    for name in names:
-        entry = results[name]
-        if "failed" in entry:
-            rows.append([name.removeprefix(prefix), entry["failed"]] + [""] * 8)
-            continue
+    for name, entry in sorted(entries.items(), key=lambda named: -named[1]["cases"][0]["comparisons"][0]["ratio"]):
         case = entry["cases"][0]
         ours, theirs = case["sides"][0], case["sides"][1]
         cells = [theirs["name"], work(ours), written(ours, theirs), time(ours["wall"]), time(theirs["wall"])]
@@ -94,8 +124,10 @@ def area(prefix, title, note, names, results, drawn):
         if not charted or work(ours) == first:
             first = work(ours)
             charted.append((theirs["name"], ours["wall"], theirs["wall"]))
-    columns = ["peer", "work", "bytes of ours, of theirs", "ours", "theirs", "ours, CPU", "theirs, CPU", "ours, memory", "theirs, memory"]
-    text += table(columns + ["ours is"], rows)
+    columns = ["peer", "work", "bytes: ours, theirs", "ours", "theirs", "ours, CPU", "theirs, CPU", "ours, memory", "theirs, memory"]
+    if rows:
+        text += table(columns + ["ours is"], rows) + [""]
+    text += [f"- {missing(name.removeprefix(prefix), results[name]['failed'])}" for name in names if name not in entries]
     if charted:
         picture = f"benchmarks/{prefix.rstrip('-')}.svg"
         sides = []
@@ -103,7 +135,7 @@ def area(prefix, title, note, names, results, drawn):
             sides += [(f"sawmill, beside {peer}", ours, True), (peer, theirs, False)]
         drawn[picture] = bars(f"{title}: seconds", sides)
         text += ["", f"![{title}]({picture})"]
-    return text + commands(sorted({results[name]["command"] for name in names if "command" in results[name]})) + [""]
+    return text + commands(sorted(entry["command"] for entry in entries.values())) + [""]
 
 
 def tables(entry, drawn):
@@ -126,6 +158,19 @@ def tables(entry, drawn):
     return text + commands([entry["command"]]) + [""]
 
 
+def pairs(entry):
+    """Hot paths beside a peer in the same binary: ours / theirs, what, ours, the peer's name, and theirs."""
+    measured = entry["benchmarks"] if entry and "failed" not in entry else []
+    for ours in measured:
+        own = next((part for part in ours["function"].split("/") if part.startswith("sawmill")), None)
+        for theirs in measured if own else []:
+            name = next((part for part in theirs["function"].split("/") if part.startswith(PEERS)), None)
+            rest = lambda found, part: [found["group"], *(each for each in found["function"].split("/") if each != part)]
+            if name and rest(ours, own) == rest(theirs, name):
+                what = "/".join(rest(ours, own)) + own.removeprefix("sawmill")
+                yield ours["nanoseconds"] / theirs["nanoseconds"], what, ours, name, theirs
+
+
 def hot_paths(entry):
     text = ["## Hot paths", ""]
     if not entry:
@@ -133,13 +178,21 @@ def hot_paths(entry):
     if "failed" in entry:
         return text + [missing("micro", entry["failed"]), ""]
     text += ["By criterion, in one process (`cargo bench`); medians with their 95 % intervals.", ""]
-    rows = []
-    for found in entry["benchmarks"]:
-        low, high = found["interval"]
-        middle = found["nanoseconds"]
-        spread = f"{nanoseconds(middle)} ({nanoseconds(low)} to {nanoseconds(high)})"
-        rows.append([found["group"], found["function"], spread, throughput(found["throughput"], middle)])
-    return text + table(["path", "what", "time", "rate"], rows) + [""]
+    beside = sorted(pairs(entry), key=lambda pair: -pair[0])
+    paired = [id(each) for _, _, ours, _, theirs in beside for each in (ours, theirs)]
+    rows = [[what, peer, spread(ours), spread(theirs), f"{1 / ratio:.2f} x as fast"] for ratio, what, ours, peer, theirs in beside]
+    text += table(["path", "peer", "ours", "theirs", "ours is"], rows) + ["", "Without a peer:", ""]
+    alone = [
+        [found["group"], found["function"], spread(found), throughput(found["throughput"], found["nanoseconds"])]
+        for found in entry["benchmarks"]
+        if id(found) not in paired
+    ]
+    return text + table(["path", "what", "time", "rate"], alone) + [""]
+
+
+def spread(found):
+    low, high = found["interval"]
+    return f"{nanoseconds(found['nanoseconds'])} ({nanoseconds(low)} to {nanoseconds(high)})"
 
 
 def work(side):
@@ -148,9 +201,9 @@ def work(side):
 
 
 def written(*sides):
-    """The bytes that each side made; loads into the same table are compared by their rows and content alone."""
-    made = [side["work"].get("bytes") for side in sides]
-    return ", ".join(f"{count / 1e6:,.1f} MB" for count in made) if all(made) else ""
+    """The bytes that each side made; decoders make none."""
+    made = [size(side) for side in sides]
+    return ", ".join(map(megabytes, made)) if all(made) else ""
 
 
 def comparison(found):

@@ -18,7 +18,9 @@ def load(path):
 
 def save(path, results):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    whole = path.with_suffix(".partial")
+    whole.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    whole.replace(path)
 
 
 def failed(kind, reason):
@@ -35,7 +37,8 @@ def of_sawmill_bench(file, root):
         "kind": "sawmill bench",
         "started": file["started"],
         "command": shorten(file["command"], root),
-        "commit": file.get("commit"),
+        # What it calls changed can be the pages and results alone, which are written while benchmarks run.
+        "commit": {**file["commit"], "changed": bool(changed_files(root))} if file.get("commit") else None,
         "machine": machine(file["machine"]),
         "disks": sorted({f"{disk['kind']} on {disk['device']}" for disk in file["filesystems"]}),
         "versions": file["versions"],
@@ -49,7 +52,7 @@ def side(found):
     # With a command a side was a process of its own.
     kept["whole_process"] = bool(found.get("command"))
     run = found["runs"][0]
-    kept["work"] = {name: run[name] for name in ("rows", "bytes", "checksum") if run.get(name) is not None}
+    kept["work"] = {name: run[name] for name in ("rows", "bytes", "stored", "checksum") if run.get(name) is not None}
     phases = found.get("phases") or []
     kept["spans"] = sum(calls(span) for phase in phases for thread in phase["threads"] for span in thread["spans"])
     kept["spans_cpu"] = sum(phase["cpu"] for phase in phases if phase["depth"] == 0)
@@ -65,11 +68,19 @@ def changed_files(root):
     return [line[3:] for line in done.stdout.splitlines()] if done.returncode == 0 else []
 
 
-def unfair(entry, newest):
+def size(side):
+    """The bytes that a side made: of its table as the server says, or of its files."""
+    return side["work"].get("stored") or side["work"].get("bytes")
+
+
+def unfair(name, entry, newest):
     """Why a comparison is not published; none where it is fair. All stand in one table: of one machine, one commit."""
     for case in entry["cases"]:
         if any(not side.get("whole_process") for side in case["sides"]):
             return "to be measured anew: not both sides were timed from the start of their process to its end"
+        kind = "bytes" if name.startswith("gen-") else "stored"
+        if not name.startswith("footer-") and any(not side["work"].get(kind) for side in case["sides"]):
+            return "to be measured anew: what one side made was not counted in bytes"
     if not entry.get("commit") or entry["commit"]["changed"]:
         return "to be measured anew: the code was changed since its commit"
     if (entry["commit"]["hash"], entry["machine"]) != (newest["commit"]["hash"], newest["machine"]):
@@ -87,7 +98,7 @@ def published(results):
     newest = max(compared, key=lambda entry: entry["started"], default=None)
     kept = {}
     for name, entry in results.items():
-        reason = unfair(entry, newest or entry) if is_comparison(entry) else None
+        reason = unfair(name, entry, newest or entry) if is_comparison(entry) else None
         kept[name] = failed(entry["kind"], reason) if reason else entry
     return kept
 
@@ -110,10 +121,12 @@ def samples(folded):
     return counts
 
 
-def of_criterion(folder, root):
-    """The medians of all benchmarks that criterion has run."""
+def of_criterion(folder, since, root):
+    """The medians of all benchmarks that criterion has run since then, in seconds since 1970."""
     benchmarks = []
     for path in sorted(folder.glob("**/new/benchmark.json")):
+        if path.stat().st_mtime < since:
+            continue
         about = json.loads(path.read_text())
         median = json.loads((path.parent / "estimates.json").read_text())["median"]
         interval = median["confidence_interval"]
@@ -149,7 +162,7 @@ def here(root):
         return done.stdout.strip() if done.returncode == 0 else ""
 
     commit = said("git", "rev-parse", "HEAD")
-    changed = bool(said("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"))
+    changed = bool(changed_files(root))
     return {
         "started": said("date", "-u", "+%Y-%m-%dT%H:%M:%SZ"),
         "commit": {"hash": commit, "changed": changed} if commit else None,

@@ -30,6 +30,10 @@ def memory(side):
     return f"{peak['median'] / 2**20:.0f} MiB" if peak else ""
 
 
+def megabytes(count):
+    return f"{count / 1e6:,.1f} MB" if count else ""
+
+
 def rate(rows, seconds):
     return f"{rows / seconds / 1e6:.3g} M"
 

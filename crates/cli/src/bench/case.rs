@@ -38,6 +38,8 @@ pub(crate) struct Done {
     pub phase: PhaseReport,
     pub rows: Option<u64>,
     pub bytes: u64,
+    /// The size of what it left, where that was asked for.
+    pub stored: Option<u64>,
     pub checksum: Option<String>,
 }
 
@@ -59,8 +61,8 @@ pub(crate) trait Surroundings {
         Ok(Vec::new())
     }
 
-    /// Clears the room after such a run.
-    fn after_ours(&mut self) -> Result<(), Error> {
+    /// Enters the size of what such a run left, and clears the room.
+    fn after_ours(&mut self, _run: &mut Run) -> Result<(), Error> {
         Ok(())
     }
 
@@ -125,9 +127,9 @@ impl Measurement<'_> {
                 false => {
                     let mut around = surroundings.borrow_mut();
                     let environment = around.before_ours()?;
-                    let of = own_process::run(self.point, &environment, self.cancel)
+                    let mut of = own_process::run(self.point, &environment, self.cancel)
                         .inspect_err(|_| around.abandon())?;
-                    around.after_ours()?;
+                    around.after_ours(&mut of.run)?;
                     of
                 }
             };
@@ -207,6 +209,7 @@ fn observed(
         peak_memory: done.phase.peak_memory,
         rows: done.rows,
         bytes: Some(done.bytes),
+        stored: done.stored,
         checksum: done.checksum,
     };
     Ok(Seen { run, phases: profile.phases(), timeline })

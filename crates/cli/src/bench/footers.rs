@@ -48,6 +48,6 @@ pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Resu
         let phase = phase.finish();
         // No rows are read, so there is no rate of them: they only show that the work was the same.
         let checksum = format!("{} files, {rows} rows, {row_groups} row groups", files.len());
-        Ok(Done { bytes: phase.bytes, phase, rows: None, checksum: Some(checksum) })
+        Ok(Done { bytes: phase.bytes, phase, rows: None, stored: None, checksum: Some(checksum) })
     })
 }

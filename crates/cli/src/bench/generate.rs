@@ -65,7 +65,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
         directory.close()?;
         let rows = files.iter().map(|file| file.rows).sum();
         let bytes = files.iter().map(|file| file.bytes).sum();
-        Ok(Done { phase, rows: Some(rows), bytes, checksum: None })
+        Ok(Done { phase, rows: Some(rows), bytes, stored: None, checksum: None })
     })
 }
 
@@ -113,7 +113,7 @@ impl Surroundings for Room {
         if self.device { Ok(Vec::new()) } else { self.before() }
     }
 
-    fn after_ours(&mut self) -> Result<(), Error> {
+    fn after_ours(&mut self, _: &mut Run) -> Result<(), Error> {
         self.directory.take().map_or(Ok(()), Temporary::close)
     }
 

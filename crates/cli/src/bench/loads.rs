@@ -262,7 +262,9 @@ pub(crate) fn measure(
         let loaded = load_files(source, &target, &options, profile, quiet, measurement.cancel);
         match loaded {
             Ok((report, mut phase)) => {
+                let mut stored = None;
                 if given.is_none() {
+                    stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
                     demo::remove(&target, true)?;
                 }
                 if let Some(survey) = &survey {
@@ -274,6 +276,7 @@ pub(crate) fn measure(
                     bytes: phase.bytes,
                     phase,
                     rows: Some(report.rows),
+                    stored,
                     checksum: sums.then(|| report.content.content_sum.to_string()),
                 })
             }
@@ -364,8 +367,12 @@ impl Surroundings for Room<'_> {
         Ok(environment)
     }
 
-    fn after_ours(&mut self) -> Result<(), Error> {
-        self.made.take().map_or(Ok(()), |target| demo::remove(&target, true))
+    fn after_ours(&mut self, run: &mut Run) -> Result<(), Error> {
+        let Some(target) = self.made.take() else { return Ok(()) };
+        let stored = quietly(|control| Ok(target.stored_bytes(control)?));
+        demo::remove(&target, true)?;
+        run.stored = stored?;
+        Ok(())
     }
 
     fn abandon(&mut self) {
@@ -395,6 +402,7 @@ impl Room<'_> {
             return Ok(());
         }
         run.rows = Some(rows.unwrap_or(0));
+        run.stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
         let planned = self.source.rows();
         if self.sums && run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
             let verification = quietly(|control| Ok(verify(self.source, target, self.options, control)?))?;

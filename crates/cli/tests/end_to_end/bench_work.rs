@@ -65,6 +65,12 @@ fn a_program_gets_an_empty_table_whose_rows_are_counted_and_compared() {
     assert!(json["versions"]["PostgreSQL"].is_string());
     // The content of the first run was compared, which was the one before those that count.
     assert_eq!(first["checksum"], Value::Null);
+    for run in sides.as_array().unwrap().iter().flat_map(|side| side["runs"].as_array().unwrap()) {
+        assert!(run["stored"].as_u64().unwrap() > 100_000, "what is in the table of 2,000 rows: {run}");
+    }
+    let report = bench(&home, &[&load[..6], &["1", "--against", &loader(&files)]].concat()).ok().out;
+    let sizes = report.lines().nth(2).unwrap().contains("kB");
+    assert!(report.lines().next().unwrap().contains("stored") && sizes, "{report}");
     let half = loader(&format!("{files}/contacts_0.parquet"));
     let half_of = std::fs::read_dir(&files).unwrap().next().unwrap().unwrap().path();
     let half = half.replace(&format!("{files}/contacts_0.parquet"), &half_of.display().to_string());
@@ -114,6 +120,7 @@ fn a_load_of_ours_in_a_process_of_its_own_leaves_no_table_behind() {
         let run = &json["cases"][0]["sides"][0]["runs"][0];
         assert_eq!(run["rows"], 2000);
         assert!(run["checksum"].is_string());
+        assert!(run["stored"].as_u64().unwrap() > 100_000, "{run}");
         assert_eq!(json["cases"][0]["sides"][0]["timeline"]["watched"][0], "PostgreSQL");
     }
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();

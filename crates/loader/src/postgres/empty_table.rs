@@ -1,5 +1,5 @@
 //! An empty table for rows that are appended, logged or not, with a primary key or without; and the
-//! number of rows in a table. For comparing loads into tables of several kinds.
+//! number of rows in a table and its size. For comparing loads into tables of several kinds.
 
 use super::catalogue::find;
 use super::connection::Connection;
@@ -39,6 +39,22 @@ impl Postgres {
             connection.query(control, &format!("SELECT count(*) FROM {}", self.table.quoted()), &[])?;
         let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
         Ok(Some(count as u64))
+    }
+
+    /// The size of the table in bytes with its partitions, indexes and values out of line; `None` where there is no
+    /// such table.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn stored_bytes(&self, control: &Control<'_>) -> Result<Option<u64>> {
+        let connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
+        let sizes = "WITH RECURSIVE part(oid) AS (SELECT $1::oid UNION \
+                     SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid) \
+                     SELECT sum(pg_total_relation_size(oid))::bigint FROM part";
+        let rows = connection.query(control, sizes, &[&found.oid])?;
+        let size: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+        Ok(Some(size.unsigned_abs()))
     }
 
     /// The server's version as it tells it: `15.18 (Debian ...)`.

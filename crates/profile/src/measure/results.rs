@@ -214,6 +214,16 @@ impl Case {
 }
 
 impl ResultFile {
+    /// What the runs came to in bytes, by a name: what they left behind where that was measured, and otherwise what
+    /// they did.
+    pub(crate) fn size(&self) -> (&'static str, fn(&Run) -> Option<u64>) {
+        let mut runs = self.cases.iter().flat_map(|case| &case.sides).flat_map(|side| &side.runs);
+        match runs.any(|run| run.stored.is_some()) {
+            true => ("stored", |run| run.stored),
+            false => ("bytes", |run| run.bytes),
+        }
+    }
+
     /// A file without cases, for this machine and the current time.
     pub fn new(label: &str, command: &str) -> Self {
         Self {

@@ -120,9 +120,10 @@ fn head_of(file: &ResultFile) -> String {
 }
 
 fn summary(file: &ResultFile) -> String {
-    let mut text = String::from(
+    let (size, size_of) = file.size();
+    let mut text = format!(
         "<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">case</th><th class=\"l\">side</th><th>runs</th>\
-         <th>min</th><th>median</th><th>95 % interval</th><th>sd</th><th>rows</th><th>bytes</th><th>rate</th><th>cpu</th>\
+         <th>min</th><th>median</th><th>95 % interval</th><th>sd</th><th>rows</th><th>{size}</th><th>rate</th><th>cpu</th>\
          <th>memory</th><th class=\"l\">ours takes</th></tr></thead>\n<tbody>\n",
     );
     for case in &file.cases {
@@ -148,7 +149,7 @@ fn summary(file: &ResultFile) -> String {
                 figure(&side.wall, &interval),
                 figure(&side.wall, &|wall| format!("{:.1} %", 100.0 * wall.relative_deviation())),
                 work.and_then(|run| run.rows).map(crate::format_grouped).unwrap_or_default(),
-                work.and_then(|run| run.bytes).map(crate::format_decimal_bytes).unwrap_or_default(),
+                work.and_then(size_of).map(crate::format_decimal_bytes).unwrap_or_default(),
                 rate.unwrap_or_default(),
                 figure(&side.cpu, &|cpu| time(cpu.median)),
                 figure(&side.peak_memory, &|memory| format_bytes(memory.median as u64)),

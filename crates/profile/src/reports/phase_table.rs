@@ -84,6 +84,7 @@ fn add_spans(table: &mut Table, spans: &[SpanReport], total: f64, depth: usize) 
 /// A line per side of every case in a result: times, rows and bytes of a run, rate, CPU, memory, and the
 /// comparison with ours.
 pub fn results_table(file: &ResultFile) -> Table {
+    let (size, size_of) = file.size();
     let mut table = Table::new([
         ("case", LEFT),
         ("side", LEFT),
@@ -92,7 +93,7 @@ pub fn results_table(file: &ResultFile) -> Table {
         ("median", RIGHT),
         ("± sd", RIGHT),
         ("rows", RIGHT),
-        ("bytes", RIGHT),
+        (size, RIGHT),
         ("rows/s", RIGHT),
         ("cpu", RIGHT),
         ("peak memory", RIGHT),
@@ -115,7 +116,7 @@ pub fn results_table(file: &ResultFile) -> Table {
             // All runs of a side do the same work.
             let work = side.runs.first();
             row.push(work.and_then(|run| run.rows).map(format_grouped).unwrap_or_default());
-            row.push(work.and_then(|run| run.bytes).map(format_decimal_bytes).unwrap_or_default());
+            row.push(work.and_then(size_of).map(format_decimal_bytes).unwrap_or_default());
             row.push(side.rows_per_second().map(|rate| format_rate(rate, "rows")).unwrap_or_default());
             row.push(side.cpu.as_ref().map(|cpu| duration(cpu.median)).unwrap_or_default());
             let memory = side.peak_memory.as_ref().map(|memory| format_bytes(memory.median as u64));

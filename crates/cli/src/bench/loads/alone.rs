@@ -125,6 +125,7 @@ fn into_table(
     let (report, phase) = load_files(source, destination.as_target(), options, profile, console, cancel)?;
     Ok(Done {
         bytes: phase.bytes,
+        stored: None,
         phase,
         rows: Some(report.rows),
         checksum: Some(report.content.content_sum.to_string()),
@@ -143,6 +144,7 @@ fn into_tables(
     let sums = reports.iter().map(|report| report.result.content.content_sum.to_string());
     Ok(Done {
         bytes: phase.bytes,
+        stored: None,
         rows: Some(reports.iter().map(|report| report.result.rows).sum()),
         checksum: Some(sums.collect::<Vec<_>>().join(" ")),
         phase,

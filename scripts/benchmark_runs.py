@@ -1,0 +1,235 @@
+"""The benchmarks: what each of them runs, one after the other."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import benchmark_results as results
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The script of each peer, and the result it writes.
+PEERS = [
+    ("arrow-writer", "gen-arrow-writer"),
+    ("tpchgen-cli", "gen-tpchgen-cli"),
+    ("datablok", "gen-datablok"),
+    ("footer_pyarrow", "footer-footer_pyarrow"),
+    ("footer_polars", "footer-footer_polars"),
+    ("footer_duckdb", "footer-footer_duckdb"),
+    ("load_floor", "load-load_floor"),
+    ("load_psql", "load-load_psql"),
+    ("load_adbc", "load-load_adbc"),
+    ("load_duckdb", "load-load_duckdb"),
+    ("load_pgpq", "load-load_pgpq"),
+    ("load_ingestr", "load-load_ingestr"),
+    ("load_polars", "load-load_polars"),
+    ("load_pandas", "load-load_pandas"),
+]
+# Runs of ours alone: arguments of `sawmill bench`; OUT is a folder in memory where there is one.
+MILLIONS = "gen contacts --rows 10M --files 4"
+OWN = {
+    "own-threads": f"{MILLIONS} --threads 1,2 --runs 9 --out OUT",
+    "own-writers": "gen contacts --rows 10M --files 1,4,16 --writers 1,2 --threads 2 --runs 7 --out OUT",
+    "own-codecs": f"{MILLIONS} --compression none,snappy,zstd --threads 2 --runs 5 --out OUT",
+    "own-memory-10M": "gen contacts --rows 10M --threads 2 --runs 3 --out /dev/null",
+    "own-memory-1B": "gen contacts --rows 1B --threads 2 --runs 1 --warmup 0 --out /dev/null",
+    "own-wide": "gen wide:10000 --rows 20000 --row-group-rows 1000 --threads 2 --runs 3 --out OUT",
+    "own-samples": "gen contacts --rows 100M --files 4 --threads 1 --runs 3 --out OUT "
+    "--flamegraph docs/generator-contacts.svg",  # of another build, `--as before-N`: docs/generator-before-N.svg
+}
+MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
+TURNS = ["footer_table", "footer_files", "crate_load"]
+OTHERS = ["demo", "tables", "table_peers", "strategies", "postgres_floor", "micro", "turns"]
+# Peers that load into each of the four kinds of tables, and the rows that they load: spec and key.
+TABLE_PEERS = {
+    "DuckDB postgres": "load_duckdb",
+    "pgpq and psycopg": "load_pgpq",
+    "adbc_driver_postgresql": "load_adbc",
+    "ingestr": "load_ingestr",
+}
+TABLE_ROWS = {"taxi": "trip_id", "orders": "o_orderkey", "lineitem": "l_orderkey"}
+QUICK = {
+    "SAWMILL_RUNS": "2",
+    "SAWMILL_GEN_ROWS": "200000",
+    "SAWMILL_TPCH_SCALE": "0.01",
+    "SAWMILL_FOOTER_FILES": "2",
+    "SAWMILL_LOAD_ROWS": "5000",
+}
+# What inserts row by row is slow: as many rows as it loads in a minute, so that the start of Python is a small part, and
+# fewer runs.
+SLOW = {
+    "load_pandas": {"SAWMILL_RUNS": "3", "SAWMILL_WARMUP": "0", "SAWMILL_LOAD_ROWS": "200000"},
+    "load_ingestr": {"SAWMILL_RUNS": "3", "SAWMILL_WARMUP": "0", "SAWMILL_LOAD_ROWS": "1000000"},
+}
+
+
+class Benchmarks:
+    """All benchmarks of this machine; `keep` gets each result as soon as it is there, a failure among them."""
+
+    def __init__(self, given, keep):
+        self.given, self.quick, self.keep = given, given.quick, keep
+        self.environment = dict(os.environ, **(QUICK if self.quick else {}))
+        self.peers = pathlib.Path(self.environment.get("SAWMILL_PEERS", ROOT / "target" / "peers"))
+        self.written = self.peers / "results"
+        self.written.mkdir(parents=True, exist_ok=True)
+        if "SAWMILL" not in self.environment:
+            subprocess.run(["cargo", "build", "--release", "--package", "sawmill"], cwd=ROOT, check=True)
+        self.binary = self.environment.get("SAWMILL", str(ROOT / "target" / "release" / "sawmill"))
+
+    def all(self):
+        """Each benchmark: its name, the kind and the name of its result, and what measures it."""
+        for name, result in PEERS:
+            yield name, "sawmill bench", result, lambda name=name, result=result: self.peer(name, result)
+        for peer, script in TABLE_PEERS.items():
+            for rows_of, key in TABLE_ROWS.items():
+                kinds = lambda peer=peer, script=script, rows_of=rows_of, key=key: self.kinds(peer, script, rows_of, key)
+                yield "table_peers", "sawmill bench", f"kinds-{script}-{rows_of}", kinds
+        for name in OWN:
+            yield name, "sawmill bench", self.given.kept_as or name, lambda name=name: self.own(name)
+        yield "demo", "output", "demo", self.demo
+        yield "tables", "sawmill bench", "load-tables", self.tables
+        yield "strategies", "sawmill bench", "load-strategies", self.strategies
+        yield "postgres_floor", "turns", "postgres-floor", self.postgres_floor
+        yield "micro", "criterion", "micro", self.micro
+        # Decoders of footers are others where there is no AVX-512: both have their figures.
+        yield "turns", "turns", "turns" if results.has_avx512() else "turns-avx2", self.turns
+
+    def measure(self):
+        """Runs what is asked for. One that fails is kept with its reason, and the next one follows."""
+        for name, kind, result, benchmark in self.all():
+            if self.given.only and name not in self.given.only:
+                continue
+            print(f"== {name}, {result}", flush=True)
+            started = time.monotonic()
+            try:
+                found = benchmark()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others have their figures.
+                found = results.failed(kind, str(error).replace(str(ROOT), "."))
+            seconds = time.monotonic() - started
+            print(f"   {seconds:.0f} s" + (f", no figures: {found['failed']}" if "failed" in found else ""), flush=True)
+            self.keep(result, found)
+
+    def bench(self, file, command, environment=None, timeout=240):
+        """One run of `sawmill bench`, its result read from the file that it writes."""
+        path = self.written / f"{file}.json"
+        path.unlink(missing_ok=True)
+        run(command, environment or self.environment, timeout)
+        if not path.exists():
+            raise RuntimeError("it wrote no result")
+        return results.of_sawmill_bench(json.loads(path.read_text()), ROOT)
+
+    def peer(self, name, file):
+        program = str(ROOT / "scripts" / "peers" / name)
+        # To build or to download a peer can take longer than to measure it.
+        run([program, "install"], self.environment, 1800)
+        changed = {} if self.quick else SLOW.get(name, {})
+        return self.bench(file, [program], {**self.environment, **changed})
+
+    def own(self, name):
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        arguments = OWN[name]
+        if self.given.kept_as:
+            arguments = arguments.replace("generator-contacts", f"generator-{self.given.kept_as}")
+        if self.quick:
+            arguments = arguments.replace("100M", "300k").replace("10M", "200k").replace("1B", "300k")
+            arguments = arguments.replace("docs/generator-contacts.svg", str(self.written / "contacts.svg"))
+        with tempfile.TemporaryDirectory(dir=memory) as out:
+            words = [word.replace("OUT", out) for word in arguments.split()]
+            found = self.bench(name, [self.binary, "bench", *words, "--json", str(self.written / f"{name}.json")])
+        # The folder has another name each time.
+        found["command"] = found["command"].replace(out, memory or tempfile.gettempdir())
+        return found
+
+    def demo(self):
+        said = run([self.binary, "demo", "--rows", "100k" if self.quick else "1M"], self.environment, output=True)
+        return results.of_output(said, ROOT)
+
+    def kinds(self, peer, script, rows_of, key):
+        """Loads of rows like those of `fixtures/ROWS_OF.toml` into four kinds of tables, beside a peer."""
+        program = str(ROOT / "scripts" / "peers" / script)
+        # Enough rows that the start of a peer's process is a small part of its time.
+        rows = self.environment.get("SAWMILL_LOAD_ROWS", "1000000")
+        spec = str(ROOT / "fixtures" / f"{rows_of}.toml")
+        changed = {**self.environment, "SAWMILL_LOAD_ROWS": rows, "SAWMILL_LOAD_SPEC": spec}
+        run([program, "data"], changed, 1800)
+        name = f"kinds-{script}-{rows_of}"
+        command = [self.binary, "bench", "load", str(self.peers / "data" / f"{rows_of}-{rows}"), "--degree", "2"]
+        command += ["--table", "logged,unlogged", "--pk", "no,yes", "--key", key]
+        command += ["--runs", changed.get("SAWMILL_RUNS", "3"), "--warmup", "0", "--against", f"{peer}={program} run"]
+        return self.bench(name, command + ["--json", str(self.written / f"{name}.json")], changed, 600)
+
+    def trips(self, rows):
+        files = str(self.peers / "data" / f"trips-{rows}")
+        if not pathlib.Path(files).exists():
+            spec = str(ROOT / "scripts" / "peers" / "trips.toml")
+            run([self.binary, "gen", spec, "--rows", rows, "--files", "4", "--out", files], self.environment)
+        return files
+
+    def tables(self):
+        files = self.trips(self.environment.get("SAWMILL_LOAD_ROWS", "1000000"))
+        command = [self.binary, "bench", "load", files, "--table", "logged,unlogged", "--pk", "yes,no", "--key", "trip_id"]
+        command += ["--degree", "1,2" if self.quick else "1,2,4,8", "--runs", "2" if self.quick else "3"]
+        return self.bench("load-tables", command + ["--json", str(self.written / "load-tables.json")])
+
+    def strategies(self):
+        command = [self.binary, "bench", "load", self.trips("5000" if self.quick else "2000000")]
+        command += ["--strategy", "direct,staged", "--degree", "1,2", "--runs", "2" if self.quick else "5"]
+        return self.bench("load-strategies", command + ["--json", str(self.written / "load-strategies.json")])
+
+    def cargo(self, names, arguments, environment=None, timeout=1800):
+        # One set of features for all of them: nothing is built twice.
+        command = ["cargo", "bench", "--package", "sawmill-benches", "--features", "old-peers"]
+        command += [word for name in names for word in ("--bench", name)]
+        run(command + ["--no-run"], self.environment, 3600)
+        run(command + ["--", *(["--test"] if self.quick else arguments)], environment or self.environment, timeout)
+
+    def in_turns(self, file, names, arguments=()):
+        tables = self.written / file
+        tables.unlink(missing_ok=True)
+        self.cargo(names, list(arguments), {**self.environment, "SAWMILL_TURNS_JSON": str(tables)})
+        if not tables.exists():
+            raise RuntimeError("nothing was measured")
+        return results.of_turns(tables, ROOT)
+
+    def postgres_floor(self):
+        # Rows and rounds.
+        return self.in_turns("postgres-floor.ndjson", ["load_floor"], ["1000000", "3"])
+
+    def micro(self):
+        started = time.time()
+        self.cargo(MICRO, [])
+        return results.of_criterion(ROOT / "target" / "criterion", started, ROOT)
+
+    def turns(self):
+        return self.in_turns("turns.ndjson", TURNS)
+
+
+def run(command, environment, timeout=240, output=False):
+    """Runs a command, and gives its output where that is asked for.
+
+    What it said last is the reason where it fails.
+    """
+    # A peer that hangs is ended with all that it started.
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE if output else None,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, said = process.communicate(timeout=timeout)
+    except BaseException as error:
+        os.killpg(process.pid, 15)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise RuntimeError(f"it did not end within {timeout} s") from None
+        raise
+    if process.returncode:
+        raise RuntimeError((said.strip().splitlines() or ["no reason given"])[-1])
+    return printed
