@@ -6,6 +6,7 @@
 
 mod bounds;
 mod order;
+mod repeated;
 mod structure;
 
 use std::fmt;
@@ -90,7 +91,9 @@ impl Footer {
             for error in [offsets.as_ref().err(), bounds.as_ref().err()].into_iter().flatten() {
                 check.chunk(&chunk, error.what(), "");
             }
-            check.page_indexes(&chunk, offsets.ok().flatten().as_ref(), bounds.ok().flatten().as_ref());
+            let (offsets, bounds) = (offsets.ok().flatten(), bounds.ok().flatten());
+            check.fields_of_indexes(&chunk, (offsets.is_some(), bounds.is_some()), reader);
+            check.page_indexes(&chunk, offsets.as_ref(), bounds.as_ref());
         }
         Ok(())
     }

@@ -190,6 +190,105 @@ fn row_groups_that_are_listed_twice_are_found() {
     }
 }
 
+/// Each field of the footer in turn is given a second time behind all others of its struct: that is found where it
+/// stands, whatever struct it is.
+#[test]
+fn a_field_that_any_struct_gives_twice_is_found() {
+    for name in FIXTURES {
+        let file = fixture(name);
+        let footer = metadata(&file);
+        let (mut lines, mut structs) = (Vec::new(), std::collections::BTreeSet::new());
+        dump(footer, Root::FileMetaData, |line| {
+            lines.push((line.offset, line.depth, line.id, line.name, line.wire));
+            true
+        })
+        .unwrap();
+        let mut looked_at = 0;
+        for (place, (start, depth, id, field, wire)) in lines.iter().enumerate() {
+            // A value without values inside, and whose struct ends behind it: the next value stands less deep.
+            let inside = lines.get(place + 1).is_some_and(|next| next.1 > *depth);
+            let last = lines.get(place + 1).is_some_and(|next| next.1 < *depth);
+            let (Some(id), false, true) = (id, inside || *wire == "bool", last) else { continue };
+            // The struct's stop stands behind the value: its length is what skipping it takes.
+            let end = end_of(&footer[*start..], wire) + start;
+            assert_eq!(footer[end], 0, "{name}: a struct ends behind {field:?} at {start}");
+            let number = match *wire {
+                "i16" => 4,
+                "i32" => 5,
+                "i64" => 6,
+                "binary" => 8,
+                _ => continue,
+            };
+            let mut twice = footer.to_vec();
+            let again: Vec<u8> =
+                [number, (id << 1) as u8].iter().chain(&footer[*start..end]).copied().collect();
+            twice.splice(end..end, again);
+            // Some repetitions cannot be decoded; those are refused and need no finding.
+            let Ok(decoded) = Footer::from_file_bytes(&with_metadata(&file, &twice), &Options::new()) else {
+                continue;
+            };
+            let mut found = Vec::new();
+            decoded.check(|finding| found.push(finding.to_string()));
+            let field = field.unwrap();
+            let expected = format!("expected the field `{field}` once, found it again - ");
+            let again: Vec<&String> = found.iter().filter(|one| one.starts_with(&expected)).collect();
+            assert_eq!(again.len(), 1, "{name}, {field} at {start}: {found:?}");
+            assert!(again[0].contains(&format!("{field}, byte {} of", end + 2)), "{}", again[0]);
+            structs.insert(field);
+            looked_at += 1;
+        }
+        assert!(looked_at > 10 && structs.len() > 3, "{name}: {looked_at} in {structs:?}");
+    }
+}
+
+/// Where the value of this wire type that the bytes start with ends.
+fn end_of(bytes: &[u8], wire: &str) -> usize {
+    let varint = 1 + bytes.iter().position(|byte| *byte < 0x80).unwrap();
+    match wire {
+        "binary" => {
+            let length =
+                bytes[..varint].iter().rev().fold(0, |all, byte| all << 7 | usize::from(byte & 0x7f));
+            varint + length
+        }
+        _ => varint,
+    }
+}
+
+#[test]
+fn a_field_that_a_page_index_gives_twice_is_found() {
+    let file = fixture("polars_plain.parquet");
+    let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();
+    let chunk = footer.row_group(0).unwrap().column(0).unwrap();
+    let (offsets, at) = (chunk.offset_index_range().unwrap().unwrap(), chunk.footer_offset());
+    let index = &file[offsets.start as usize..offsets.end as usize];
+    // Behind the footer's own bytes there is room for an index that names its list of pages twice.
+    let list = &index[1..index.len() - 1];
+    let twice: Vec<u8> = [&index[..index.len() - 1], &[0x09, 0x02], list, &[0]].concat();
+    let place = find(metadata(&file), |line| line.name == Some("offset_index_offset") && line.offset > at);
+    let length = find(metadata(&file), |line| line.name == Some("offset_index_length") && line.offset > at);
+    let mut changed = metadata(&file).to_vec();
+    let data = file.len() - 8 - metadata(&file).len();
+    let varint = |value: usize| {
+        let mut writer = sawmill_footer::ThriftWriter::new();
+        writer.integer(value as i64);
+        writer.into_bytes()
+    };
+    // The later value first, so that the earlier one stays where it is.
+    for (at, value) in [(length.unwrap(), twice.len()), (place.unwrap(), data)] {
+        let end = at + end_of(&changed[at..], "i64");
+        changed.splice(at..end, varint(value));
+    }
+    let mut whole = file[..data].to_vec();
+    whole.extend_from_slice(&twice);
+    whole.extend_from_slice(&changed);
+    whole.extend_from_slice(&(changed.len() as u32).to_le_bytes());
+    whole.extend_from_slice(b"PAR1");
+    let found = findings(&whole);
+    let again = found.iter().filter(|one| one.contains("expected the field `page_locations` once")).count();
+    assert_eq!(again, 1, "{found:?}");
+    assert!(found.iter().any(|one| one.contains("row_groups[0].columns[0], offset index, page_locations")));
+}
+
 #[test]
 fn bounds_of_pages_are_checked_too() {
     let file = fixture("polars_plain.parquet");

@@ -1,0 +1,188 @@
+//! Fields that a struct gives twice: one reader takes the first, another one the last.
+
+use std::fmt::Write;
+
+use super::{Check, Finding};
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::open::source::RangeReader;
+use crate::thrift::cursor::{Cursor, DEPTH_LIMIT, LIST, MAP, SET, STOP, STRUCT, Step};
+use crate::thrift::format::{
+    COLUMN_CHUNK, COLUMN_INDEX, FILE_META_DATA, Kind, OFFSET_INDEX, ROW_GROUP, StructDef,
+};
+
+/// The field of a footer that lists its row groups, and that of a row group that lists its column chunks.
+const ROW_GROUPS: i16 = 4;
+const COLUMNS: i16 = 1;
+
+impl Check<'_, '_> {
+    /// Looks through all structs of the footer, and of its row groups and column chunks through the decoded ones.
+    pub(super) fn repeated_fields(&mut self) {
+        let footer = self.footer;
+        let bytes = footer.bytes();
+        repeated(bytes, 0, (&FILE_META_DATA, Some(ROW_GROUPS)), &[], self.found);
+        for group in footer.row_groups() {
+            let path = [Part::Name("row_groups"), Part::Index(group.index())];
+            repeated(bytes, group.footer_offset(), (&ROW_GROUP, Some(COLUMNS)), &path, self.found);
+            for chunk in group.columns() {
+                let [groups, group] = path;
+                let path = [groups, group, Part::Name("columns"), Part::Index(chunk.leaf())];
+                repeated(bytes, chunk.footer_offset(), (&COLUMN_CHUNK, None), &path, self.found);
+            }
+        }
+    }
+}
+
+impl Check<'_, '_> {
+    /// Looks through a column chunk's page indexes, of those that were decoded.
+    pub(super) fn fields_of_indexes<R: RangeReader + ?Sized>(
+        &mut self,
+        chunk: &ColumnChunk<'_>,
+        (offsets, bounds): (bool, bool),
+        reader: &R,
+    ) {
+        let indexes = [
+            (offsets, chunk.offset_index_range(), &OFFSET_INDEX, "offset index"),
+            (bounds, chunk.column_index_range(), &COLUMN_INDEX, "column index"),
+        ];
+        for (_, range, def, name) in indexes.into_iter().filter(|(decoded, ..)| *decoded) {
+            let Ok(Some(range)) = range else { continue };
+            // It was decoded, so that there are as many bytes.
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            if reader.read_exact_at(range.start, &mut bytes).is_err() {
+                continue;
+            }
+            let mut again = Vec::new();
+            repeated(&bytes, 0, (def, None), &[], &mut |finding| again.push(finding));
+            for finding in again {
+                self.chunk(chunk, finding.what, &format!(", {name}, {}", finding.path));
+            }
+        }
+    }
+}
+
+/// Tells `found` each field that comes again in the struct that starts at a place of the bytes, or in one within it. A
+/// value of the field `apart` of the outermost struct is not looked into.
+pub(super) fn repeated(
+    bytes: &[u8],
+    start: usize,
+    (def, apart): (&'static StructDef, Option<i16>),
+    path: &[Part],
+    found: &mut dyn FnMut(Finding),
+) {
+    let mut walk = Walk { cursor: Cursor::new(bytes, start), path: path.to_vec(), found };
+    // What cannot be walked was refused when it was decoded.
+    let _ = walk.fields(Some(def), apart, DEPTH_LIMIT);
+}
+
+/// A step of the way to a value.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Name(&'static str),
+    /// A field that this version of the format does not have.
+    Field(i16),
+    Index(usize),
+}
+
+struct Walk<'a, 'f> {
+    cursor: Cursor<'a>,
+    path: Vec<Part>,
+    found: &'f mut dyn FnMut(Finding),
+}
+
+/// The ids of the fields of a struct so far: those of the format are small.
+#[derive(Default)]
+struct Seen {
+    small: u64,
+    others: Vec<i16>,
+}
+
+impl Seen {
+    /// Whether the id was there before.
+    fn again(&mut self, id: i16) -> bool {
+        if let Ok(bit @ 0..64) = u32::try_from(id) {
+            let again = self.small >> bit & 1 == 1;
+            self.small |= 1 << bit;
+            return again;
+        }
+        let place = self.others.binary_search(&id);
+        if let Err(place) = place {
+            self.others.insert(place, id);
+        }
+        place.is_ok()
+    }
+}
+
+impl Walk<'_, '_> {
+    fn fields(&mut self, def: Option<&'static StructDef>, apart: Option<i16>, depth: u32) -> Step<()> {
+        let (mut seen, mut last) = (Seen::default(), 0);
+        loop {
+            let field = self.cursor.field(&mut last)?;
+            if field.wire == STOP {
+                return Ok(());
+            }
+            let known = def.and_then(|def| def.field(field.id));
+            self.path.push(known.map_or(Part::Field(field.id), |known| Part::Name(known.name)));
+            if seen.again(field.id) {
+                self.tell();
+            }
+            match apart == Some(field.id) {
+                true => self.cursor.skip(field.wire)?,
+                false => self.value(field.wire, known.map(|known| &known.kind), depth)?,
+            }
+            self.path.pop();
+        }
+    }
+
+    fn value(&mut self, wire: u8, kind: Option<&'static Kind>, depth: u32) -> Step<()> {
+        match wire {
+            STRUCT if depth > 0 => {
+                let def = match kind {
+                    Some(Kind::Struct(def)) => Some(*def),
+                    _ => None,
+                };
+                self.fields(def, None, depth - 1)
+            }
+            LIST | SET if depth > 0 => self.elements(wire, kind, depth - 1),
+            wire => self.cursor.skip(wire),
+        }
+    }
+
+    fn elements(&mut self, list: u8, kind: Option<&'static Kind>, depth: u32) -> Step<()> {
+        let start = self.cursor;
+        let (wire, count) = self.cursor.list()?;
+        if !matches!(wire, STRUCT | LIST | SET | MAP) {
+            self.cursor = start;
+            return self.cursor.skip(list);
+        }
+        let kind = match kind {
+            Some(Kind::List(element)) => Some(*element),
+            _ => None,
+        };
+        for index in 0..count {
+            self.path.push(Part::Index(index));
+            self.value(wire, kind, depth)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self) {
+        let (mut path, mut name) = (String::new(), String::new());
+        for part in &self.path {
+            let dot = if path.is_empty() { "" } else { "." };
+            // Writing to a String does not fail.
+            let _ = match part {
+                Part::Name(field) => write!(path, "{dot}{field}"),
+                Part::Field(id) => write!(path, "{dot}field {id}"),
+                Part::Index(index) => write!(path, "[{index}]"),
+            };
+        }
+        match self.path.last() {
+            Some(Part::Name(field)) => name.push_str(field),
+            Some(Part::Field(id)) => name = id.to_string(),
+            _ => {}
+        }
+        let what = format!("expected the field `{name}` once, found it again");
+        (self.found)(Finding { what, path, offset: Some(self.cursor.at as u64) });
+    }
+}
