@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::error::Error;
+use crate::spec::row_size::MOST_GROUP_BYTES;
 
 /// Rows of a page where nothing else is asked for: sixteen blocks.
 pub const PAGE_ROWS: u64 = 16_384;
@@ -96,9 +97,49 @@ pub struct Layout {
     pub row_group_rows: u64,
     /// Rows of a page; the last one of a row group may have fewer.
     pub page_rows: u64,
+    /// Bytes at which a row group ends before it has its rows.
+    pub row_group_bytes: GroupBytes,
 }
 
-/// A row group to be made: the unit of work.
+/// Bytes at which a row group ends, however few rows it has: with the page that reaches them. What the rows take
+/// decides, so it ends at the same row in every run. The rows of a row group are those of an average; this holds where
+/// long values are rare or stand together.
+///
+/// In memory a thread has no more than twice [`raw`](Self::raw) and what 1,024 rows take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupBytes {
+    /// Bytes in the file, in folders those of the largest.
+    pub stored: Option<u64>,
+    /// Bytes before compression, in folders those of all.
+    pub raw: u64,
+}
+
+impl GroupBytes {
+    /// A quarter more than row groups of `stored` bytes in the file, and than `raw` bytes in memory: row groups of an
+    /// average are not cut.
+    pub fn around(stored: Option<u64>, raw: u64) -> Self {
+        let more = |bytes: u64| bytes.saturating_add(bytes / 4);
+        GroupBytes { stored: stored.map(more), raw: more(raw) }
+    }
+
+    /// Whether a row group of so many bytes ends.
+    pub(crate) fn reached(&self, stored: u64, raw: u64) -> bool {
+        raw >= self.raw || self.stored.is_some_and(|most| stored >= most)
+    }
+
+    /// The rows that are drawn together end at so many bytes, too.
+    pub(crate) fn drawn(&self) -> usize {
+        usize::try_from(self.raw).unwrap_or(usize::MAX)
+    }
+}
+
+impl Default for GroupBytes {
+    fn default() -> Self {
+        Self::around(None, MOST_GROUP_BYTES)
+    }
+}
+
+/// A row group to be made: the unit of work. It can become several, where it reaches its bytes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     pub file: usize,
@@ -121,7 +162,14 @@ impl Layout {
         if rows > i64::MAX as u64 {
             return Err(Error::spec(format!("{rows} rows"), "the layout", "Parquet counts rows in 63 bits"));
         }
-        Ok(Layout { rows, files, rows_per_file: None, row_group_rows: ROW_GROUP_ROWS, page_rows: PAGE_ROWS })
+        Ok(Layout {
+            rows,
+            files,
+            rows_per_file: None,
+            row_group_rows: ROW_GROUP_ROWS,
+            page_rows: PAGE_ROWS,
+            row_group_bytes: GroupBytes::default(),
+        })
     }
 
     /// A layout with `per_file` rows in each file but the last.
@@ -161,6 +209,11 @@ impl Layout {
         Ok(Layout { row_group_rows: rows, ..self })
     }
 
+    /// The same with row groups that end at these bytes, whatever rows they have.
+    pub fn with_row_group_bytes(self, bytes: GroupBytes) -> Self {
+        Layout { row_group_bytes: bytes, ..self }
+    }
+
     /// The rows of file `file`.
     pub fn file_rows(&self, file: u32) -> Range<u64> {
         if let Some(each) = self.rows_per_file {
@@ -171,7 +224,7 @@ impl Layout {
         bound(file)..bound(file + 1)
     }
 
-    /// Row groups of file `file`.
+    /// Row groups of file `file`, where none ends early at its bytes.
     pub(crate) fn row_groups(&self, file: u32) -> u64 {
         let rows = self.file_rows(file);
         (rows.end - rows.start).div_ceil(self.row_group_rows)

@@ -71,7 +71,7 @@ pub use encode::values::{DICTIONARY_BYTES, Encoding};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "infer")]
 pub use infer::inferred_spec::InferredSpec;
-pub use layout::{Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
+pub use layout::{GroupBytes, Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
 pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::Output;

@@ -3,7 +3,10 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use sawmill_generator::{Dataset, Existing, FileOptions, Layout, MOST_GROUP_ROWS, Part, RowSize};
+use sawmill_generator::{
+    Dataset, Existing, FileOptions, GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part,
+    ROW_GROUP_BYTES, RowSize,
+};
 
 use crate::error::Error;
 use crate::phases;
@@ -22,15 +25,16 @@ pub(crate) struct LayoutArgs {
     #[arg(long, value_parser = phases::count, conflicts_with = "file_size")]
     rows_per_file: Option<u64>,
     /// About the size of each file but the last, like 256MB; its rows are found from a sample. With
-    /// --partition-by of each file in the largest folder.
+    /// --partition-by of each file in the largest folder; in another folder files are smaller by its share of the rows.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     file_size: Option<u64>,
     /// Most rows of a row group, like 128k or 1M, before they are sorted into folders [default: 131072,
     /// fewer where these would take more than 64 MiB].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
-    /// About the size of a row group in the file, like 16MiB; its rows are found from a sample. With
-    /// --partition-by of those in the largest folder, as far as those of all folders take 1 GiB.
+    /// About the size of a row group in the file, like 16MiB; its rows are found from a sample, and it ends with
+    /// the page that reaches a quarter more. With --partition-by of those in the largest folder, as far as those of
+    /// all folders take 1 GiB.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     row_group_size: Option<u64>,
     /// Most rows of a page [default: 16384].
@@ -92,7 +96,12 @@ impl LayoutArgs {
             (None, Some(sized)) => sized,
             (None, None) => size.row_group_rows(),
         };
-        let layout = layout.with_row_group_rows(group)?;
+        let bytes = match (self.row_group_rows, self.row_group_size) {
+            (_, Some(stored)) => GroupBytes::around(Some(stored), MOST_GROUP_BYTES),
+            (Some(_), None) => GroupBytes::default(),
+            (None, None) => GroupBytes::around(None, ROW_GROUP_BYTES),
+        };
+        let layout = layout.with_row_group_rows(group)?.with_row_group_bytes(bytes);
         let most = (0..layout.files).map(|file| layout.file_rows(file)).map(|rows| rows.end - rows.start);
         size.check_row_groups(group.min(most.max().unwrap_or(0)))?;
         Ok(layout.with_page_rows(self.page_rows.unwrap_or_else(|| size.page_rows()))?)

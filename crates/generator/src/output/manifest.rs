@@ -91,6 +91,9 @@ impl Manifest {
         }
         add("row-group-rows", layout.row_group_rows.to_string());
         add("page-rows", layout.page_rows.to_string());
+        if let Some(bytes) = layout.row_group_bytes.stored {
+            add("row-group-bytes", bytes.to_string());
+        }
         add("part", part.to_string());
         add("partition-by", partition_by.unwrap_or_default().to_owned());
         Manifest {

@@ -86,10 +86,12 @@ impl Sink {
                     Target::Stream(file, _) => file.write_vectored(slices),
                 };
                 let written = match result {
-                    Ok(0) => return Err(self.failed(&io::ErrorKind::WriteZero.into(), left + more)),
+                    Ok(0) => {
+                        return Err(self.failed(&io::ErrorKind::WriteZero.into(), left.saturating_add(more)));
+                    }
                     Ok(written) => written,
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(e) => return Err(self.failed(&e, left + more)),
+                    Err(e) => return Err(self.failed(&e, left.saturating_add(more))),
                 };
                 self.written += written as u64;
                 left -= written as u64;

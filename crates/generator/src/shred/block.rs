@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::expression::Number;
 use crate::shred::misfit::MisfitAt;
 use crate::shred::operands::{Kept, distinguish, operands};
-use crate::shred::value_buffer::ValueBuffer;
+use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Nulls, Present};
 
 /// Rows that are drawn together. Small enough that a block's levels stay in the first-level cache,
@@ -47,6 +47,19 @@ pub(crate) struct Shredded {
     /// For each list of the dataset the repetition levels of its entries; all leaves below it and
     /// below no further list share them.
     pub lists: Vec<Vec<u8>>,
+}
+
+impl Shredded {
+    /// The bytes that the rows take in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let leaves = self.leaves.iter().map(|leaf| leaf.definition.len() + leaf.values.bytes());
+        leaves.chain(self.lists.iter().map(Vec::len)).sum()
+    }
+
+    /// The bytes of the strings of the column that has most.
+    fn most_string_bytes(&self) -> usize {
+        self.leaves.iter().map(|leaf| leaf.values.string_bytes()).max().unwrap_or(0)
+    }
 }
 
 /// Draws rows of a dataset. Its buffers are used again from call to call.
@@ -104,9 +117,21 @@ impl<'a> Shredder<'a> {
     /// Draws `rows`, numbered over the whole dataset.
     ///
     /// # Errors
-    /// When one of the rows has a value that its column cannot hold: the first row, of it the first column.
+    /// When one of the rows has a value that its column cannot hold: the first row, of it the first column; or when
+    /// the values of one column take more than 4 GiB.
     pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded, Error> {
-        let (_, misfit) = self.sample(rows);
+        self.rows_up_to(rows, usize::MAX)
+    }
+
+    /// Draws the first of `rows`, up to the end of the block with which they take `bytes` in memory: as many as the
+    /// rows themselves say, whatever was drawn before.
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub(crate) fn rows_up_to(&mut self, rows: Range<u64>, bytes: usize) -> Result<&Shredded, Error> {
+        let first = rows.start;
+        let misfit = self.draw(rows, bytes);
+        self.check_strings(first)?;
         match misfit {
             None => Ok(&self.shredded),
             Some(misfit) => {
@@ -124,7 +149,11 @@ impl<'a> Shredder<'a> {
     /// Draws `rows` for what they are like: a value that its column cannot hold is reported beside them, another
     /// stands in its place.
     pub(crate) fn sample(&mut self, rows: Range<u64>) -> (&Shredded, Option<MisfitAt>) {
-        self.shredded.rows = (rows.end - rows.start) as usize;
+        let misfit = self.draw(rows, usize::MAX);
+        (&self.shredded, misfit)
+    }
+
+    fn draw(&mut self, rows: Range<u64>, bytes: usize) -> Option<MisfitAt> {
         for leaf in &mut self.shredded.leaves {
             leaf.definition.clear();
             leaf.values.clear();
@@ -145,8 +174,31 @@ impl<'a> Shredder<'a> {
                 self.retain(&marks, wanted);
             }
             at = end;
+            if self.shredded.bytes() >= bytes || self.shredded.most_string_bytes() > MOST_STRING_BYTES {
+                break;
+            }
         }
-        (&self.shredded, self.misfit)
+        self.shredded.rows = (at - rows.start) as usize;
+        self.misfit
+    }
+
+    /// Refuses strings of more bytes than their buffer counts.
+    fn check_strings(&self, first: u64) -> Result<(), Error> {
+        if self.shredded.most_string_bytes() <= MOST_STRING_BYTES {
+            return Ok(());
+        }
+        let last = first + self.shredded.rows.saturating_sub(1) as u64;
+        let mut place = String::new();
+        self.dataset.each_leaf(&mut |field, leaf| {
+            if self.shredded.leaves[leaf.index].values.string_bytes() > MOST_STRING_BYTES {
+                place = format!("column {}, rows {first} to {last}", field.path);
+            }
+        });
+        Err(Error::spec(
+            "values of more than 4 GiB, which are made together",
+            place,
+            "give a smaller --page-rows, or shorten the values in the spec",
+        ))
     }
 
     /// Appends one whole block, of which the rows `wanted` were asked for. Values that draw alone are those of

@@ -27,7 +27,10 @@ pub(crate) enum ValueBuffer {
     Fixed { width: usize, data: Vec<u8> },
 }
 
-/// Byte strings behind one another.
+/// Most bytes of the strings of a buffer, which counts them in 32 bits.
+pub(crate) const MOST_STRING_BYTES: usize = u32::MAX as usize;
+
+/// Byte strings behind one another, of [`MOST_STRING_BYTES`]: who draws them looks after every block.
 #[derive(Debug, Default)]
 pub(crate) struct ByteStrings {
     /// Where each ends.
@@ -106,6 +109,19 @@ impl ValueBuffer {
 
     pub(crate) fn len(&self) -> usize {
         on_each!(self, v => v.len(), strings => strings.ends.len(), (width, data) => data.len() / width)
+    }
+
+    /// The bytes that its values take in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        on_each!(self, v => size_of_val(&v[..]), strings => strings.data.len() + size_of_val(&strings.ends[..]), (_width, data) => data.len())
+    }
+
+    /// The bytes of its strings, 0 where it has none.
+    pub(crate) fn string_bytes(&self) -> usize {
+        match self {
+            ValueBuffer::Bytes(strings) => strings.data.len(),
+            _ => 0,
+        }
     }
 
     pub(crate) fn clear(&mut self) {

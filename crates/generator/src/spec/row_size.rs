@@ -5,7 +5,7 @@
 //! too.
 
 use crate::error::Error;
-use crate::layout::{PAGE_ROWS, ROW_GROUP_ROWS};
+use crate::layout::{GroupBytes, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::options::{FileOptions, FilePlan};
 use crate::shred::block::BLOCK_ROWS;
 use crate::spec::dataset::Dataset;
@@ -69,7 +69,7 @@ impl RowSize {
         maker: &mut RowGroupMaker<'_>,
         rows: u64,
     ) -> Result<(Self, u64), Error> {
-        maker.make(0..rows, rows, &|| Ok(()))?;
+        maker.make(0..rows, rows, GroupBytes::default(), &|| Ok(()))?;
         let pages: u64 = maker.chunks.iter().map(|c| (c.bytes() + c.bloom.len()) as u64).sum();
         let raw: u64 = maker.chunks.iter().map(|c| c.raw_bytes as u64).sum();
         let mut end = FileEnd::default();

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -347,12 +348,24 @@ impl Run<'_> {
         };
         loop {
             let Some(unit) = lock(&self.units).next() else { return };
-            let made = maker.make(unit.rows.clone(), self.job.layout.page_rows, &|| self.check());
-            if let Err(error) = made.and_then(|()| self.append(&unit, maker.groups())) {
+            if let Err(error) = self.make(&unit, &mut maker) {
                 self.fail(error);
                 return;
             }
         }
+    }
+
+    /// Makes and appends the row group, or the several that it becomes where its bytes end it early.
+    fn make(&self, unit: &Unit, maker: &mut UnitMaker<'_>) -> Result<(), Error> {
+        let layout = self.job.layout;
+        let mut rows = unit.rows.clone();
+        while !rows.is_empty() {
+            let bytes = layout.row_group_bytes;
+            let end = maker.make(rows.clone(), layout.page_rows, bytes, &|| self.check())?;
+            self.append(unit, rows.start..end, maker.groups())?;
+            rows.start = end;
+        }
+        Ok(())
     }
 
     fn fail(&self, error: Error) {
@@ -367,8 +380,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Appends the row group to its file when its turn has come.
-    fn append(&self, unit: &Unit, groups: &[MadeGroup]) -> Result<(), Error> {
+    /// Appends a row group of `rows` of the unit to its file when the unit's turn has come, which ends with its last row.
+    fn append(&self, unit: &Unit, rows: Range<u64>, groups: &[MadeGroup]) -> Result<(), Error> {
         let file = unit.file as u32;
         let (state, turn) = self.state(file);
         let mut state = lock(state);
@@ -384,11 +397,14 @@ impl Run<'_> {
         let writing = span("write");
         let mut bytes = 0;
         for group in groups.iter().filter(|group| group.rows > 0) {
-            bytes += self.append_group(unit, group, &mut state)?;
+            bytes += self.append_group(unit.file as u32, &rows, group, &mut state)?;
         }
         writing.add_bytes(bytes);
-        self.job.phase.add_rows(unit.rows.end - unit.rows.start);
+        self.job.phase.add_rows(rows.end - rows.start);
         self.job.phase.add_bytes(bytes);
+        if rows.end < unit.rows.end {
+            return Ok(());
+        }
         state.appended += 1;
         if state.appended == state.row_groups {
             self.finish_file(file, &mut state)?;
@@ -397,8 +413,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn append_group(&self, unit: &Unit, group: &MadeGroup, state: &mut FileState) -> Result<u64, Error> {
-        let file = unit.file as u32;
+    fn append_group(
+        &self,
+        file: u32,
+        rows: &Range<u64>,
+        group: &MadeGroup,
+        state: &mut FileState,
+    ) -> Result<u64, Error> {
         if !state.open.contains_key(&group.folder) {
             state.open.insert(group.folder.clone(), self.create(file, &group.folder)?);
         }
@@ -412,9 +433,9 @@ impl Run<'_> {
         pieces.extend(group.chunks.iter().map(|chunk| chunk.bloom.as_slice()));
         // As many bytes for each row as this row group has.
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let rows_left = self.job.layout.file_rows(file).end - unit.rows.end;
-        let rows = unit.rows.end - unit.rows.start;
-        let more = (bytes as u128 * u128::from(rows_left) / u128::from(rows.max(1))) as u64;
+        let rows_left = self.job.layout.file_rows(file).end - rows.end;
+        let more = bytes as u128 * u128::from(rows_left) / u128::from((rows.end - rows.start).max(1));
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
         open.sink.write(&pieces, more)?;
         if !group.folder.is_empty() {
             // There may be more folders than files that a process may have open.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::error::Error;
-use crate::layout::{Layout, Units};
+use crate::layout::{GroupBytes, Layout, Units};
 use crate::options::{FileOptions, FilePlan};
 use crate::spec::dataset::Dataset;
 use crate::write::row_group::RowGroupMaker;
@@ -105,7 +105,9 @@ impl Dataset {
         let plan = FilePlan::new(options, self, None)?;
         let mut maker = RowGroupMaker::new(&plan, seed)?;
         let check = || if cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
-        maker.make(group.rows.clone(), layout.page_rows, &check)?;
+        // A sink is given the row group as one, whatever it takes.
+        let whole = GroupBytes { stored: None, raw: u64::MAX };
+        maker.make(group.rows.clone(), layout.page_rows, whole, &check)?;
         for ((field, leaf), chunk) in plan.leaves.iter().zip(&maker.chunks) {
             // A dictionary page, where there is one, stands before the data pages.
             let dictionary = usize::from(chunk.dictionary_bytes > 0);

@@ -13,6 +13,7 @@ use sawmill_profile::span;
 
 use crate::encode::physical::{PhysicalRoom, physical};
 use crate::error::Error;
+use crate::layout::GroupBytes;
 use crate::options::FilePlan;
 use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::value_buffer::ValueBuffer;
@@ -21,7 +22,7 @@ use crate::spec::dataset::{Field, Leaf};
 use crate::spec::logical_type::LogicalType;
 use crate::write::column_chunk::ColumnChunk;
 use crate::write::page_maker::PageMaker;
-use crate::write::row_group::{RowGroupMaker, add_pages, empty_chunks, finish_chunks};
+use crate::write::row_group::{RowGroupMaker, add_pages, bytes_of, empty_chunks, finish_chunks};
 
 /// The folder of rows whose value is null, as Hive names it.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -79,7 +80,7 @@ impl<'a> UnitMaker<'a> {
         &self.groups
     }
 
-    /// Makes the row groups of `rows`.
+    /// Makes the row groups of `rows`, up to the page with which they take `most` bytes. Returns the end of those.
     ///
     /// # Errors
     /// What `check` says, when a page cannot be encoded, or there are too many folders.
@@ -87,19 +88,21 @@ impl<'a> UnitMaker<'a> {
         &mut self,
         rows: Range<u64>,
         page_rows: u64,
+        most: GroupBytes,
         check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         match (&mut self.kind, self.groups.as_mut_slice()) {
             (Kind::Whole(maker), [group]) => {
                 std::mem::swap(&mut maker.chunks, &mut group.chunks);
-                group.rows = rows.end - rows.start;
-                let made = maker.make(rows, page_rows, check);
+                let start = rows.start;
+                let made = maker.make(rows, page_rows, most, check);
                 std::mem::swap(&mut maker.chunks, &mut group.chunks);
+                group.rows = made.as_ref().map_or(0, |end| end - start);
                 made
             }
-            (Kind::Sorted(sorter), _) => sorter.make(rows, page_rows, check, &mut self.groups),
+            (Kind::Sorted(sorter), _) => sorter.make(rows, page_rows, most, check, &mut self.groups),
             // A whole row group is in one piece.
-            (Kind::Whole(_), _) => Ok(()),
+            (Kind::Whole(_), _) => Ok(rows.end),
         }
     }
 }
@@ -125,20 +128,22 @@ impl Sorter<'_> {
         &mut self,
         rows: Range<u64>,
         page_rows: u64,
+        most: GroupBytes,
         check: &dyn Fn() -> Result<(), Error>,
         groups: &mut Vec<MadeGroup>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         for group in groups.iter_mut() {
             group.rows = 0;
             group.chunks.iter_mut().for_each(ColumnChunk::clear);
         }
-        let mut at = rows.start;
+        let (mut at, mut drawn) = (rows.start, 0u64);
         while at < rows.end {
             check()?;
             let end = rows.end.min(at.saturating_add(page_rows));
             let drawing = span("draw");
-            let shredded = self.shredder.rows(at..end)?;
+            let shredded = self.shredder.rows_up_to(at..end, most.drawn())?;
             drop(drawing);
+            drawn = drawn.saturating_add(shredded.bytes() as u64);
             let sorting = span("sort into folders");
             let column = &shredded.leaves[self.leaf.index];
             let max = self.field.levels.definition;
@@ -183,8 +188,13 @@ impl Sorter<'_> {
                 }
             }
             scatter(self.maker.plan, shredded, &self.of_rows, &mut self.waiting);
+            at += shredded.rows as u64;
             drop(sorting);
-            at = end;
+            // Rows that wait for their page are counted as they are drawn; what is in pages is no more.
+            let stored = groups.iter().map(|group| bytes_of(&group.chunks).0).max().unwrap_or(0);
+            if most.reached(stored, drawn) {
+                break;
+            }
         }
         for (waiting, group) in self.waiting.iter_mut().zip(groups) {
             flush(&mut self.maker, waiting, group)?;
@@ -192,7 +202,7 @@ impl Sorter<'_> {
                 finish_chunks(&mut self.maker, &mut group.chunks)?;
             }
         }
-        Ok(())
+        Ok(at)
     }
 }
 

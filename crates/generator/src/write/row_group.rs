@@ -7,6 +7,7 @@ use std::ops::Range;
 use sawmill_profile::span;
 
 use crate::error::Error;
+use crate::layout::GroupBytes;
 use crate::options::FilePlan;
 use crate::shred::block::{Shredded, Shredder};
 use crate::write::column_chunk::ColumnChunk;
@@ -41,8 +42,8 @@ impl<'a> RowGroupMaker<'a> {
         self
     }
 
-    /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`.
-    /// `check` is asked before each page whether to go on.
+    /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`, up to the page with
+    /// which they take `most` bytes. Returns the end of those. `check` is asked before each page whether to go on.
     ///
     /// # Errors
     /// What `check` says, or when a page cannot be encoded.
@@ -50,8 +51,9 @@ impl<'a> RowGroupMaker<'a> {
         &mut self,
         rows: Range<u64>,
         page_rows: u64,
+        most: GroupBytes,
         check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         for chunk in &mut self.chunks {
             chunk.clear();
         }
@@ -63,14 +65,25 @@ impl<'a> RowGroupMaker<'a> {
             let drawing = span("draw");
             let shredded = match self.is_sample {
                 true => self.shredder.sample(at..end).0,
-                false => self.shredder.rows(at..end)?,
+                false => self.shredder.rows_up_to(at..end, most.drawn())?,
             };
             drop(drawing);
+            at += shredded.rows as u64;
             add_pages(&mut self.pages, shredded, &mut self.chunks)?;
-            at = end;
+            let (stored, raw) = bytes_of(&self.chunks);
+            if !self.is_sample && most.reached(stored, raw) {
+                break;
+            }
         }
-        finish_chunks(&mut self.pages, &mut self.chunks)
+        finish_chunks(&mut self.pages, &mut self.chunks)?;
+        Ok(at)
     }
+}
+
+/// The bytes of chunks in a file, and before compression.
+pub(crate) fn bytes_of(chunks: &[ColumnChunk]) -> (u64, u64) {
+    let stored: usize = chunks.iter().map(|chunk| chunk.bytes()).sum();
+    (stored as u64, chunks.iter().map(|chunk| chunk.raw_bytes as u64).sum())
 }
 
 /// A chunk for each column of the plan.
