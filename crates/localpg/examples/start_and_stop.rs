@@ -1,6 +1,6 @@
-//! Measures how long a server takes to be found, started, restarted and stopped: medians of some
-//! rounds, ten by default, in milliseconds. Run with
-//! `cargo run --release -p sawmill-localpg --example start_and_stop [ROUNDS]`.
+//! Measures how long it takes to find, start, restart and stop a server: medians over some rounds, ten by
+//! default, in milliseconds. Run with `cargo run --release -p sawmill-localpg --example start_and_stop
+//! [ROUNDS]`.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! The operating system account that the server runs as.
 //!
-//! PostgreSQL refuses to run as root. An ordinary user's server runs as that user; root's server
-//! runs as `postgres`, where that account exists, and as `nobody` otherwise. An [`Account`] passes
-//! from here into every command that is run on the server's behalf and owns the server's directory.
+//! PostgreSQL refuses to run as root. An ordinary user's server runs as that user; root's server runs as
+//! `postgres` if that account exists, otherwise as `nobody`. The [`Account`] runs every command on the
+//! server's behalf and owns the server's directory.
 
 use std::ffi::CString;
 use std::io;
@@ -13,25 +13,25 @@ use std::process::{Command, Stdio};
 
 use crate::Error;
 
-/// Accounts that root's server may run as, best first.
+/// Accounts for root's server, in order of preference.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 
-/// User and group that the server gets.
+/// The server's user and group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     name: String,
     uid: u32,
     gid: u32,
-    /// Whether it is another account than our own, so that commands must change to it.
+    /// Whether commands must switch to this account from our own.
     switch: bool,
 }
 
 impl Account {
-    /// The account for servers of this process: its own, or for root an unprivileged one.
+    /// The account for servers of this process: its own, or an unprivileged one if it is root.
     pub(crate) fn for_server() -> Result<Self, Error> {
         let uid = effective_uid();
         if uid != 0 {
-            // The group does not matter: nothing changes to it.
+            // The group is irrelevant: commands do not switch to it.
             return Ok(Self { name: format!("uid {uid}"), uid, gid: 0, switch: false });
         }
         for name in UNPRIVILEGED {
@@ -41,7 +41,7 @@ impl Account {
                 return Ok(Self { name: name.to_owned(), uid, gid, switch: true });
             }
         }
-        Err(Error::new("PostgreSQL refuses to run as root and there is no account to run it as")
+        Err(Error::new("PostgreSQL refuses to run as root, and no unprivileged account exists")
             .at(format!("accounts {}", UNPRIVILEGED.join(", ")))
             .advise("create one with `useradd --system postgres`, or run as an ordinary user"))
     }
@@ -50,9 +50,9 @@ impl Account {
         &self.name
     }
 
-    /// A command that will run as this account, without supplementary groups when it changes to it
-    /// (the standard library then calls `setgroups(0, NULL)` before `setuid`), in a fixed locale
-    /// and without the caller's `PG*` variables, which would change what the programs do.
+    /// A command that runs as this account, in a fixed locale and without the caller's `PG*` variables, which
+    /// would change the programs' behaviour. If it switches accounts, it drops supplementary groups: the
+    /// standard library calls `setgroups(0, NULL)` before `setuid`.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
@@ -67,18 +67,18 @@ impl Account {
         command
     }
 
-    /// Gives a file or directory to the account.
+    /// Makes the account the owner of a file or directory.
     pub(crate) fn give(&self, path: &Path) -> io::Result<()> {
         if self.switch { chown(path, Some(self.uid), Some(self.gid)) } else { Ok(()) }
     }
 
-    /// Whether servers of this process may own a directory with this owner.
+    /// Whether a directory with this owner can belong to a server of this process.
     pub(crate) fn owns(&self, uid: u32) -> bool {
         uid == self.uid || uid == effective_uid()
     }
 
-    /// Whether the account can enter the directory. Asked of the operating system by trying, as
-    /// access lists and mounts decide along with the mode bits.
+    /// Whether the account can enter the directory. Found out by trying, because access lists and mounts
+    /// matter as well as mode bits.
     pub(crate) fn can_enter(&self, directory: &Path) -> bool {
         if !self.switch {
             return directory.is_dir();
@@ -93,32 +93,32 @@ impl Account {
             .is_ok_and(|status| status.success())
     }
 
-    /// Whether it is another account than our own.
+    /// Whether this is not our own account.
     #[cfg(any(feature = "download", test))]
     pub(crate) fn is_switched(&self) -> bool {
         self.switch
     }
 }
 
-/// The user that this process acts as.
+/// The effective user id of this process.
 pub(crate) fn effective_uid() -> u32 {
     // SAFETY: geteuid takes nothing, touches no memory of ours and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// User and group id of a named account, if there is one.
+/// The user and group id of a named account, if it exists.
 fn look_up(name: &str) -> Result<Option<(u32, u32)>, Error> {
     let failed = |cause| Error::io("cannot look up an account", cause).at(format!("account {name}"));
     let c_name = CString::new(name).map_err(|e| failed(e.into()))?;
-    // SAFETY: passwd is plain integers and pointers, for which all zero bytes are a value.
+    // SAFETY: passwd consists of integers and pointers, for which all-zero bytes are valid.
     let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
     let mut text = vec![0 as libc::c_char; 16 * 1024];
     let mut found: *mut libc::passwd = std::ptr::null_mut();
-    // SAFETY: c_name ends in a zero byte; entry, text (with its true length) and found live past
-    // the call, which writes nowhere else.
+    // SAFETY: c_name ends in a zero byte; entry, text (with its true length) and found outlive the call,
+    // which writes nowhere else.
     let code =
         unsafe { libc::getpwnam_r(c_name.as_ptr(), &mut entry, text.as_mut_ptr(), text.len(), &mut found) };
-    // Implementations tell a missing account by success without an entry, or by one of these codes
+    // For a missing account, implementations return success without an entry or one of these codes
     // (getpwnam_r(3), "Errors").
     match code {
         0 if found.is_null() => Ok(None),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_is_found_by_name_and_a_made_up_account_is_not() {
+    fn root_is_found_by_name_and_an_invented_account_is_not() {
         assert_eq!(look_up("root").unwrap(), Some((0, 0)));
         assert_eq!(look_up("no-such-account-here").unwrap(), None);
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn supplementary_groups_are_given_up_with_root() {
+    fn supplementary_groups_are_dropped_with_root() {
         let account = Account::for_server().unwrap();
         if !account.is_switched() {
             return;

@@ -1,15 +1,15 @@
-//! PostgreSQL's server programs, checked to be there and to run.
+//! PostgreSQL's server programs, verified to exist and to run.
 
 use std::path::{Path, PathBuf};
 
 use crate::account::Account;
 use crate::{DownloadProgress, Error, Search, process};
 
-/// What a server needs.
+/// The programs that a server needs.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
-/// The programs of one PostgreSQL installation that run here, as the account that a server of this
-/// process gets.
+/// The programs of one PostgreSQL installation, verified to run here as the account for servers of this
+/// process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binaries {
     bin_dir: PathBuf,
@@ -17,35 +17,35 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds an installation as [`Search::from_env`] describes; none is `None`.
+    /// Finds an installation as [`Search::from_env`] describes; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// `SAWMILL_PG_BIN` is set to a folder whose programs are missing or do not run, or a root
-    /// process finds no account to run a server as.
+    /// `SAWMILL_PG_BIN` names a folder whose programs are missing or do not run, or a root process finds no
+    /// account to run a server as.
     pub fn find() -> Result<Option<Self>, Error> {
         Search::from_env().find()
     }
 
-    /// Finds an installation as [`find`](Self::find) does, else downloads one into the cache.
+    /// Finds an installation like [`find`](Self::find), or downloads one to the cache.
     ///
-    /// The download is the newest PostgreSQL 18 of Zonky's builds on Maven Central
-    /// (<https://github.com/zonkyio/embedded-postgres-binaries>), 10-15 MB, checked against the
-    /// SHA-512 that is published with it. `progress` is told of each step.
+    /// Downloads the newest PostgreSQL 18 of Zonky's builds from Maven Central
+    /// (<https://github.com/zonkyio/embedded-postgres-binaries>), 10-15 MB, and verifies the SHA-512
+    /// published with it. Calls `progress` at each step.
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find); or nothing was found and the download failed or, without
-    /// the cargo feature `download`, is not built in.
+    /// Those of [`find`](Self::find); or no installation was found and the download failed or is unavailable
+    /// because the cargo feature `download` is off.
     pub fn find_or_download(progress: &mut dyn FnMut(DownloadProgress)) -> Result<Self, Error> {
         Search::from_env().find_or_download(progress)
     }
 
-    /// The installation in a folder that holds `postgres`, `initdb` and `pg_ctl`.
+    /// The installation in a folder with `postgres`, `initdb` and `pg_ctl`.
     ///
     /// # Errors
     ///
-    /// A program is missing or does not run as the server's account, or they differ in version.
+    /// A program is missing or does not run as the server's account, or their versions differ.
     pub fn in_dir(bin_dir: impl AsRef<Path>) -> Result<Self, Error> {
         Self::check(bin_dir.as_ref(), &Account::for_server()?)
     }
@@ -55,7 +55,7 @@ impl Binaries {
         &self.bin_dir
     }
 
-    /// The version as the programs tell it, for example `15.18`.
+    /// The version that the programs report, for example `15.18`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -67,22 +67,22 @@ impl Binaries {
     pub(crate) fn check(bin_dir: &Path, account: &Account) -> Result<Self, Error> {
         let bin_dir = bin_dir
             .canonicalize()
-            .map_err(|cause| Error::io("there is no PostgreSQL", cause).at_path(bin_dir))?;
-        // A folder on PATH may hold links: the programs look for their libraries and their shared
-        // files beside the real ones.
+            .map_err(|cause| Error::io("cannot find PostgreSQL", cause).at_path(bin_dir))?;
+        // A folder on PATH may contain links: the programs look for their libraries and shared files beside
+        // the real programs.
         let bin_dir = match bin_dir.join("postgres").canonicalize() {
             Ok(program) => program.parent().map_or(bin_dir, Path::to_owned),
-            Err(cause) => return Err(Error::io("there is no PostgreSQL", cause).at_path(&bin_dir)),
+            Err(cause) => return Err(Error::io("cannot find PostgreSQL", cause).at_path(&bin_dir)),
         };
         let mut version = None;
         for name in PROGRAMS {
             let program = bin_dir.join(name);
-            let told = ask_version(&program, account)?;
+            let reported = ask_version(&program, account)?;
             match &version {
-                None => version = Some(told),
-                Some(version) if *version == told => {}
+                None => version = Some(reported),
+                Some(version) if *version == reported => {}
                 Some(version) => {
-                    return Err(Error::new(format!("{name} is version {told}, postgres is {version}"))
+                    return Err(Error::new(format!("{name} is version {reported}, postgres is {version}"))
                         .at_path(&program));
                 }
             }
@@ -108,7 +108,7 @@ fn ask_version(program: &Path, account: &Account) -> Result<String, Error> {
     line.split_once("(PostgreSQL) ")
         .and_then(|(_, rest)| rest.split_whitespace().next())
         .map(str::to_owned)
-        .ok_or_else(|| cannot(format!("it calls itself {:?}, which is no PostgreSQL", line.trim())))
+        .ok_or_else(|| cannot(format!("its version is {:?}, which is not PostgreSQL's", line.trim())))
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder of shell scripts that answer as PostgreSQL's programs do.
+    /// A folder of shell scripts that respond like PostgreSQL's programs.
     fn scripts(answers: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_answer_with_one_version_count() {
+    fn programs_of_one_version_are_accepted() {
         let folder = scripts(&[
             ("postgres", "echo 'postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)'"),
             ("initdb", "echo 'initdb (PostgreSQL) 15.18'"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_a_failing_a_foreign_and_a_differing_program_do_not() {
+    fn missing_failing_foreign_and_differing_programs_are_rejected() {
         let postgres = ("postgres", "echo 'postgres (PostgreSQL) 15.18'");
         let pg_ctl = ("pg_ctl", "echo 'pg_ctl (PostgreSQL) 15.18'");
         for (answers, complaint) in [
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_the_servers_account_cannot_reach_do_not_count() {
+    fn programs_that_the_servers_account_cannot_reach_are_rejected() {
         let account = Account::for_server().unwrap();
         if !account.is_switched() {
             return;

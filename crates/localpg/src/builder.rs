@@ -1,4 +1,4 @@
-//! How a server is to be, and its start: account, place, data directory, port.
+//! Configures and starts a server: account, directory, data directory, port.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::home::{self, Home};
 use crate::postmaster::{Failure, Postmaster};
 use crate::{Binaries, Error, LocalPg, cluster, sweep};
 
-/// How many ports are tried before giving up; each is free when it is chosen, and the chance that
-/// somebody takes it before the server does is small.
+/// The number of ports to try. Each is free when chosen, and another process is unlikely to take it before
+/// the server does.
 const PORT_ATTEMPTS: usize = 10;
 
-/// What a server is started with; from [`LocalPg::builder`].
+/// The configuration of a server to start; from [`LocalPg::builder`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     binaries: Option<Binaries>,
@@ -30,41 +30,40 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The programs to run. By default [`Binaries::find_or_download`] looks for them.
+    /// Sets the programs to run. The default is [`Binaries::find_or_download`].
     pub fn binaries(mut self, binaries: Binaries) -> Self {
         self.binaries = Some(binaries);
         self
     }
 
-    /// A setting of `postgresql.conf`, as in `.setting("shared_buffers", "256MB")`; the last value
-    /// of a setting holds. Port, addresses and directories cannot be set.
+    /// Adds a setting of `postgresql.conf`, such as `.setting("shared_buffers", "256MB")`; the last value
+    /// wins. Port, addresses and directories cannot be set.
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
         self
     }
 
-    /// Where the server's directory is made. By default the temporary directory, or `/tmp` or
-    /// `/var/tmp` when the server's account cannot enter that one or its path is too long for a
-    /// socket.
+    /// Sets the parent of the server's directory. The default is the temporary directory, or `/tmp` or
+    /// `/var/tmp` if the server's account cannot enter that one or its path is too long for a socket.
     pub fn parent_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.parent_dir = Some(directory.into());
         self
     }
 
-    /// How long the server may take until it accepts connections; 60 seconds by default.
+    /// Sets how long to wait until the server accepts connections; 60 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Clears away what killed processes left ([`sweep_abandoned`](crate::sweep_abandoned)), then
-    /// starts a server and returns when it takes connections.
+    /// Cleans up after killed processes ([`sweep_abandoned`](crate::sweep_abandoned)), starts a server and
+    /// returns once it accepts connections.
     ///
     /// # Errors
     ///
-    /// No PostgreSQL is found or can be downloaded; no account or no directory for the server; a
-    /// setting is refused; `initdb` or the server fails, with the last lines of what it said. What
-    /// had been made or started by then is removed.
+    /// PostgreSQL is not found and cannot be downloaded; no account or directory is suitable for the server;
+    /// a setting is rejected; `initdb` or the server fails, in which case the error includes its last lines
+    /// of output. Everything created or started is removed.
     pub fn start(self) -> Result<LocalPg, Error> {
         let account = Account::for_server()?;
         let mut bases = home::default_bases();
@@ -74,7 +73,7 @@ impl Builder {
             })?;
             bases.insert(0, resolved);
         }
-        // What cannot be cleared away does not stand in the way of a new server.
+        // A failed cleanup does not prevent a new server.
         let _ = sweep::sweep(&bases, &account);
         let binaries = match self.binaries {
             Some(binaries) => binaries,
@@ -100,7 +99,7 @@ impl Builder {
     }
 }
 
-/// The directory that the server's one is made in: the caller's, or the first that will do.
+/// The parent of the server's directory: the caller's, or the first suitable one.
 fn choose_base<'a>(bases: &'a [PathBuf], given: bool, account: &Account) -> Result<&'a Path, Error> {
     let candidates = if given { &bases[..1] } else { bases };
     let enterable: Vec<&PathBuf> = candidates.iter().filter(|base| account.can_enter(base)).collect();
@@ -116,7 +115,7 @@ fn choose_base<'a>(bases: &'a [PathBuf], given: bool, account: &Account) -> Resu
     }
 }
 
-/// What it takes to run the server again.
+/// Everything needed to start the server again.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) binaries: Binaries,
@@ -125,7 +124,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Runs the server on a port that nobody listens on.
+    /// Starts the server on a free port.
     fn on_free_port(&self, home: &Home, socket_dir: &Path) -> Result<(Postmaster, u16), Error> {
         for _ in 0..PORT_ATTEMPTS {
             let port = free_port()?;
@@ -142,18 +141,18 @@ impl Launch {
         .advise("try again"))
     }
 
-    /// Runs the server on this port.
+    /// Starts the server on this port.
     pub(crate) fn on_port(&self, port: u16, home: &Home, socket_dir: &Path) -> Result<Postmaster, Failure> {
         let mut command: Command = self.account.command(&self.binaries.program("postgres"));
         command.arg("-D").arg(home.data()).arg("-p").arg(port.to_string()).arg("-c");
-        // A list of directories, so that one with a comma must be quoted.
+        // The setting is a list of directories, so it is quoted in case of a comma.
         let quoted = socket_dir.display().to_string().replace('"', "\"\"");
         command.arg(format!("unix_socket_directories=\"{quoted}\""));
         Postmaster::launch(command, home, self.timeout)
     }
 }
 
-/// A loopback port that nobody listens on now; somebody may before the server does.
+/// A loopback port that is free now; another process may take it before the server does.
 fn free_port() -> Result<u16, Error> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())

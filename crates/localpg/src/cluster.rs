@@ -1,4 +1,4 @@
-//! The data directory: made by `initdb`, configured for data that is thrown away.
+//! The data directory: created by `initdb` and configured for disposable data.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,22 +14,22 @@ use crate::{Binaries, Error};
 /// The server's only role, a superuser.
 pub(crate) const USER: &str = "sawmill";
 
-/// Settings of every server, before the caller's. Written to its `postgresql.conf`.
+/// Settings of every server, written to `postgresql.conf` before the caller's.
 const SETTINGS: &str = "
-# This server's data is thrown away with it, so nothing needs to outlive a crash of the operating
-# system: no waiting for the disk, and no page images against half-written pages
+# This server's data is disposable, so nothing needs to survive a crash of the operating system:
+# neither waiting for the disk nor page images against torn pages are needed
 # (https://www.postgresql.org/docs/current/non-durability.html). A crash of the server alone still
-# loses nothing that was committed, which is why synchronous_commit stays on: with fsync off it
-# costs a write to the page cache.
+# loses nothing committed, because synchronous_commit stays on: with fsync off it only costs a write
+# to the page cache.
 fsync = off
 full_page_writes = off
 
-# Reachable from this machine only, by those who have the password.
+# Reachable from this machine only, with the password.
 listen_addresses = '127.0.0.1'
 unix_socket_permissions = 0700
 
-# All that belongs to the server lies in its directory and goes with it; also, containers give
-# little room to POSIX shared memory.
+# Everything of the server is in its directory and removed with it; besides, containers limit
+# POSIX shared memory tightly.
 dynamic_shared_memory_type = mmap
 
 # The same answers and the same messages on every machine.
@@ -38,11 +38,11 @@ log_timezone = 'UTC'
 lc_messages = 'C'
 ";
 
-/// Settings that decide how the server is reached and cleared away; the caller cannot change them.
+/// Settings for reaching and cleaning up the server; the caller cannot change them.
 const RESERVED: [&str; 5] =
     ["port", "listen_addresses", "unix_socket_directories", "data_directory", "external_pid_file"];
 
-/// Makes the data directory, with a password for [`USER`].
+/// Creates the data directory, with a password for [`USER`].
 pub(crate) fn create(
     home: &Home,
     binaries: &Binaries,
@@ -64,24 +64,24 @@ pub(crate) fn create(
         .arg(format!("--pwfile={}", password_file.display()))
         .args(["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"])
         .current_dir(home.path())
-        // Ctrl-C is for the program that uses the server; that one ends it.
+        // Ctrl-C is meant for the program that uses the server; that program ends initdb.
         .process_group(0)
         .output()
         .map_err(|cause| Error::io("cannot run it", cause).at_path(&program))?;
     if !output.status.success() {
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
+        let output_text = [output.stdout, output.stderr].concat();
+        let output_text = String::from_utf8_lossy(&output_text);
         let error = Error::new(format!(
             "initdb, run as {}, failed ({}):\n{}",
             account.name(),
             output.status,
-            tail(&said)
+            tail(&output_text)
         ))
         .at_path(home.path());
-        return Err(if said.contains("could not look up effective user ID") {
-            error.advise("PostgreSQL needs a user that has a name: add a line for it to /etc/passwd")
+        return Err(if output_text.contains("could not look up effective user ID") {
+            error.advise("PostgreSQL needs a user with a name: add a line for it to /etc/passwd")
         } else {
-            error.advise("see whether the disk is full, and whether the installation is complete")
+            error.advise("check that the disk is not full and that the installation is complete")
         });
     }
     fs::remove_file(&password_file).map_err(failed)?;
@@ -92,7 +92,7 @@ pub(crate) fn create(
         .map_err(failed)
 }
 
-/// A password that nobody can guess: 192 bits of the system's randomness, in hexadecimal digits.
+/// An unguessable password: 192 bits of the system's randomness as hexadecimal digits.
 pub(crate) fn new_password() -> Result<String, Error> {
     let source = Path::new("/dev/urandom");
     let mut random = [0; 24];
@@ -102,16 +102,16 @@ pub(crate) fn new_password() -> Result<String, Error> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is added to `postgresql.conf`; the last of several values of a setting holds.
+/// The lines to append to `postgresql.conf`; the last value of a setting wins.
 fn configuration(settings: &[(String, String)]) -> Result<String, Error> {
     let mut text = SETTINGS.to_owned();
     for (name, value) in settings {
         let refuse = |why: &str| Err(Error::new(format!("the setting {name:?} {why}")).at("postgresql.conf"));
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.') {
-            return refuse("has a name that no setting of PostgreSQL has");
+            return refuse("does not have the name of a PostgreSQL setting");
         }
         if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
-            return refuse("is chosen by the server's start and cannot be changed");
+            return refuse("is set at the server's start and cannot be changed");
         }
         if value.contains(['\n', '\r', '\0']) {
             return refuse("has a value with a line break or a zero byte");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_would_break_the_file_or_the_server_is_refused() {
+    fn a_setting_that_would_break_the_file_or_the_server_is_rejected() {
         for (name, value) in
             [("", "1"), ("a b", "1"), ("a", "1\nb = 2"), ("port", "1"), ("Listen_Addresses", "*")]
         {

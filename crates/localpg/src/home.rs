@@ -1,23 +1,21 @@
-//! A server's directory: made private, marked with a living owner, removed when dropped.
+//! A server's directory: private, marked with a living owner, removed when dropped.
 //!
 //! ```text
-//! sawmill-pg-XXXXXX/   mode 0700, of the account that the server runs as
-//!   owner              locked by the process that started the server; its pid, for people
-//!   data/              what initdb made
+//! sawmill-pg-XXXXXX/   mode 0700, owned by the account that the server runs as
+//!   owner              locked by the process that started the server; contains its pid, for people
+//!   data/              created by initdb
 //!   server.log
 //!   .s.PGSQL.PORT      the socket
 //! ```
 //!
-//! The lock is how others know that the owner lives: the kernel gives it up when the owner ends in
-//! whatever way, it cannot be mistaken as a process id that was given out again can, and it is
-//! seen from other containers that share the directory. A server that was told to stay has its
-//! file renamed to `kept`.
+//! The lock shows other processes that the owner is alive. The kernel releases it however the owner ends, it
+//! cannot be confused with another process as a reused process id can, and other containers that share the
+//! directory see it. [`LocalPg::keep`](crate::LocalPg::keep) renames the file to `kept`.
 //!
-//! A directory has an owner from its first file to its last: before there is a lock it is empty or
-//! holds the file that is about to be locked, and when it is cleared the file goes last. So what a
-//! killed process leaves is known as abandoned at whichever step that was. The price is that a
-//! sweep may take the directory from under the hands of one who is just making it; that one then
-//! makes another.
+//! A directory has an owner from its first file to its last: before the lock exists, it is empty or holds
+//! only the file about to be locked, and cleanup removes that file last. So whatever a killed process leaves
+//! is recognised as abandoned at every step. In return, a sweep may remove a directory that another process
+//! is just creating; that process then creates another one.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -33,34 +31,34 @@ use crate::account::Account;
 use crate::process::{self, Shutdown};
 use crate::shared_memory;
 
-/// What the names of all such directories begin with.
+/// The prefix of all such directories' names.
 pub(crate) const PREFIX: &str = "sawmill-pg-";
-/// The data directory in it.
+/// The data directory within it.
 pub(crate) const DATA: &str = "data";
 /// The locked file of a directory that ends with its owner.
 pub(crate) const OWNER: &str = "owner";
-/// What that file is called until it is locked.
+/// The name of that file until it is locked.
 pub(crate) const UNLOCKED: &str = "owner.new";
-/// What that file is called once the server was told to stay.
+/// The name of that file once the server is kept.
 pub(crate) const KEPT: &str = "kept";
 
-/// How long processes may take to end after a signal, before the next stronger one.
+/// How long processes may take to end after a signal before a stronger one follows.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often in a row a directory that is being made may be swept away by somebody else.
+/// How many times in a row another process may sweep away a directory during its creation.
 const SWEPT_AWAY: u32 = 20;
 
-/// A directory of ours. Dropping it ends what PostgreSQL runs in it and removes it.
+/// A directory of ours. Dropping it ends the PostgreSQL processes in it and removes it.
 #[derive(Debug)]
 pub(crate) struct Home {
     path: PathBuf,
     data: PathBuf,
-    /// Holds the lock; none when the directory is removed or was told to stay.
+    /// Holds the lock; `None` if the directory was removed or is kept.
     owner: Option<File>,
 }
 
 impl Home {
-    /// Makes a directory in `base` and gives it to the account.
+    /// Creates a directory in `base` for the account.
     pub(crate) fn create(base: &Path, account: &Account) -> Result<Self, Error> {
         let failed = |cause| Error::io("cannot make a private directory for the server", cause).at_path(base);
         let mut swept_away = 0;
@@ -97,13 +95,13 @@ impl Home {
         self.path.join("server.log")
     }
 
-    /// Removes the directory and says so when that fails.
+    /// Removes the directory and reports failure.
     pub(crate) fn remove(mut self) -> Result<(), Error> {
         self.owner = None;
         clear(&self.path).map(drop)
     }
 
-    /// Marks the directory as one that outlives this process.
+    /// Marks the directory to outlive this process.
     pub(crate) fn keep(&mut self) -> Result<(), Error> {
         fs::rename(self.path.join(OWNER), self.path.join(KEPT)).map_err(|cause| {
             Error::io("cannot mark the server's directory as one to keep", cause).at_path(&self.path)
@@ -116,14 +114,14 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if self.owner.is_some() {
-            // There is nobody to tell; what stays behind is swept by the next start.
+            // Errors cannot be reported here; the next start sweeps the leftovers.
             let _ = clear(&self.path);
         }
     }
 }
 
-/// Puts a locked owner file in place; it is locked before it has its name, so that nobody ever sees
-/// it without the lock. "Not found" says that somebody swept the directory away meanwhile.
+/// Creates the locked owner file. Locks it before giving it its final name, so that it never exists unlocked
+/// under that name. The error `NotFound` means that another process has swept the directory away.
 fn claim(directory: &Path, account: &Account) -> io::Result<File> {
     let unlocked = directory.join(UNLOCKED);
     let mut file = File::create_new(&unlocked)?;
@@ -134,7 +132,7 @@ fn claim(directory: &Path, account: &Account) -> io::Result<File> {
     Ok(file)
 }
 
-/// Ends what PostgreSQL runs in the directory, then removes it. Gives the processes it ended.
+/// Ends the PostgreSQL processes in the directory, then removes it. Returns the processes it ended.
 pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
     let owner = match fs::symlink_metadata(directory) {
         Ok(metadata) => metadata.uid(),
@@ -148,7 +146,7 @@ pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
         match remove(directory) {
             Ok(()) => return Ok(ended),
             Err(gone) if gone.kind() == io::ErrorKind::NotFound && !directory.exists() => return Ok(ended),
-            // A process on its last steps may still have made or removed a file.
+            // An ending process may still have created or removed a file.
             Err(busy)
                 if matches!(busy.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound)
                     && Instant::now() < deadline =>
@@ -164,7 +162,7 @@ pub(crate) fn clear(directory: &Path) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// Removes the directory, the owner's file last: what is killed here goes with the next sweep.
+/// Removes the directory, the owner file last: if this is killed, the next sweep finishes it.
 fn remove(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -181,7 +179,7 @@ fn remove(directory: &Path) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// Ends the processes that live in the directory, first as a crash would, then for certain.
+/// Ends the processes that live in the directory, first as in a crash, then by force.
 fn evict(directory: &Path, owner: u32) -> Result<Vec<u32>, Error> {
     let all = process::residents(directory, owner);
     let mut left = all.clone();
@@ -201,15 +199,15 @@ fn evict(directory: &Path, owner: u32) -> Result<Vec<u32>, Error> {
     }
     Err(Error::new(format!("processes {left:?} did not end"))
         .at_path(directory)
-        .advise("end them by hand, then remove the directory"))
+        .advise("end them manually, then remove the directory"))
 }
 
-/// Where directories go when nobody says: the temporary directory, or a well-known one should that
-/// be closed to the server's account or too deep for a socket's path.
+/// The default parents: the temporary directory, or a well-known one if the server's account cannot enter
+/// that one or its path is too long for a socket.
 pub(crate) fn default_bases() -> Vec<PathBuf> {
     let mut bases = Vec::new();
     for base in [std::env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/var/tmp")] {
-        // Resolved, because that is what the kernel will tell of a process in it.
+        // Resolved, because the kernel reports the resolved path of a process in it.
         if let Ok(base) = base.canonicalize()
             && !bases.contains(&base)
         {
@@ -219,14 +217,14 @@ pub(crate) fn default_bases() -> Vec<PathBuf> {
     bases
 }
 
-/// Whether the path of a socket for any port fits in a socket address when the socket lies in this
-/// directory: 107 bytes on Linux, 103 on macOS (unix(7): `sun_path` less its closing zero byte).
+/// Whether the path of a socket in this directory, with any port, fits in a socket address: 107 bytes on
+/// Linux, 103 on macOS (unix(7): `sun_path` less its terminating zero byte).
 pub(crate) fn socket_fits(directory: &Path) -> bool {
     let room = size_of::<libc::sockaddr_un>() - offset_of!(libc::sockaddr_un, sun_path) - 1;
     directory.as_os_str().as_bytes().len() + "/.s.PGSQL.65535".len() <= room
 }
 
-/// Whether the socket of a server in a directory that is yet to be made in `base` would fit.
+/// Whether the socket of a server would fit in a directory created in `base`.
 pub(crate) fn socket_will_fit(base: &Path) -> bool {
     socket_fits(&base.join(format!("{PREFIX}XXXXXX")))
 }
@@ -236,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_private_and_goes_when_dropped() {
+    fn a_directory_is_private_and_removed_when_dropped() {
         let account = Account::for_server().unwrap();
         let home = Home::create(&std::env::temp_dir(), &account).unwrap();
         let path = home.path().to_owned();
@@ -247,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_room_is_an_error_that_names_the_place() {
+    fn a_directory_that_cannot_be_created_is_an_error_with_its_parent() {
         let account = Account::for_server().unwrap();
         let error = Home::create(Path::new("/no/such/place"), &account).unwrap_err();
         assert_eq!(error.place(), "/no/such/place");
     }
 
     #[test]
-    fn the_limit_of_a_socket_path_is_the_operating_systems() {
+    fn the_socket_path_limit_matches_the_operating_system() {
         let room = if cfg!(target_os = "linux") { 107 } else { 103 };
         let longest = room - "/.s.PGSQL.65535".len();
         assert!(socket_fits(Path::new(&"x".repeat(longest))));

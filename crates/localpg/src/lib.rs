@@ -1,9 +1,9 @@
-//! An ephemeral PostgreSQL server, for demos and tests.
+//! An ephemeral PostgreSQL server for demos and tests.
 //!
-//! [`LocalPg::start`] finds PostgreSQL's programs ([`Binaries`]; they are downloaded where none are
-//! installed), makes a private directory with a new data directory in it, runs the server there and
-//! returns when it takes connections, over the loopback address and a Unix socket. When the value is
-//! dropped the server ends and the directory goes.
+//! [`LocalPg::start`] finds PostgreSQL's programs ([`Binaries`]; it downloads them if none are installed),
+//! creates a private directory with a new data directory, starts the server there and returns once it accepts
+//! connections, over the loopback address and a Unix socket. Dropping the value ends the server and removes
+//! the directory.
 //!
 //! ```no_run
 //! let server = sawmill_localpg::LocalPg::builder().setting("shared_buffers", "256MB").start()?;
@@ -12,17 +12,16 @@
 //! # Ok::<(), sawmill_localpg::Error>(())
 //! ```
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! * **Nothing stays.** A failed start removes what it made. What a killed process leaves is ended
-//!   and removed by the next start ([`sweep_abandoned`]).
-//! * **Private.** The directory has mode 0700; both ways in ask for a password that is made anew for
-//!   each server and stands in its addresses.
-//! * **Not as root.** Root's server runs as `postgres`, where that account exists, or as `nobody`,
-//!   without supplementary groups.
-//! * **The data is thrown away**, so the server runs with `fsync` and `full_page_writes` off. A crash
-//!   of the server loses nothing that was committed ([`LocalPg::restart_immediate`]); a crash of the
-//!   operating system would.
+//! * **Everything is removed afterwards.** A failed start removes what it created. The next start ends and
+//!   removes what a killed process left behind ([`sweep_abandoned`]).
+//! * **Private.** The directory has mode 0700; both addresses require a password, generated for each server
+//!   and included in its URLs.
+//! * **Not as root.** Root's server runs as `postgres` if that account exists, otherwise as `nobody`, without
+//!   supplementary groups.
+//! * **The data is disposable**, so the server runs with `fsync` and `full_page_writes` off. A crash of the
+//!   server loses nothing committed ([`LocalPg::restart_immediate`]); a crash of the operating system would.
 //! * **The same everywhere.** Encoding UTF-8, collation and messages of locale C, time zone UTC.
 //!
 //! Works on Linux and macOS with PostgreSQL 10 or newer.

@@ -1,4 +1,4 @@
-//! The server process: started, waited for until it takes connections, ended.
+//! The server process: starts it, waits until it accepts connections, and ends it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,35 +12,35 @@ use crate::Error;
 use crate::home::Home;
 use crate::process::{Shutdown, signal};
 
-/// How often a waiting caller looks again.
+/// How often to poll while waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(3);
-/// How long a shutdown may take before the next stronger one; an immediate one gives its children
+/// How long a shutdown may take before a stronger one follows. An immediate shutdown gives child processes
 /// five seconds by itself (postmaster.c, `SIGKILL_CHILDREN_AFTER_SECS`).
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much of the log an error carries.
+/// How many lines of the log an error includes.
 const LOG_TAIL_LINES: usize = 20;
 
-/// A running postmaster. Dropping it ends it as a crash would.
+/// A running postmaster. Dropping it ends it as in a crash.
 #[derive(Debug)]
 pub(crate) struct Postmaster {
-    /// None when it was let go or its end was waited for.
+    /// `None` once it was released or waited for.
     child: Option<Child>,
     pid: u32,
 }
 
-/// Why a postmaster did not come up.
+/// Why a postmaster did not start.
 pub(crate) enum Failure {
-    /// Somebody else listens on the port.
+    /// Another process listens on the port.
     PortTaken,
     Other(Error),
 }
 
 impl Postmaster {
-    /// Starts `postgres` and waits until it takes connections.
+    /// Starts `postgres` and waits until it accepts connections.
     ///
-    /// It is in a process group of its own, so that the terminal's Ctrl-C reaches us alone and we
-    /// can end the server when nothing uses it any more. (Linux could end it with us by
-    /// `PR_SET_PDEATHSIG`, but that signal comes when the *thread* that started it ends.)
+    /// It runs in its own process group, so that the terminal's Ctrl-C reaches only us and we can end the
+    /// server once it is no longer used. (On Linux, `PR_SET_PDEATHSIG` could end it with us, but that signal
+    /// is sent when the *thread* that started it ends.)
     pub(crate) fn launch(mut command: Command, home: &Home, timeout: Duration) -> Result<Self, Failure> {
         let log_start = fs::metadata(home.log()).map_or(0, |log| log.len());
         let child = open_log(home)
@@ -79,7 +79,7 @@ impl Postmaster {
                         tail(&log)
                     ))
                     .at_path(home.path())
-                    .advise("give it more time if the machine is busy"),
+                    .advise("raise the timeout if the machine is busy"),
                 ));
             }
             sleep(LOOK_AGAIN);
@@ -90,22 +90,22 @@ impl Postmaster {
         self.pid
     }
 
-    /// Whether it takes connections, as it writes in the eighth line of its lock file (since
-    /// PostgreSQL 10; `LOCK_FILE_LINE_PM_STATUS` in miscadmin.h).
+    /// Whether it accepts connections, according to the eighth line of its lock file (since PostgreSQL 10;
+    /// `LOCK_FILE_LINE_PM_STATUS` in miscadmin.h).
     fn is_ready(&self, data: &Path) -> bool {
         let Ok(lock_file) = fs::read_to_string(data.join("postmaster.pid")) else { return false };
         let mut lines = lock_file.lines().map(str::trim);
         lines.next().and_then(|pid| pid.parse().ok()) == Some(self.pid) && lines.nth(6) == Some("ready")
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     fn try_wait(&mut self) -> Option<ExitStatus> {
-        // Waiting for a child of ours that nobody else waits for does not fail.
+        // Waiting for our own child cannot fail while nothing else waits for it.
         self.child.as_mut()?.try_wait().ok().flatten()
     }
 
-    /// Ends it: as asked, and more firmly when it takes too long. An error is a server that had
-    /// ended before or did not end well; it is gone in any case.
+    /// Ends the server as requested, and more forcefully if it takes too long. An error means that the server
+    /// had already ended or did not end well; it is gone in any case.
     pub(crate) fn shut_down(&mut self, how: Shutdown) -> Result<(), String> {
         if let Some(status) = self.try_wait() {
             self.child = None;
@@ -126,22 +126,22 @@ impl Postmaster {
                     self.child = None;
                     return match (step == how, status.success()) {
                         (true, true) => Ok(()),
-                        (_, false) => Err(format!("the server ended badly ({status})")),
-                        (false, true) => Err("the server took too long to end in order".to_owned()),
+                        (_, false) => Err(format!("the server ended abnormally ({status})")),
+                        (false, true) => Err("the server took too long to shut down cleanly".to_owned()),
                     };
                 }
                 sleep(LOOK_AGAIN);
             }
         }
         if let Some(mut child) = self.child.take() {
-            // Killing and waiting for a child of ours fails only when it is gone.
+            // Killing or waiting for our own child fails only if it is gone.
             let _ = child.kill();
             let _ = child.wait();
         }
         Err("the server had to be killed".to_owned())
     }
 
-    /// Lets it run on when this value is dropped.
+    /// Keeps the server running after this value is dropped.
     pub(crate) fn release(&mut self) {
         self.child = None;
     }
@@ -150,7 +150,7 @@ impl Postmaster {
 impl Drop for Postmaster {
     fn drop(&mut self) {
         if self.child.is_some() {
-            // Its data goes too: there is nothing to say and nobody to tell.
+            // Its data is removed too, and errors cannot be reported here.
             let _ = self.shut_down(Shutdown::Immediate);
         }
     }
@@ -161,7 +161,7 @@ fn open_log(home: &Home) -> io::Result<(File, File)> {
     Ok((log.try_clone()?, log))
 }
 
-/// What was written to the log from a position on; empty when it cannot be read.
+/// The log from a position on; empty if it cannot be read.
 fn log_since(log: &Path, start: u64) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());

@@ -1,4 +1,4 @@
-//! Processes: short ones that are asked something, signals, and who lives in a server's directory.
+//! Short-lived query processes, signals, and the processes in a server's directory.
 
 use std::io;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Runs a program and takes its output.
+/// Runs a program and returns its output.
 ///
-/// A program that was written a moment ago may be "busy": another thread that was just starting a
-/// process of its own still holds the file open for writing, until that process has its program.
+/// A program file written a moment ago may be "busy": a process that another thread is just starting holds
+/// the file open for writing until it executes its own program.
 pub(crate) fn ask(command: &mut Command) -> io::Result<Output> {
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {
@@ -30,20 +30,20 @@ pub(crate) enum Shutdown {
     Fast,
     /// SIGQUIT: exits at once, as in a crash; the next start replays the log.
     Immediate,
-    /// SIGKILL, for a process that answers nothing else.
+    /// SIGKILL, if a process reacts to nothing else.
     Kill,
 }
 
-/// Sends a signal. A process that is gone already is no error.
+/// Sends a signal. If the process is already gone, this is not an error.
 pub(crate) fn signal(pid: u32, how: Shutdown) -> io::Result<()> {
     let number = match how {
         Shutdown::Fast => libc::SIGINT,
         Shutdown::Immediate => libc::SIGQUIT,
         Shutdown::Kill => libc::SIGKILL,
     };
-    // kill(2) takes 0 and negative numbers as groups; a process id is neither.
+    // For kill(2), 0 and negative numbers mean groups; a process id is neither.
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: kill touches no memory; which process may be signalled is the caller's knowledge.
+    // SAFETY: kill touches no memory; the caller ensures that the process may be signalled.
     if unsafe { libc::kill(pid, number) } == 0 {
         return Ok(());
     }
@@ -53,19 +53,19 @@ pub(crate) fn signal(pid: u32, how: Shutdown) -> io::Result<()> {
     }
 }
 
-/// Whether there is a process of this id. Some other one may have been given an id anew, and one in
-/// another container is not seen: an answer to decide how long to wait, not whether to remove.
+/// Whether a process with this id exists. The id may have been reused, and a process in another container is
+/// invisible: use the result only to decide how long to wait, not whether to remove.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0) else { return false };
-    // SAFETY: kill touches no memory, and signal 0 only asks (kill(2)).
+    // SAFETY: kill touches no memory, and signal 0 only tests (kill(2)).
     unsafe { libc::kill(pid, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
 }
 
-/// Processes of PostgreSQL that live in the directory: `postgres` (the postmaster and its children,
-/// which work in the data directory) and `initdb`, with the directory's owner as their user.
+/// The PostgreSQL processes in the directory that run as its owner: `postgres` (the postmaster and its
+/// children, which work in the data directory) and `initdb`.
 ///
-/// A process counts by its working directory or, where the kernel does not tell that (a container's
-/// root without `CAP_SYS_PTRACE`), by naming the data directory on its command line.
+/// A process is recognised by its working directory or, if the kernel hides that (from a container's root
+/// without `CAP_SYS_PTRACE`), by the data directory on its command line.
 #[cfg(target_os = "linux")]
 pub(crate) fn residents(directory: &Path, owner: u32) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -93,8 +93,8 @@ pub(crate) fn residents(directory: &Path, owner: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Processes of PostgreSQL that name the directory's data directory on their command line, with the
-/// directory's owner as their user; `ps` tells, in the columns that POSIX gives it.
+/// The PostgreSQL processes with the directory's data directory on their command line that run as the
+/// directory's owner, as listed by `ps` in its POSIX columns.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn residents(directory: &Path, owner: u32) -> Vec<u32> {
     let Ok(listing) = std::process::Command::new("ps").args(["-A", "-o", "pid=,uid=,args="]).output() else {
@@ -112,7 +112,7 @@ pub(crate) fn residents(directory: &Path, owner: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Whether a command line has `-D` and then the directory's data directory.
+/// Whether a command line contains `-D` followed by the directory's data directory.
 fn names_data_directory<'a>(mut words: impl Iterator<Item = &'a [u8]>, directory: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
 
@@ -126,7 +126,7 @@ mod tests {
     use crate::account::effective_uid;
 
     #[test]
-    fn a_process_that_only_works_in_the_directory_is_no_resident() {
+    fn a_process_that_only_works_in_the_directory_is_not_a_resident() {
         let directory = tempfile::tempdir().unwrap();
         let mut sleeper = Command::new("sleep").arg("30").current_dir(directory.path()).spawn().unwrap();
         let found = residents(directory.path(), effective_uid());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn signalling_a_process_that_is_gone_is_no_error_and_a_group_is_refused() {
+    fn signalling_a_missing_process_succeeds_and_a_group_is_rejected() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();

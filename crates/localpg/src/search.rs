@@ -1,4 +1,4 @@
-//! Where PostgreSQL may be installed, looked through in a fixed order.
+//! Searches the places where PostgreSQL may be installed, in a fixed order.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -9,11 +9,11 @@ use std::process::Command;
 use crate::account::{Account, effective_uid};
 use crate::{Binaries, DownloadProgress, Error, process};
 
-/// The places to look for PostgreSQL, and the caches to download it to.
+/// The places to search for PostgreSQL, and the caches to download it to.
 ///
-/// In their order: the folder that `SAWMILL_PG_BIN` names, what `pg_config --bindir` tells, the
-/// folders of `PATH`, the usual install folders newest first, what was downloaded before. The first
-/// whose programs are complete and run is taken.
+/// In order: the folder that `SAWMILL_PG_BIN` names, the output of `pg_config --bindir`, the folders of
+/// `PATH`, the usual installation folders newest first, earlier downloads. The first whose programs are
+/// complete and run is used.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     explicit: Option<PathBuf>,
@@ -23,50 +23,49 @@ pub struct Search {
 }
 
 impl Search {
-    /// The places that this process's environment and machine give.
+    /// The places from this process's environment and machine.
     ///
-    /// The caches are `sawmill/postgresql` in `XDG_CACHE_HOME` or `~/.cache` and, for root, in
-    /// `/var/cache`: root's server runs as another account, which cannot enter a home that is
-    /// private to root.
+    /// The caches are `sawmill/postgresql` in `XDG_CACHE_HOME` or `~/.cache` and, for root, in `/var/cache`:
+    /// root's server runs as another account, which cannot enter a home directory private to root.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var_os(name), Path::new("/"))
     }
 
-    /// No place at all, to begin from.
+    /// A search without places, to add some to.
     pub fn nowhere() -> Self {
         Self::default()
     }
 
-    /// The folder to use, and no other: when its programs do not run, that is an error.
+    /// Uses only this folder: if its programs do not run, that is an error.
     pub fn explicit(mut self, bin_dir: impl Into<PathBuf>) -> Self {
         self.explicit = Some(bin_dir.into());
         self
     }
 
-    /// A folder as on `PATH`: of `pg_config`, or of `postgres`.
+    /// Adds a folder as on `PATH`, with `pg_config` or `postgres`.
     pub fn path(mut self, folder: impl Into<PathBuf>) -> Self {
         self.path.push(folder.into());
         self
     }
 
-    /// A folder that may hold the programs.
+    /// Adds a folder that may contain the programs.
     pub fn folder(mut self, bin_dir: impl Into<PathBuf>) -> Self {
         self.folders.push(bin_dir.into());
         self
     }
 
-    /// A folder that holds downloaded installations, one below it for each version.
+    /// Adds a folder of downloaded installations, with a subfolder per version.
     pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.caches.push(folder.into());
         self
     }
 
-    /// The first installation whose programs run.
+    /// Finds the first installation whose programs run.
     ///
     /// # Errors
     ///
-    /// The explicit folder's programs are missing or do not run, or a root process finds no account
-    /// to run a server as.
+    /// The explicit folder's programs are missing or do not run, or a root process finds no account to run a
+    /// server as.
     pub fn find(&self) -> Result<Option<Binaries>, Error> {
         let account = Account::for_server()?;
         if let Some(folder) = &self.explicit {
@@ -77,14 +76,14 @@ impl Search {
                 ))
             });
         }
-        let told = self.path.iter().filter_map(|folder| ask_pg_config(folder));
-        let candidates = told
+        let reported = self.path.iter().filter_map(|folder| ask_pg_config(folder));
+        let candidates = reported
             .chain(self.path.iter().cloned())
             .chain(self.folders.iter().cloned())
             .chain(self.caches.iter().flat_map(|cache| matching(cache, "", "bin")));
         let mut tried = Vec::new();
         for candidate in candidates {
-            // Most folders of PATH end here, without a process being started.
+            // Most folders of PATH are excluded here without starting a process.
             let Ok(program) = candidate.join("postgres").canonicalize() else { continue };
             if tried.contains(&program) {
                 continue;
@@ -97,12 +96,12 @@ impl Search {
         Ok(None)
     }
 
-    /// The first installation whose programs run, else a downloaded one.
+    /// Finds the first installation whose programs run, or downloads one.
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find); or nothing was found and the download failed or, without the
-    /// cargo feature `download`, is not built in.
+    /// Those of [`find`](Self::find); or no installation was found and the download failed or is unavailable
+    /// because the cargo feature `download` is off.
     pub fn find_or_download(&self, progress: &mut dyn FnMut(DownloadProgress)) -> Result<Binaries, Error> {
         match self.find()? {
             Some(found) => Ok(found),
@@ -110,10 +109,10 @@ impl Search {
         }
     }
 
-    /// The places that the variables give, with the file system below `root`.
+    /// The places from the variables, with the file system below `root`.
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> Self {
         let variable = |name| variable(name).filter(|value| !value.is_empty());
-        // A cache folder that is not absolute is to be ignored
+        // A relative cache folder must be ignored
         // (https://specifications.freedesktop.org/basedir-spec/latest/).
         let home_cache = variable("XDG_CACHE_HOME")
             .map(PathBuf::from)
@@ -133,8 +132,8 @@ impl Search {
     }
 }
 
-/// Where packages put the programs: Debian's, the PostgreSQL project's for RHEL and Fedora, and
-/// Homebrew's on Apple silicon and on Intel.
+/// Where packages install the programs: Debian's, the PostgreSQL project's for RHEL and Fedora, and
+/// Homebrew's on Apple silicon and Intel.
 fn install_folders(root: &Path) -> Vec<PathBuf> {
     [
         ("usr/lib/postgresql", "", "bin"),
@@ -147,7 +146,7 @@ fn install_folders(root: &Path) -> Vec<PathBuf> {
     .collect()
 }
 
-/// The folders `parent/prefix*/below`, those with the highest version in their name first.
+/// The folders `parent/prefix*/below`, highest version first.
 fn matching(parent: &Path, prefix: &str, below: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let mut found: Vec<(Reverse<Vec<u32>>, PathBuf)> = entries
@@ -156,7 +155,7 @@ fn matching(parent: &Path, prefix: &str, below: &str) -> Vec<PathBuf> {
             let name = entry.file_name();
             let name = name.to_str()?;
             let rest = name.strip_prefix(prefix)?;
-            // What is being extracted has a name with a dot in front.
+            // Staging folders start with a dot.
             if name.starts_with('.') {
                 return None;
             }
@@ -169,15 +168,15 @@ fn matching(parent: &Path, prefix: &str, below: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, folder)| folder).collect()
 }
 
-/// What `pg_config --bindir` in this folder says, if there is such a program.
+/// The output of `pg_config --bindir` in this folder, if the program exists.
 fn ask_pg_config(folder: &Path) -> Option<PathBuf> {
     let program = folder.join("pg_config");
     if !program.is_file() {
         return None;
     }
     let output = process::ask(Command::new(program).arg("--bindir")).ok()?;
-    let told = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| PathBuf::from(told.trim_end()))
+    let reported = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| PathBuf::from(reported.trim_end()))
 }
 
 #[cfg(test)]
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A folder that everyone may enter, for root's server runs as another account.
+    /// A folder that everyone may enter, because root's server runs as another account.
     fn shared() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_explicit_folder_comes_first_and_must_be_right() {
+    fn the_explicit_folder_comes_first_and_must_be_valid() {
         let place = shared();
         install(&place.path().join("a"), "11.1");
         install(&place.path().join("b"), "12.2");
@@ -230,7 +229,7 @@ mod tests {
     fn pg_config_comes_before_path_and_path_before_the_usual_folders() {
         let place = shared();
         let at = |name: &str| place.path().join(name);
-        install(&at("told"), "1.1");
+        install(&at("reported"), "1.1");
         install(&at("path"), "2.2");
         install(&at("folder"), "3.3");
         install(&at("cache/4.4/bin"), "4.4");
@@ -240,13 +239,13 @@ mod tests {
         assert_eq!(found_version(&search).unwrap(), "3.3");
         search = search.path(at("path"));
         assert_eq!(found_version(&search).unwrap(), "2.2");
-        script(&at("development/pg_config"), &format!("echo {}", at("told").display()));
+        script(&at("development/pg_config"), &format!("echo {}", at("reported").display()));
         search = search.path(at("development"));
         assert_eq!(found_version(&search).unwrap(), "1.1");
     }
 
     #[test]
-    fn a_link_on_path_leads_to_the_real_folder() {
+    fn a_link_on_path_resolves_to_the_real_folder() {
         let place = shared();
         install(&place.path().join("real/bin"), "15.18");
         fs::create_dir(place.path().join("links")).unwrap();
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_installation_is_passed_over() {
+    fn an_incomplete_installation_is_skipped() {
         let place = shared();
         script(&place.path().join("a/postgres"), "echo 'postgres (PostgreSQL) 15.1'");
         install(&place.path().join("b"), "14.1");
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_cache_and_an_empty_variable_names_nothing() {
+    fn the_environment_names_the_cache_and_empty_variables_are_ignored() {
         let root = shared();
         let with = |variables: &'static [(&str, &str)]| {
             let look_up = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());

@@ -1,4 +1,4 @@
-//! A running server: its addresses, and its end in all its ways.
+//! A running server: its addresses, and every way to end it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use crate::postmaster::{Failure, Postmaster, log_tail};
 use crate::process::Shutdown;
 use crate::{Binaries, Builder, Error};
 
-/// A PostgreSQL server of one's own. Dropping it, in a panic too, ends the server and removes its
-/// directory with all data.
+/// A private PostgreSQL server. Dropping it, even in a panic, ends the server and removes its directory with
+/// all data.
 ///
-/// The end of the process without a drop (`exit`, a signal that kills) leaves both behind until the
-/// next start on the machine [sweeps](crate::sweep_abandoned) them.
-// The fields are dropped in this order: first the server, then the directories.
+/// If the process ends without a drop (`exit`, a fatal signal), both stay until the next start on the machine
+/// [sweeps](crate::sweep_abandoned) them.
+// Fields are dropped in this order: first the server, then the directories.
 #[derive(Debug)]
 pub struct LocalPg {
     pub(crate) postmaster: Postmaster,
     pub(crate) home: Home,
-    /// The socket's directory, where the path in `home` would be too long.
+    /// The socket's directory, if the path in `home` would be too long.
     pub(crate) socket_home: Option<Home>,
     pub(crate) launch: Launch,
     pub(crate) port: u16,
@@ -30,42 +30,41 @@ pub struct LocalPg {
 }
 
 impl LocalPg {
-    /// A server to be configured and then [started](Builder::start).
+    /// Configures a server to be [started](Builder::start).
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Starts a server as it is by default, with the installation that
-    /// [`Binaries::find_or_download`] gives.
+    /// Starts a server with default settings and the installation that [`Binaries::find_or_download`]
+    /// returns.
     ///
     /// # Errors
     ///
-    /// As [`Builder::start`].
+    /// As for [`Builder::start`].
     pub fn start() -> Result<Self, Error> {
         Self::builder().start()
     }
 
-    /// The address over loopback TCP, with the superuser's name and password, of the database
-    /// `postgres`: `postgres://sawmill:PASSWORD@127.0.0.1:PORT/postgres`.
+    /// The URL over loopback TCP, with the superuser's name and password, for the database `postgres`:
+    /// `postgres://sawmill:PASSWORD@127.0.0.1:PORT/postgres`.
     pub fn url(&self) -> String {
         format!("postgres://{USER}:{}@127.0.0.1:{}/postgres", self.password, self.port)
     }
 
-    /// The address over the Unix socket:
-    /// `postgres://sawmill:PASSWORD@/postgres?host=DIRECTORY&port=PORT`, the form that libpq and
-    /// its followers take
+    /// The URL over the Unix socket: `postgres://sawmill:PASSWORD@/postgres?host=DIRECTORY&port=PORT`, the
+    /// form that libpq and compatible clients accept
     /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS>).
     pub fn socket_url(&self) -> String {
         let host = percent_encoded(self.socket_dir());
         format!("postgres://{USER}:{}@/postgres?host={host}&port={}", self.password, self.port)
     }
 
-    /// The directory of the Unix socket, open to the server's account (and root) only.
+    /// The directory of the Unix socket, accessible only to the server's account and root.
     pub fn socket_dir(&self) -> &Path {
         self.socket_home.as_ref().unwrap_or(&self.home).path()
     }
 
-    /// The port on 127.0.0.1, also in the socket's name.
+    /// The port on 127.0.0.1, also part of the socket's name.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -85,7 +84,7 @@ impl LocalPg {
         self.postmaster.pid()
     }
 
-    /// The programs that run it.
+    /// The installation that runs it.
     pub fn binaries(&self) -> &Binaries {
         &self.launch.binaries
     }
@@ -94,8 +93,8 @@ impl LocalPg {
     ///
     /// # Errors
     ///
-    /// The server had ended before (it crashed), had to be ended harder or ended badly, with the
-    /// last lines of its log; or the directory cannot be removed. The server does not run any more.
+    /// The server had already ended (crashed), needed a stronger shutdown or ended abnormally, with the last
+    /// lines of its log; or the directory cannot be removed. The server is no longer running in any case.
     pub fn stop(self) -> Result<(), Error> {
         let Self { mut postmaster, home, socket_home, .. } = self;
         let ended = postmaster.shut_down(Shutdown::Fast).map_err(|what| {
@@ -106,14 +105,14 @@ impl LocalPg {
         ended.and(removed)
     }
 
-    /// Ends the server as a crash would (`pg_ctl -m immediate`) and starts it again on the same
-    /// port and data: sessions break, what was committed is there again, what was not is gone.
+    /// Ends the server as in a crash (`pg_ctl -m immediate`) and restarts it on the same port and data:
+    /// sessions break, committed data is preserved, uncommitted data is lost.
     ///
     /// # Errors
     ///
-    /// It does not start again, with the last lines of its log; the value is then without a server.
+    /// It does not start again, with the last lines of its log; the value then has no server.
     pub fn restart_immediate(&mut self) -> Result<(), Error> {
-        // Whatever state it was in: it is gone now.
+        // Whatever its state was, it is gone now.
         let _ = self.postmaster.shut_down(Shutdown::Immediate);
         let socket_dir = self.socket_dir().to_owned();
         for _ in 0..50 {
@@ -122,7 +121,7 @@ impl LocalPg {
                     self.postmaster = postmaster;
                     return Ok(());
                 }
-                // A connection that somebody makes may have this port as its own end for a moment.
+                // Another process's connection may briefly use this port as its local end.
                 Err(Failure::PortTaken) => sleep(Duration::from_millis(100)),
                 Err(Failure::Other(error)) => return Err(error),
             }
@@ -131,11 +130,11 @@ impl LocalPg {
             .at(format!("127.0.0.1:{}", self.port)))
     }
 
-    /// Leaves the server running after this process, and tells how to reach and how to end it.
+    /// Leaves the server running after this process and returns how to reach and how to end it.
     ///
     /// # Errors
     ///
-    /// The directory cannot be marked as one to keep; server and directory are then removed.
+    /// The directory cannot be marked to be kept; server and directory are then removed.
     pub fn keep(self) -> Result<Kept, Error> {
         let kept = Kept {
             url: self.url(),
@@ -145,7 +144,7 @@ impl LocalPg {
             pid: self.pid(),
             stop_command: self.stop_command(),
         };
-        // Not taken apart: on the way out of an error the fields are dropped in their order.
+        // Not destructured: on an error the fields must be dropped in order.
         let mut server = self;
         server.home.keep()?;
         if let Some(socket_home) = &mut server.socket_home {
@@ -155,8 +154,8 @@ impl LocalPg {
         Ok(kept)
     }
 
-    /// SIGINT is the fast shutdown, and the lock file goes when it is done. (`pg_ctl stop` would
-    /// do the same, but refuses to be run by root.)
+    /// SIGINT is a fast shutdown, and the lock file disappears once it is finished. (`pg_ctl stop` does the
+    /// same, but refuses to run as root.)
     fn stop_command(&self) -> String {
         let mut command = format!(
             "kill -INT {} && while [ -e {} ]; do sleep 0.1; done; rm -rf {}",
@@ -172,17 +171,17 @@ impl LocalPg {
     }
 }
 
-/// A server that was left running.
+/// A server that keeps running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept {
-    /// Its address over loopback TCP, as [`LocalPg::url`].
+    /// Its URL over loopback TCP, as in [`LocalPg::url`].
     pub url: String,
-    /// Its address over the socket, as [`LocalPg::socket_url`].
+    /// Its URL over the socket, as in [`LocalPg::socket_url`].
     pub socket_url: String,
     /// The directory of its socket.
     pub socket_dir: PathBuf,
-    /// Its directory, which holds its data and its log.
+    /// Its directory, with its data and its log.
     pub directory: PathBuf,
     /// The process id of the postmaster.
     pub pid: u32,
@@ -190,7 +189,7 @@ pub struct Kept {
     pub stop_command: String,
 }
 
-/// A path as part of a URL's query.
+/// A path encoded for a URL's query.
 fn percent_encoded(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
 

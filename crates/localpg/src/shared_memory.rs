@@ -1,15 +1,15 @@
-//! The shared memory segment of a server that was killed.
+//! The shared memory segment of a killed server.
 //!
-//! A postmaster holds one small System V segment, by which it knows that no other one runs on its
-//! data, and notes its id in the seventh line of `postmaster.pid` (`LOCK_FILE_LINE_SHMEM_KEY` in
-//! miscadmin.h). A killed postmaster leaves both; the segment would stay until the machine restarts.
+//! A postmaster holds one small System V segment, which ensures that no other postmaster runs on its data,
+//! and records its id in the seventh line of `postmaster.pid` (`LOCK_FILE_LINE_SHMEM_KEY` in miscadmin.h). A
+//! killed postmaster leaves both behind; the segment would stay until the machine restarts.
 
 use std::fs;
 use std::path::Path;
 use std::ptr;
 
-/// Removes the segment that the lock file of a data directory names, if it belongs to this user and
-/// no process is attached to it. Where it does not, or cannot be asked about, it is left alone.
+/// Removes the segment that a data directory's lock file names, if it belongs to this user and no process is
+/// attached to it. Otherwise, or if that cannot be determined, leaves it alone.
 pub(crate) fn remove_left_behind(data: &Path, owner: u32) {
     let Ok(lock_file) = fs::read_to_string(data.join("postmaster.pid")) else { return };
     if let Some(id) = segment_id(&lock_file) {
@@ -17,21 +17,21 @@ pub(crate) fn remove_left_behind(data: &Path, owner: u32) {
     }
 }
 
-/// The id in the line `KEY ID`.
+/// The id in a line `KEY ID`.
 fn segment_id(lock_file: &str) -> Option<i32> {
     lock_file.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn remove_unattached(id: i32, owner: u32) {
-    // SAFETY: shmid_ds is plain integers, times and (on macOS) a pointer: all zero bytes are a value.
+    // SAFETY: shmid_ds consists of integers, times and (on macOS) a pointer: all-zero bytes are valid.
     let mut segment: libc::shmid_ds = unsafe { std::mem::zeroed() };
-    // SAFETY: IPC_STAT writes one shmid_ds, which is what it gets.
+    // SAFETY: IPC_STAT writes one shmid_ds to the pointer.
     if unsafe { libc::shmctl(id, libc::IPC_STAT, &mut segment) } != 0 {
         return;
     }
     if segment.shm_perm.uid == owner && segment.shm_nattch == 0 {
-        // SAFETY: IPC_RMID reads and writes no memory of ours, and nobody is attached to the
-        // segment. Should it fail, 56 bytes stay.
+        // SAFETY: IPC_RMID reads and writes no memory of ours, and no process is attached to the segment. If
+        // it fails, 56 bytes stay.
         unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
     }
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::account::effective_uid;
 
-    /// Makes a segment and gives its id.
+    /// Creates a segment and returns its id.
     fn segment() -> i32 {
         // SAFETY: shmget touches no memory of ours.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 56, libc::IPC_CREAT | 0o600) };
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_segment_that_a_lock_file_names_is_removed_if_it_is_the_users() {
+    fn the_segment_in_a_lock_file_is_removed_if_the_user_owns_it() {
         let data = tempfile::tempdir().unwrap();
         let id = segment();
         let lock_file = format!("1\n/d\n1700000000\n5432\n/s\n127.0.0.1\n   9962788 {id}\nready   \n");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_without_a_segment_is_nothing_to_do() {
+    fn a_lock_file_without_a_segment_is_ignored() {
         assert_eq!(segment_id("1\n/d\n1700000000\n5432\n/s\n127.0.0.1\n"), None);
         remove_left_behind(Path::new("/no/such/place"), effective_uid());
     }

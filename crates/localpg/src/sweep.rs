@@ -1,4 +1,4 @@
-//! Servers whose owner was killed: found by their directories, ended and removed.
+//! Finds servers whose owner was killed by their directories, ends them and removes the directories.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -12,38 +12,38 @@ use crate::account::Account;
 use crate::home::{self, OWNER, PREFIX, UNLOCKED};
 use crate::process;
 
-/// How long a lock may outlive the process that took it: a child that it had just forked holds the
-/// lock too, until that child runs its program.
+/// How long a lock may outlive its process: a child that the process just forked also holds it until the
+/// child executes its program.
 const FORKED: Duration = Duration::from_secs(2);
 
-/// A server's directory that was left behind and is now removed.
+/// An abandoned server's directory that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
     /// The directory.
     pub directory: PathBuf,
-    /// The processes that still ran in it and were ended; empty when the server was gone already.
+    /// The server's processes that were still running and were ended; empty if there were none.
     pub processes: Vec<u32>,
 }
 
-/// Ends servers and removes directories that were left behind by processes that were killed before
-/// they could. Looks in the temporary directory, `/tmp` and `/var/tmp`. [`start`] calls it.
+/// Ends servers and removes directories that killed processes left behind. Searches the temporary directory,
+/// `/tmp` and `/var/tmp`. [`start`] calls this.
 ///
-/// Servers whose owner lives, servers that were told to stay ([`keep`]) and those of other users are
-/// left alone. A process is ended only when it is a PostgreSQL of the directory's own user that works
-/// in the directory.
+/// Leaves alone servers whose owner is alive, servers to be [kept](crate::LocalPg::keep), and those of other
+/// users. Ends a process only if it is a PostgreSQL process of the directory's own user that works in the
+/// directory.
 ///
 /// # Errors
 ///
 /// The first abandoned server that could not be ended or removed, after all were tried.
 ///
 /// [`start`]: crate::LocalPg::start
-/// [`keep`]: crate::LocalPg::keep
 pub fn sweep_abandoned() -> Result<Vec<Swept>, Error> {
     sweep(&home::default_bases(), &Account::for_server()?)
 }
 
-/// [`sweep_abandoned`] in one directory, such as one given to [`parent_dir`](crate::Builder::parent_dir).
+/// Like [`sweep_abandoned`], for one directory, such as one passed to
+/// [`parent_dir`](crate::Builder::parent_dir).
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub(crate) fn sweep(bases: &[PathBuf], account: &Account) -> Result<Vec<Swept>, 
             continue;
         }
         let directory = entry.path();
-        // The claim's lock is held while the directory goes: of two sweepers one gets it.
+        // Hold the claim's lock while removing the directory: only one of several sweepers gets it.
         let Some(_claim) = claim_abandoned(&directory, account) else { continue };
         match home::clear(&directory) {
             Ok(processes) => swept.push(Swept { directory, processes }),
@@ -77,29 +77,29 @@ pub(crate) fn sweep(bases: &[PathBuf], account: &Account) -> Result<Vec<Swept>, 
     }
 }
 
-/// The right to remove a directory, if nobody owns it any more. Removes it itself when it holds
-/// nothing yet, or only the file that its maker was about to lock.
+/// Claims a directory without an owner for removal. If it is empty, or holds only the file that its creator
+/// was about to lock, removes it immediately.
 fn claim_abandoned(directory: &Path, account: &Account) -> Option<File> {
-    // Not through a link, which could lead anywhere.
+    // Do not follow a link, which could lead anywhere.
     let metadata = fs::symlink_metadata(directory).ok()?;
     if !metadata.is_dir() || !account.owns(metadata.uid()) {
         return None;
     }
     match open(&directory.join(OWNER)) {
-        // It may have been renamed to `kept` between the opening and the locking.
+        // It may have been renamed to `kept` between opening and locking.
         Ok(file) => take(file).filter(|_| directory.join(OWNER).exists()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let unlocked = directory.join(UNLOCKED);
             let _lock = match open(&unlocked) {
                 Ok(file) => {
-                    // Its maker waits for this lock, and then finds the file gone.
+                    // The creator waits for this lock and then finds the file gone.
                     let lock = take(file)?;
                     fs::remove_file(&unlocked).ok()?;
                     Some(lock)
                 }
                 Err(_) => None,
             };
-            // Only an empty one goes by this; a server that was told to stay has files.
+            // Removes only an empty directory; that of a kept server has files.
             let _ = fs::remove_dir(directory);
             None
         }
@@ -107,20 +107,19 @@ fn claim_abandoned(directory: &Path, account: &Account) -> Option<File> {
     }
 }
 
-/// Opens a file that may be in the directory of a less trusted account than ours: no links, no pipes
-/// to hang on.
+/// Opens a file that may be in the directory of a less trusted account: no links, and no pipes that block.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-/// The file with its lock, if no living process has that.
+/// Locks the file, unless a living process holds the lock.
 fn take(mut file: File) -> Option<File> {
     let deadline = Instant::now() + FORKED;
     loop {
         match file.try_lock() {
             Ok(()) => return Some(file),
-            // Without locks nobody knows whether the owner lives; leave it alone.
+            // Without locks it is unknown whether the owner is alive: leave the directory alone.
             Err(TryLockError::Error(_)) => return None,
             Err(TryLockError::WouldBlock) => {}
         }
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_living_process_owns_is_left_alone() {
+    fn directories_of_living_processes_are_left_alone() {
         let base = shared_base();
         let home = Home::create(base.path(), &Account::for_server().unwrap()).unwrap();
         assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_any_more_is_removed() {
+    fn abandoned_directories_are_removed() {
         let base = shared_base();
         let abandoned = base.path().join("sawmill-pg-abandoned");
         fs::create_dir_all(abandoned.join("data")).unwrap();
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_to_stay_stays() {
+    fn kept_directories_stay() {
         let base = shared_base();
         let mut home = Home::create(base.path(), &Account::for_server().unwrap()).unwrap();
         home.keep().unwrap();
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_otherwise_or_only_leads_elsewhere_is_left_alone() {
+    fn other_names_and_links_are_left_alone() {
         let base = shared_base();
         fs::create_dir(base.path().join("other")).unwrap();
         std::os::unix::fs::symlink("/etc", base.path().join("sawmill-pg-link")).unwrap();
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_killed_on_its_first_steps_is_removed() {
+    fn directories_of_processes_killed_during_creation_are_removed() {
         let base = shared_base();
         fs::create_dir(base.path().join("sawmill-pg-empty")).unwrap();
         fs::create_dir(base.path().join("sawmill-pg-unlocked")).unwrap();
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_just_making_one_gets_one_whoever_sweeps_meanwhile() {
+    fn creation_succeeds_despite_concurrent_sweeps() {
         let base = shared_base();
         let account = Account::for_server().unwrap();
         let done = std::sync::atomic::AtomicBool::new(false);
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_forked_child_still_holds_is_waited_for() {
+    fn the_sweep_waits_for_a_lock_that_a_forked_child_still_holds() {
         let base = shared_base();
         let abandoned = base.path().join("sawmill-pg-abandoned");
         fs::create_dir(&abandoned).unwrap();

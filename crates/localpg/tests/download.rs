@@ -1,4 +1,4 @@
-//! PostgreSQL from Maven Central: 10 MB over the network, so only when asked for.
+//! Downloads PostgreSQL from Maven Central: 10 MB over the network, so only on request.
 #![cfg(feature = "download")]
 
 use std::fs;
@@ -28,7 +28,7 @@ fn postgresql_is_downloaded_once_and_runs() {
             DownloadProgress::Done { .. }
         ]
     ));
-    let again = search.find_or_download(&mut |step| panic!("already there, yet {step:?}")).unwrap();
+    let again = search.find_or_download(&mut |step| panic!("already installed, yet {step:?}")).unwrap();
     assert_eq!(again, binaries);
 
     let server = LocalPg::builder().binaries(binaries.clone()).start().unwrap();

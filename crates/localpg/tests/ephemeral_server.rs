@@ -1,7 +1,7 @@
 //! A server's whole life: start, use, restart, and all the ways it ends.
 //!
-//! What must happen in a process of its own (one that is killed, has another environment or is
-//! another user) runs [`child`] in this same binary, told by a variable what to do.
+//! Steps that need their own process (to be killed, with another environment or as another user) run
+//! [`child`] in this binary, selected by a variable.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 use sawmill_localpg::{Binaries, LocalPg, sweep_abandoned_in};
 
-/// Tells [`child`] what to do.
+/// Selects what [`child`] does.
 const ROLE: &str = "SAWMILL_LOCALPG_TEST_ROLE";
 
 fn connect(url: &str) -> Client {
@@ -30,8 +30,8 @@ fn setting(client: &mut Client, name: &str) -> String {
     client.query_one("select current_setting($1)", &[&name]).unwrap().get(0)
 }
 
-/// A directory that everyone may enter, for root's server runs as another account. Servers in it
-/// are seen by no other test.
+/// A directory that everyone may enter, because root's server runs as another account. No other test sees
+/// servers in it.
 fn shared_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -42,7 +42,7 @@ fn server_in(directory: &tempfile::TempDir) -> LocalPg {
     LocalPg::builder().parent_dir(directory.path()).start().unwrap()
 }
 
-/// Processes that work below the directory or name it on their command line.
+/// Processes that work below the directory or have it on their command line.
 fn processes_in(directory: &Path) -> Vec<String> {
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let named = |command_line: &str| command_line.contains(&*directory.to_string_lossy());
@@ -68,7 +68,7 @@ fn is_root() -> bool {
     fs::metadata(tempfile::tempdir().unwrap().path()).unwrap().uid() == 0
 }
 
-/// This binary, to run [`child`] with a role.
+/// A command that runs [`child`] of this binary in a role.
 fn child_command(program: &Path, role: &str) -> Command {
     let mut command = Command::new(program);
     command
@@ -83,7 +83,7 @@ fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// What the other processes of these tests do; nothing when it is run as a test itself.
+/// The roles of these tests' child processes; does nothing when run as a test itself.
 #[test]
 fn child() {
     let parent_dir = || std::env::var("SAWMILL_LOCALPG_TEST_DIR").unwrap();
@@ -167,7 +167,7 @@ fn directory_and_addresses_are_private() {
 fn stop_leaves_no_process_and_no_directory() {
     let parent = shared_directory();
     let server = server_in(&parent);
-    // A session that is open must not hold the shutdown up.
+    // An open session must not delay the shutdown.
     let mut client = connect(&server.url());
     let (url, pid) = (server.url(), server.pid());
     assert!(!processes_in(parent.path()).is_empty());
@@ -209,14 +209,14 @@ fn several_servers_start_at_the_same_time() {
 }
 
 #[test]
-fn what_was_committed_outlives_a_crash_of_the_server() {
+fn committed_data_survives_a_crash_of_the_server() {
     let mut server = LocalPg::start().unwrap();
     let mut client = connect(&server.url());
     client.batch_execute("create table t as select generate_series(1, 100000) as n").unwrap();
     client.batch_execute("begin; insert into t values (0)").unwrap();
     let (url, pid) = (server.url(), server.pid());
     server.restart_immediate().unwrap();
-    assert!(client.batch_execute("commit").is_err(), "the session broke");
+    assert!(client.batch_execute("commit").is_err(), "the session is broken");
     assert_ne!(server.pid(), pid);
     assert_eq!(server.url(), url);
     assert_eq!(one_number(&mut connect(&url), "select count(*) from t"), 100_000);
@@ -237,7 +237,7 @@ fn a_server_that_had_crashed_is_reported_by_stop_and_removed() {
 }
 
 #[test]
-fn a_start_that_fails_says_why_and_leaves_nothing() {
+fn a_failed_start_reports_the_reason_and_leaves_nothing() {
     let parent = shared_directory();
     let start = |builder: sawmill_localpg::Builder| builder.parent_dir(parent.path()).start().unwrap_err();
     let error = start(LocalPg::builder().setting("no_such_setting", "1"));
@@ -251,7 +251,7 @@ fn a_start_that_fails_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_parent_directory_that_is_missing_or_closed_to_the_server_is_an_error() {
+fn a_missing_or_inaccessible_parent_directory_is_an_error() {
     let parent = shared_directory();
     let missing = parent.path().join("missing");
     let error = LocalPg::builder().parent_dir(&missing).start().unwrap_err();
@@ -267,7 +267,7 @@ fn a_parent_directory_that_is_missing_or_closed_to_the_server_is_an_error() {
 }
 
 #[test]
-fn a_directory_too_deep_for_a_socket_gets_its_socket_elsewhere() {
+fn a_path_too_long_for_a_socket_puts_the_socket_elsewhere() {
     let parent = shared_directory();
     let deep = parent.path().join("d, \"".repeat(25));
     fs::create_dir(&deep).unwrap();
@@ -308,13 +308,13 @@ fn a_killed_owner_leaves_nothing_after_the_next_start() {
     connect(&url);
     let next = server_in(&parent);
     assert!(Client::connect(&url, NoTls).is_err(), "the abandoned server is gone");
-    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1, "only the next one's directory is there");
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1, "only the next server's directory exists");
     next.stop().unwrap();
     assert_eq!(processes_in(parent.path()), [""; 0]);
 }
 
 #[test]
-fn an_owner_killed_while_it_starts_leaves_nothing_after_the_next_sweep() {
+fn an_owner_killed_during_start_leaves_nothing_after_the_next_sweep() {
     let parent = shared_directory();
     for microseconds in [0, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 25_000, 100_000, 400_000] {
         let mut command = child_command(&this_program(), "hold a server");
@@ -337,18 +337,18 @@ fn a_kept_server_outlives_its_owner_until_its_stop_command() {
     let mut command = child_command(&this_program(), "keep a server");
     let output = command.env("SAWMILL_LOCALPG_TEST_DIR", parent.path()).output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
-    let told = |what: &str| output.lines().find_map(|line| line.strip_prefix(what)).unwrap().trim();
+    let address = |what: &str| output.lines().find_map(|line| line.strip_prefix(what)).unwrap().trim();
     assert_eq!(sweep_abandoned_in(parent.path()).unwrap(), []);
-    assert_eq!(one_number(&mut connect(told("ready")), "select 1::int8"), 1);
-    let stopped = Command::new("sh").args(["-c", told("stop")]).status().unwrap();
+    assert_eq!(one_number(&mut connect(address("ready")), "select 1::int8"), 1);
+    let stopped = Command::new("sh").args(["-c", address("stop")]).status().unwrap();
     assert!(stopped.success());
-    assert!(Client::connect(told("ready"), NoTls).is_err());
+    assert!(Client::connect(address("ready"), NoTls).is_err());
     assert_eq!(processes_in(parent.path()), [""; 0]);
     assert!(is_empty(parent.path()));
 }
 
 #[test]
-fn a_wrong_sawmill_pg_bin_is_an_error_though_another_installation_exists() {
+fn a_wrong_sawmill_pg_bin_is_an_error_even_with_another_installation() {
     let mut command = child_command(&this_program(), "find binaries");
     let output = command.env("SAWMILL_PG_BIN", "/no/such/bin").output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
@@ -359,12 +359,12 @@ fn a_wrong_sawmill_pg_bin_is_an_error_though_another_installation_exists() {
 #[test]
 fn an_ordinary_user_starts_a_server_too() {
     if !is_root() {
-        return; // The other tests ran as one.
+        return; // The other tests ran as an ordinary user.
     }
-    // PostgreSQL wants an account that has a name.
+    // PostgreSQL requires an account with a name.
     let id = Command::new("id").args(["-u", "nobody"]).output().unwrap();
     let user_id: u32 = String::from_utf8(id.stdout).unwrap().trim().parse().unwrap();
-    // The binary may lie where only root can go.
+    // The binary may be in a folder that only root can enter.
     let place = shared_directory();
     let program = place.path().join("test");
     // Copied by another process: a file that this one wrote may be busy for a moment.
