@@ -18,7 +18,7 @@ pub(crate) fn argument(expression: &Expression, arguments: &[Json]) -> Result<Js
     }
 }
 
-/// Whether a condition is one value for each column of the primary key.
+/// Whether a condition specifies one value for every primary key column.
 pub(crate) fn names_key(condition: &Condition, key: &[&str]) -> bool {
     match condition {
         Condition::Or(terms) if terms.len() == 1 => names_key(&terms[0], key),
@@ -34,7 +34,7 @@ pub(crate) fn names_key(condition: &Condition, key: &[&str]) -> bool {
     }
 }
 
-/// Whether a condition is true of a row, whose columns `get` gives.
+/// Whether a condition is true for a row; `get` returns the values of its columns.
 pub(crate) fn holds(condition: &Condition, arguments: &[Json], get: &dyn Fn(&str) -> Option<Value>) -> bool {
     let value = |expression: &Expression, like: Option<&Value>| -> Option<Value> {
         match expression {
@@ -77,7 +77,7 @@ pub(crate) fn holds(condition: &Condition, arguments: &[Json], get: &dyn Fn(&str
     }
 }
 
-/// The order of two values; NULL comes last.
+/// The order of two values; NULL sorts last.
 pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),

@@ -1,6 +1,6 @@
-//! Tables in memory, and statements run upon them by the rules of the real server.
+//! Tables in memory, and statements executed on them by the rules of the real server.
 //!
-//! Rows are seen by a look-up of their primary key at once and by everything else after REFRESH.
+//! A primary key look-up sees rows immediately; everything else sees them after REFRESH.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,18 +11,18 @@ use crate::json::{Json, quoted};
 use crate::parser::{Column, Condition, Name, Statement, parse};
 use crate::value::{Refused, Type, Value, date_trunc, name_quoted, to_json, to_text};
 
-/// What a statement came to.
+/// The result of a statement.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Names of the columns of `rows`.
     pub columns: Vec<String>,
     /// Values as JSON.
     pub rows: Vec<Vec<String>>,
-    /// Rows changed or selected.
+    /// The number of rows changed or selected.
     pub count: i64,
 }
 
-/// A refusal of a whole request.
+/// The rejection of a whole request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
     /// HTTP status.
@@ -36,11 +36,11 @@ pub struct Error {
 /// A row's result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowResult {
-    /// 1, or 0 where a conflict was ignored.
+    /// 1, or 0 if a conflict was ignored.
     Count(i64),
-    /// -2, with code and message.
+    /// -2, with error code and message.
     Refused(u32, String),
-    /// -2 after too many others in the shard.
+    /// -2 without an error, after too many others in the shard.
     Bare,
 }
 
@@ -49,7 +49,7 @@ struct Row {
     id: String,
     values: Vec<Value>,
     visible: bool,
-    /// A crash does not take it.
+    /// Survives a crash.
     durable: bool,
 }
 
@@ -98,7 +98,8 @@ impl Table {
         self.by_id = self.rows.iter().enumerate().map(|(i, row)| (row.id.clone(), i)).collect();
     }
 
-    /// Adds the fields that dynamic objects get by a row; without them, `false` where they would be too many.
+    /// Adds the fields that a row adds to dynamic objects; returns `false`, without adding any, if there
+    /// would be too many.
     fn learn(&mut self, columns: &[usize], values: &[Json]) -> bool {
         if !columns.iter().any(|at| self.columns[*at].data_type.has_dynamic()) {
             return true;
@@ -114,7 +115,7 @@ impl Table {
         fits
     }
 
-    /// One row in; the `Err` refuses the whole request.
+    /// Inserts one row; `Err` rejects the whole request.
     fn insert(
         &mut self,
         name: &Name,
@@ -185,12 +186,12 @@ impl Engine {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows of a table, seen or not yet; `None` where there is no such table.
+    /// The number of rows in a table, visible or not; `None` if the table does not exist.
     pub fn rows_in(&self, schema: &str, table: &str) -> Option<usize> {
         self.lock().get(&(schema.to_owned(), table.to_owned())).map(|table| table.rows.len())
     }
 
-    /// Rows are gone that were acknowledged and not on disk.
+    /// Loses the rows that were acknowledged but not yet on disk.
     pub fn crash(&self) {
         for table in self.lock().values_mut() {
             table.rows.retain(|row| row.durable);
@@ -203,8 +204,8 @@ impl Engine {
         self.lock().keys().map(|(schema, name)| format!("{schema}.{name}")).collect()
     }
 
-    /// Inserts rows of a statement with parameters: `Err` where the request as a whole is refused, and then
-    /// no row is in. `most` rows are taken at most, for a server that dies on the way.
+    /// Inserts the rows of a statement with parameters. `Err` rejects the whole request and inserts no row.
+    /// Inserts at most `most` rows, for a server that dies midway.
     pub fn bulk(
         &self,
         sql: &str,
@@ -229,7 +230,7 @@ impl Engine {
         self.insert(&name, &columns, &full, ignore, most)
     }
 
-    /// Inserts rows, all of them complete.
+    /// Inserts rows; all of them are complete.
     pub fn insert(
         &self,
         name: &Name,
@@ -244,7 +245,7 @@ impl Engine {
         let before = table.rows.len();
         let mut results = Vec::with_capacity(rows.len());
         let mut explained: HashMap<u64, usize> = HashMap::new();
-        // What refuses the request is seen before any row is in.
+        // Reject the request before inserting any row.
         for row in rows {
             match table.insert(name, &positions, row, ignore) {
                 Ok(RowResult::Refused(code, message)) => {
@@ -512,7 +513,7 @@ impl Engine {
         Ok(Answer { columns: names, count: rows.len() as i64, rows })
     }
 
-    /// The tables of `information_schema`, made up each time.
+    /// The tables of `information_schema`, computed on each call.
     fn catalogue(
         &self,
         name: &Name,
@@ -600,7 +601,7 @@ impl Engine {
     }
 }
 
-/// Numbers of the rows that a condition holds for, and that can be seen.
+/// The indices of the visible rows for which a condition is true.
 fn matching(table: &Table, condition: Option<&Condition>, arguments: &[Json]) -> Result<Vec<usize>, Error> {
     let key: Vec<&str> = table.key.iter().map(|at| table.columns[*at].name.as_str()).collect();
     let realtime = condition.is_some_and(|condition| names_key(condition, &key));

@@ -1,51 +1,51 @@
-//! What can be made to go wrong, batch by batch.
+//! Faults that can be injected, batch by batch.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A fault of one batch of rows.
+/// A fault for one batch of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection ends before anything is done.
+    /// The connection ends before any work is done.
     DropBefore,
-    /// Half of the rows go in, then the connection ends.
+    /// Half of the rows are inserted, then the connection ends.
     DropInTheMiddle,
-    /// All rows go in, then the connection ends without an answer.
+    /// All rows are inserted, then the connection ends without a response.
     DropAfter,
-    /// 503, nothing is done.
+    /// Status 503, without any effect.
     Unavailable,
-    /// 429, nothing is done.
+    /// Status 429, without any effect.
     Busy,
-    /// The answer takes its time.
+    /// The response is delayed.
     Slow(Duration),
-    /// Every row comes back with code 5002 and is not in.
+    /// Every row returns code 5002 and is not inserted.
     LostShard,
-    /// Half of the rows go in, then the server restarts: it refuses connections for the first time, and for the second
-    /// it has not recovered its tables yet.
+    /// Half of the rows are inserted, then the server restarts: it refuses connections for the first
+    /// duration, and has not recovered its tables for the second.
     Restart(Duration, Duration),
-    /// The node is gone, and its connections with it.
+    /// The node is gone, along with its connections.
     Disappear,
 }
 
-/// Faults of the batches to come.
+/// The faults for upcoming batches.
 #[derive(Debug, Default)]
 pub struct Faults {
     next: Mutex<VecDeque<Option<Fault>>>,
 }
 
 impl Faults {
-    /// Adds faults for the next batches, `None` for one that goes well.
+    /// Adds faults for the next batches; `None` is a successful batch.
     pub fn plan(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).extend(faults);
     }
 
-    /// The fault of the batch that is here now.
+    /// The fault for the current batch.
     pub(crate) fn take(&self) -> Option<Fault> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
     }
 
-    /// Faults that have not happened yet.
+    /// The number of faults still to come.
     pub fn left(&self) -> usize {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

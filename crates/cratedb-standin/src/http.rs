@@ -1,4 +1,4 @@
-//! `POST /_sql` over HTTP/1.1: keep-alive, pipelining, chunked and gzip bodies, the limit of lengths.
+//! `POST /_sql` over HTTP/1.1: keep-alive, pipelining, chunked and gzip bodies, the content length limit.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::json::{Json, quoted};
 use crate::{Recovery, Shared, password_of};
 
-/// Ends the connection.
+/// The connection has ended.
 struct End;
 
 struct Request {
@@ -23,11 +23,11 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) fn serve<S: Read + Write>(stream: S, shared: &Shared, node: usize) {
     let mut stream = BufReader::with_capacity(256 * 1024, stream);
-    // No request begins like this; the start of the PostgreSQL protocol does.
+    // No HTTP request begins like this, but the PostgreSQL protocol does.
     if stream.fill_buf().is_ok_and(|bytes| bytes.first() == Some(&0)) {
         let answer =
             "HTTP/1.1 404 Not Found\r\ncontent-length: 42\r\n\r\nRequested file [bad-request] was not found";
-        // A client that is gone needs no answer.
+        // If the client is gone, the response does not matter.
         let _ = stream.get_mut().write_all(answer.as_bytes());
         return;
     }
@@ -46,7 +46,7 @@ pub(crate) fn serve<S: Read + Write>(stream: S, shared: &Shared, node: usize) {
     }
 }
 
-/// The next request, `Err` with a status where it is refused unread, `None` at the end.
+/// The next request; `Err` with a status if it is rejected unread, `None` at the end.
 fn read<S: Read>(stream: &mut BufReader<S>, shared: &Shared) -> Option<Result<Request, u16>> {
     let mut line = String::new();
     if stream.read_line(&mut line).ok()? == 0 {
@@ -131,7 +131,7 @@ fn handle<S: Read + Write>(
         return send(404, "");
     }
     let refuse = |error: &Error| {
-        // As the real one it repeats what it was sent.
+        // Like the real server, repeats what it was sent.
         format!("{{\"error\":{{\"message\":{},\"code\":{}}}}}", quoted(&error.message), error.code)
     };
     let bad = |what: String| {
@@ -162,7 +162,7 @@ fn handle<S: Read + Write>(
         let arguments = match body.get("args") {
             None | Some(Json::Null) => &[][..],
             Some(Json::Array(arguments)) => arguments,
-            Some(_) => return send(400, &bad("args is no array".into())),
+            Some(_) => return send(400, &bad("args is not an array".into())),
         };
         return match shared.engine.run(statement, &request.schema, arguments) {
             Ok(answer) => {
@@ -182,12 +182,12 @@ fn handle<S: Read + Write>(
             Err(error) => send(error.status, &refuse(&error)),
         };
     };
-    let Json::Array(bulk) = bulk else { return send(400, &bad("bulk_args is no array".into())) };
+    let Json::Array(bulk) = bulk else { return send(400, &bad("bulk_args is not an array".into())) };
     let mut rows = Vec::with_capacity(bulk.len());
     for row in bulk {
         match row {
             Json::Array(row) => rows.push(row.clone()),
-            _ => return send(400, &bad("a row of bulk_args is no array".into())),
+            _ => return send(400, &bad("a row of bulk_args is not an array".into())),
         }
     }
     shared.bulks.fetch_add(1, Relaxed);
@@ -268,6 +268,6 @@ fn write(out: &mut impl Write, status: u16, body: &str, close: bool) -> Result<(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: {connection}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    // In one piece: of two small ones the second waits for the first to be acknowledged.
+    // Written at once: otherwise the second of two small writes waits for the acknowledgement of the first.
     out.write_all((head + body).as_bytes()).and_then(|()| out.flush()).map_err(|_| End)
 }

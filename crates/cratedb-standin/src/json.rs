@@ -1,4 +1,4 @@
-//! JSON with numbers as they were written: what they become depends on the column.
+//! JSON that keeps the text of numbers: their meaning depends on the column.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ pub enum Json {
     Text(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object, in the order in which it was written.
+    /// An object, in the order of the text.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// Parses a whole text.
+    /// Parses a complete text.
     pub fn parse(text: &str) -> Result<Json, String> {
         let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
         let value = parser.value()?;
@@ -89,7 +89,7 @@ impl Parser<'_> {
                         return Ok(Json::Array(items));
                     }
                     if !self.eat(b',') {
-                        return Err(format!("no , in an array at {}", self.at));
+                        return Err(format!("expected , in an array at {}", self.at));
                     }
                 }
             }
@@ -103,14 +103,14 @@ impl Parser<'_> {
                     self.space();
                     let name = self.text()?;
                     if !self.eat(b':') {
-                        return Err(format!("no : in an object at {}", self.at));
+                        return Err(format!("expected : in an object at {}", self.at));
                     }
                     members.push((name, self.value()?));
                     if self.eat(b'}') {
                         return Ok(Json::Object(members));
                     }
                     if !self.eat(b',') {
-                        return Err(format!("no , in an object at {}", self.at));
+                        return Err(format!("expected , in an object at {}", self.at));
                     }
                 }
             }
@@ -130,17 +130,17 @@ impl Parser<'_> {
 
     fn text(&mut self) -> Result<String, String> {
         if self.bytes.get(self.at) != Some(&b'"') {
-            return Err(format!("no string at {}", self.at));
+            return Err(format!("expected a string at {}", self.at));
         }
         self.at += 1;
         let mut out = Vec::new();
         loop {
-            let byte = *self.bytes.get(self.at).ok_or("a string does not end")?;
+            let byte = *self.bytes.get(self.at).ok_or("a string is not closed")?;
             self.at += 1;
             match byte {
                 b'"' => return String::from_utf8(out).map_err(|_| "a string is not UTF-8".to_owned()),
                 b'\\' => {
-                    let escape = *self.bytes.get(self.at).ok_or("a string does not end")?;
+                    let escape = *self.bytes.get(self.at).ok_or("a string is not closed")?;
                     self.at += 1;
                     match escape {
                         b'n' => out.push(b'\n'),
@@ -162,21 +162,21 @@ impl Parser<'_> {
                         other => out.push(other),
                     }
                 }
-                0..0x20 => return Err("a control character stands in a string".to_owned()),
+                0..0x20 => return Err("a string contains a control character".to_owned()),
                 other => out.push(other),
             }
         }
     }
 
     fn hex(&mut self) -> Result<u32, String> {
-        let digits = self.bytes.get(self.at..self.at + 4).ok_or("a string does not end")?;
+        let digits = self.bytes.get(self.at..self.at + 4).ok_or("a string is not closed")?;
         self.at += 4;
-        let digits = std::str::from_utf8(digits).map_err(|_| "no hexadecimal digits")?;
-        u32::from_str_radix(digits, 16).map_err(|_| "no hexadecimal digits".to_owned())
+        let digits = std::str::from_utf8(digits).map_err(|_| "expected hexadecimal digits")?;
+        u32::from_str_radix(digits, 16).map_err(|_| "expected hexadecimal digits".to_owned())
     }
 }
 
-/// A string as JSON, escaped a little differently from how most clients do it.
+/// A string as JSON, escaped slightly differently from most clients.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

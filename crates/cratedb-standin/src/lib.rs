@@ -1,9 +1,9 @@
-//! A strict stand-in of a CrateDB cluster, in the process of a test.
+//! A strict stand-in for a CrateDB cluster, inside the process of a test.
 //!
-//! It speaks `POST /_sql` and as much of the PostgreSQL wire as UNNEST needs, keeps rows in memory, and
-//! treats them as the real 6.4.3 does, silent losses included: rows that come back as -2 with and without a
-//! reason, whole requests refused with 400, numbers that wrap around or are cut, extra values that are
-//! ignored. Statements that it does not know are syntax errors. Faults are planned batch by batch.
+//! It supports `POST /_sql` and as much of the PostgreSQL wire protocol as UNNEST needs, keeps rows in
+//! memory, and treats them like the real 6.4.3, including silent losses: rows that return -2 with or without
+//! a reason, whole requests rejected with 400, numbers that wrap around or are truncated, extra values that
+//! are ignored. Unknown statements are syntax errors. Faults are planned batch by batch.
 //!
 //! ```
 //! use sawmill_cratedb_standin::{Fault, StandIn};
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub use engine::Engine;
 pub use fault::{Fault, Faults};
 
-/// What all threads share.
+/// State shared by all threads.
 pub(crate) struct Shared {
     pub engine: Engine,
     pub faults: Faults,
@@ -43,18 +43,18 @@ pub(crate) struct Shared {
     pub compressed: AtomicU64,
     pub largest: AtomicUsize,
     pub work: work::Work,
-    /// When a restart began to recover, and when it will have done so.
+    /// When a restart began to recover, and when it will have finished.
     recovering: Mutex<Option<(Instant, Instant)>>,
-    /// A part of a statement that the server does not come to, as it restarts: away and recovering for so long.
+    /// Part of the statement before which the server restarts, and how long it is then away and recovering.
     restart_before: Mutex<Option<(String, Duration, Duration)>>,
-    /// Itself, for threads that outlive a request.
+    /// A reference to this value, for threads that outlive a request.
     own: Weak<Shared>,
     credentials: Mutex<Option<(String, String)>>,
     nodes: Mutex<Vec<Node>>,
     tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// How far a server that restarts has come.
+/// The progress of a restarting server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
     NoTables,
@@ -78,20 +78,20 @@ impl Shared {
         self.lock().get(node).is_some_and(|node| node.alive.load(Relaxed))
     }
 
-    /// Closes a node's connections and takes no new ones.
+    /// Closes a node's connections and accepts no new ones.
     pub(crate) fn stop(&self, node: usize) {
         let mut nodes = self.lock();
         let Some(node) = nodes.get_mut(node) else { return };
         node.alive.store(false, Relaxed);
         for connection in node.connections.drain(..) {
-            // It may be closed already.
+            // It may already be closed.
             let _ = connection.shutdown(Shutdown::Both);
         }
         // Wakes the thread that waits for connections.
         let _ = TcpStream::connect(("127.0.0.1", node.port));
     }
 
-    /// Ends a node as a crash does, and starts it again.
+    /// Ends a node as in a crash, and starts it again.
     pub(crate) fn restart(&self, node: usize, away: Duration, recovering: Duration) {
         self.stop(node);
         self.engine.crash();
@@ -105,7 +105,7 @@ impl Shared {
         });
     }
 
-    /// Whether this statement was to be the server's last one before a restart, which begins then.
+    /// Whether the planned restart comes before this statement; if so, starts it.
     pub(crate) fn restarts_before(&self, node: usize, statement: &str) -> bool {
         let mut planned = self.restart_before.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, away, recovering)) = planned.take_if(|(text, ..)| statement.contains(text.as_str()))
@@ -157,7 +157,7 @@ impl Shared {
     }
 }
 
-/// User and password of an `Authorization` header.
+/// The user and password in an `Authorization` header.
 pub(crate) fn password_of(header: &str) -> Option<(String, String)> {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bits = 0u32;
@@ -176,19 +176,19 @@ pub(crate) fn password_of(header: &str) -> Option<(String, String)> {
     text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
 }
 
-/// A cluster that runs until it is dropped.
+/// A cluster that runs until dropped.
 pub struct StandIn {
     shared: Arc<Shared>,
     pg_port: u16,
 }
 
 impl StandIn {
-    /// A cluster of so many nodes with one store behind them, at ports of the system's choice.
+    /// A cluster of `nodes` nodes with one shared store, at ports chosen by the system.
     pub fn start(nodes: usize) -> Self {
         Self::start_with(nodes, None)
     }
 
-    /// The same, speaking TLS.
+    /// The same with TLS.
     pub fn start_tls(config: Arc<rustls::ServerConfig>) -> Self {
         Self::start_with(1, Some(config))
     }
@@ -220,7 +220,7 @@ impl StandIn {
         let listener = bind(0);
         let pg_port = port_of(&listener);
         let wire = Arc::clone(&shared);
-        // Ends with the process of the test; nobody waits for it.
+        // Ends with the test's process; no thread joins it.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&wire);
@@ -231,7 +231,7 @@ impl StandIn {
                     std::thread::spawn(move || {
                         let closed = stream.try_clone();
                         pg::serve(stream, &shared, 0);
-                        // The node keeps another handle of it. It may be closed already.
+                        // The node holds another handle to it. It may already be closed.
                         let _ = closed.and_then(|stream| stream.shutdown(Shutdown::Both));
                     });
                 }
@@ -240,7 +240,7 @@ impl StandIn {
         Self { shared, pg_port }
     }
 
-    /// The address of all nodes, with the port of the PostgreSQL wire.
+    /// The address of all nodes, with the port of the PostgreSQL wire protocol.
     pub fn url(&self) -> String {
         let ports: Vec<String> =
             self.shared.lock().iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
@@ -257,23 +257,23 @@ impl StandIn {
         self.shared.lock().get(node).map_or(0, |node| node.port)
     }
 
-    /// The port of the PostgreSQL wire.
+    /// The port of the PostgreSQL wire protocol.
     pub fn pg_port(&self) -> u16 {
         self.pg_port
     }
 
-    /// Faults of batches over HTTP.
+    /// Faults for batches over HTTP.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 
-    /// Faults of batches over the PostgreSQL wire.
+    /// Faults for batches over the PostgreSQL wire protocol.
     pub fn pg_faults(&self) -> &Faults {
         &self.shared.pg_faults
     }
 
-    /// Restarts the server when a statement comes that has this text in it, before it is run: the server refuses
-    /// connections for the first time, and for the second it has not recovered its tables.
+    /// Restarts the server before it runs a statement that contains this text: the server refuses connections
+    /// for the first duration, and has not recovered its tables for the second.
     pub fn restart_before(&self, text: &str, away: Duration, recovering: Duration) {
         let planned = Some((text.to_owned(), away, recovering));
         *self.shared.restart_before.lock().unwrap_or_else(PoisonError::into_inner) = planned;
@@ -284,7 +284,7 @@ impl StandIn {
         &self.shared.engine
     }
 
-    /// Asks everybody for a user and a password.
+    /// Requires a user and a password for every request.
     pub fn require(&self, user: &str, password: &str) {
         let credentials = Some((user.to_owned(), password.to_owned()));
         *self.shared.credentials.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
@@ -295,42 +295,42 @@ impl StandIn {
         self.shared.max_content_length.store(bytes, Relaxed);
     }
 
-    /// Makes each row of a batch cost so much CPU time beside what it costs anyway: nothing at first.
+    /// Makes every row of a batch cost additional CPU time; none by default.
     pub fn work(&self, cost_of_a_row: std::time::Duration) {
         self.shared.work.set(cost_of_a_row);
     }
 
-    /// Batches that came over HTTP.
+    /// The number of batches received over HTTP.
     pub fn bulks(&self) -> u64 {
         self.shared.bulks.load(Relaxed)
     }
 
-    /// Batches that came over the PostgreSQL wire.
+    /// The number of batches received over the PostgreSQL wire protocol.
     pub fn unnests(&self) -> u64 {
         self.shared.unnests.load(Relaxed)
     }
 
-    /// Bodies that came compressed.
+    /// The number of compressed bodies received.
     pub fn compressed(&self) -> u64 {
         self.shared.compressed.load(Relaxed)
     }
 
-    /// Bytes of the largest batch.
+    /// The size of the largest batch in bytes.
     pub fn largest(&self) -> usize {
         self.shared.largest.load(Relaxed)
     }
 
-    /// Connections that a node has taken.
+    /// The number of connections that a node has accepted.
     pub fn connections(&self, node: usize) -> u64 {
         self.shared.lock().get(node).map_or(0, |node| node.requests)
     }
 
-    /// Ends a node: its connections break, and no new ones are taken.
+    /// Ends a node: its connections break, and it accepts no new ones.
     pub fn stop(&self, node: usize) {
         self.shared.stop(node);
     }
 
-    /// Starts a node again at its port.
+    /// Starts a node again on its port.
     pub fn restart(&self, node: usize) {
         listen(&self.shared, node, bind(self.port(node)));
     }
@@ -338,13 +338,13 @@ impl StandIn {
 
 impl Drop for StandIn {
     fn drop(&mut self) {
-        // Counted beforehand: within the loop's head the lock would be held all along.
+        // Counted before the loop: in the loop's head the lock would be held throughout.
         let nodes = self.shared.lock().len();
         (0..nodes).for_each(|node| self.shared.stop(node));
     }
 }
 
-/// Binds a port of this machine; one that was in use a moment ago may take a while.
+/// Binds a local port, retrying because a recently used port may take a while.
 fn bind(port: u16) -> TcpListener {
     for _ in 0..100 {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
@@ -352,7 +352,7 @@ fn bind(port: u16) -> TcpListener {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("port {port} of this machine cannot be bound, which no test can do without");
+    panic!("local port {port} cannot be bound, and the test needs it");
 }
 
 fn port_of(listener: &TcpListener) -> u16 {
@@ -385,7 +385,7 @@ fn listen(shared: &Arc<Shared>, number: usize, listener: TcpListener) {
                         }
                     }
                 }
-                // The node keeps another handle of it. It may be closed already.
+                // The node holds another handle to it. It may already be closed.
                 let _ = stream.shutdown(Shutdown::Both);
             });
         }

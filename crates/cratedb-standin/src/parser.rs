@@ -1,4 +1,4 @@
-//! The statements that the stand-in knows; everything else is a syntax error.
+//! Parses the statements that the stand-in knows; everything else is a syntax error.
 
 use crate::tokens::{Token, tokens};
 use crate::value::{Policy, Type};
@@ -11,13 +11,13 @@ pub type Name = (String, String);
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Its type; of a generated column a timestamp.
+    /// Its type; a generated column is a timestamp.
     pub data_type: Type,
-    /// Takes no NULL.
+    /// Rejects NULL.
     pub not_null: bool,
     /// Neither indexed nor in the column store.
     pub plain: bool,
-    /// `date_trunc` part and column of a generated one.
+    /// The `date_trunc` unit and source column of a generated column.
     pub generated: Option<(String, String)>,
 }
 
@@ -28,27 +28,27 @@ pub enum Expression {
     Column(String),
     /// A literal, as JSON text.
     Literal(String),
-    /// The n-th argument.
+    /// The argument with this index.
     Parameter(usize),
 }
 
 /// A condition.
 #[derive(Clone, Debug)]
 pub enum Condition {
-    /// All hold.
+    /// All are true.
     And(Vec<Condition>),
-    /// One holds.
+    /// At least one is true.
     Or(Vec<Condition>),
     /// `=`, `<` or `>`.
     Compare(Expression, char, Expression),
-    /// The column's value is among these.
+    /// The column's value is in the list.
     In(Expression, Vec<Expression>),
 }
 
-/// What a statement makes of a value that came by column.
+/// How a statement converts a value passed by column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cast {
-    /// Nothing.
+    /// Unchanged.
     Plain,
     /// `c::type`
     Direct(Type),
@@ -67,9 +67,9 @@ pub enum Statement {
         key: Vec<String>,
         shards: usize,
         partitioned: Option<String>,
-        /// Columns and fields that the table has at most.
+        /// The most columns and fields that the table may have.
         most_columns: usize,
-        /// `translog.durability` is `ASYNC`: a crash takes rows that were acknowledged.
+        /// `translog.durability` is `ASYNC`: a crash loses acknowledged rows.
         asynchronous: bool,
     },
     /// DROP TABLE
@@ -86,7 +86,7 @@ pub enum Statement {
     Optimize { name: Name, flush: bool },
     /// INSERT ... VALUES
     Insert { name: Name, columns: Vec<String>, rows: Vec<Vec<Expression>>, ignore: bool },
-    /// INSERT ... SELECT FROM UNNEST: for each column its parameter, and the cast.
+    /// INSERT ... SELECT FROM UNNEST: the parameter and the cast for each column.
     Unnest { name: Name, columns: Vec<String>, sources: Vec<(usize, Cast)>, ignore: bool },
     /// SELECT; an empty list of columns is `count(*)`.
     Select {
@@ -106,7 +106,7 @@ pub enum Statement {
     Nothing(String),
 }
 
-/// Parses one statement; tables without a schema are of `schema`.
+/// Parses one statement; tables without a schema belong to `schema`.
 pub fn parse(sql: &str, schema: &str) -> Result<Statement, String> {
     let mut parser = Parser { tokens: tokens(sql)?, at: 0, schema: schema.to_owned() };
     let statement = parser.statement()?;
@@ -128,7 +128,7 @@ impl Parser {
         self.tokens.get(self.at)
     }
 
-    /// Takes these words if all of them come next.
+    /// Consumes these words if all of them come next.
     fn words(&mut self, words: &str) -> bool {
         let wanted: Vec<&str> = words.split(' ').collect();
         let found = wanted
@@ -183,7 +183,7 @@ impl Parser {
 
     fn number(&mut self) -> Result<usize, String> {
         let Some(Token::Number(text)) = self.peek() else { return Err("line 1: expected a number".into()) };
-        let number = text.parse().map_err(|_| "line 1: no whole number")?;
+        let number = text.parse().map_err(|_| "line 1: expected a whole number")?;
         self.at += 1;
         Ok(number)
     }
@@ -351,7 +351,7 @@ impl Parser {
         })
     }
 
-    /// `name = value` of a table, the value as text.
+    /// `name = value` of a table, with the value as text.
     fn parameter(&mut self) -> Result<(String, String), String> {
         let name = self.ident()?;
         self.expect("=")?;
@@ -523,7 +523,7 @@ impl Parser {
         self.expect(")")?;
         self.expect("::")?;
         if self.data_type()? != Type::Object(Policy::Ignored, Vec::new()) {
-            return Err("line 1: only object(ignored) is known here".to_owned());
+            return Err("line 1: only object(ignored) is supported".to_owned());
         }
         self.expect(")")?;
         self.expect("[")?;
@@ -567,7 +567,7 @@ impl Parser {
         Ok(Statement::Select { name, columns, condition, order, limit })
     }
 
-    /// A column, or a field of an object in it.
+    /// A column, or a field of an object column.
     fn field(&mut self) -> Result<String, String> {
         let mut name = self.ident()?;
         while self.sign("[") {
@@ -616,7 +616,7 @@ impl Parser {
                 return Ok(Condition::Compare(left, sign.chars().next().unwrap_or('='), self.expression()?));
             }
         }
-        Err(format!("line 1: no comparison at {:?}", self.peek()))
+        Err(format!("line 1: expected a comparison at {:?}", self.peek()))
     }
 
     fn expression(&mut self) -> Result<Expression, String> {
@@ -638,7 +638,7 @@ impl Parser {
             while !self.sign("]") {
                 match self.expression()? {
                     Expression::Literal(text) => items.push(text),
-                    other => return Err(format!("line 1: {other:?} is no literal")),
+                    other => return Err(format!("line 1: {other:?} is not a literal")),
                 }
                 self.sign(",");
             }
@@ -652,7 +652,7 @@ impl Parser {
                 Expression::Literal(format!("{}{text}", if negative { "-" } else { "" }))
             }
             Some(Token::Word(name) | Token::Quoted(name)) => Expression::Column(name),
-            other => return Err(format!("line 1: no value at {other:?}")),
+            other => return Err(format!("line 1: expected a value at {other:?}")),
         };
         self.at += 1;
         Ok(expression)

@@ -1,4 +1,4 @@
-//! The PostgreSQL wire, as far as `INSERT ... SELECT FROM UNNEST` with binary arrays needs it
+//! The part of the PostgreSQL wire protocol that `INSERT ... SELECT FROM UNNEST` with binary arrays needs
 //! (<https://www.postgresql.org/docs/current/protocol-flow.html>).
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const PROTOCOL_3: u32 = 196_608;
 const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 
-/// What is spoken over: TCP, plain or encrypted.
+/// The transport: TCP, plain or encrypted.
 trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
@@ -28,21 +28,21 @@ struct Connection<'a> {
     stream: Box<dyn Stream>,
     shared: &'a Shared,
     fail_fast: bool,
-    /// SQL and the types of its parameters.
+    /// SQL and parameter types by statement name.
     statements: HashMap<String, (String, Vec<u32>)>,
-    /// Statement and arguments of the portal that was bound last.
+    /// Statement and arguments of the last bound portal.
     portal: Option<(String, Vec<Vec<Json>>)>,
-    /// An error was told: everything up to Sync is passed over.
+    /// An error was sent: everything up to Sync is skipped.
     failed: bool,
 }
 
 /// Serves one connection until it ends.
 pub(crate) fn serve(stream: TcpStream, shared: &Shared, node: usize) {
-    // Small messages follow each other. Without the option they only come later.
+    // Small messages follow each other; without this option they are only delayed.
     let _ = stream.set_nodelay(true);
     let (Ok(plain), mut encrypted) = (stream.try_clone(), false) else { return };
     let mut plain: Box<dyn Stream> = Box::new(plain);
-    // What comes first asks for TLS, or begins the protocol.
+    // The first message requests TLS or starts the protocol.
     let startup = loop {
         let Ok(startup) = body(&mut plain) else { return };
         let code = startup.get(..4).map(|code| u32::from_be_bytes([code[0], code[1], code[2], code[3]]));
@@ -65,7 +65,7 @@ pub(crate) fn serve(stream: TcpStream, shared: &Shared, node: usize) {
         }
     };
     if startup != Some(PROTOCOL_3) || encrypted != shared.tls.is_some() {
-        // As with `ssl: on` in host-based authentication: nobody gets in in the clear.
+        // As with `ssl: on` in host-based authentication: unencrypted clients are rejected.
         return;
     }
     let mut connection = Connection {
@@ -76,7 +76,7 @@ pub(crate) fn serve(stream: TcpStream, shared: &Shared, node: usize) {
         portal: None,
         failed: false,
     };
-    // A connection that breaks is the client's affair.
+    // A broken connection is the client's concern.
     let _ = connection.run(node);
 }
 
@@ -177,7 +177,7 @@ impl Connection<'_> {
         let Some((name, arguments)) = self.portal.take() else { return self.error("34000", "no portal") };
         let sql = self.statements.get(&name).map(|(sql, _)| sql.clone()).unwrap_or_default();
         let Ok(Statement::Unnest { name, columns, sources, ignore }) = parse(&sql, "doc") else {
-            return self.error("0A000", "only INSERT from UNNEST is known here");
+            return self.error("0A000", "only INSERT from UNNEST is supported");
         };
         if let Some(error) = self.shared.not_recovered(&sql) {
             return self.error("XX000", &error.message);
@@ -206,7 +206,7 @@ impl Connection<'_> {
             _ => usize::MAX,
         };
         self.shared.work.rows(count);
-        // A failing row ends the statement and leaves those before it, or vanishes.
+        // A failing row either ends the statement, keeping the rows before it, or disappears.
         let mut inserted = 0;
         let mut first_error = None;
         match self.shared.engine.insert(&name, &columns, &rows, ignore, most) {
@@ -239,7 +239,7 @@ impl Connection<'_> {
 
     fn error(&mut self, code: &str, message: &str) -> io::Result<()> {
         self.failed = true;
-        // The context is the stack of the server's code.
+        // The context is the stack trace of the server's code.
         let stack = "io.crate.exceptions.SQLExceptions.esToCrateException(SQLExceptions.java:196)";
         self.send(b'E', format!("SERROR\0VERROR\0C{code}\0M{message}\0W{stack}\0\0").as_bytes())
     }
@@ -249,7 +249,7 @@ impl Connection<'_> {
         message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
         message.extend_from_slice(body);
         self.stream.write_all(&message)?;
-        // TLS may keep something back.
+        // TLS may buffer data.
         self.stream.flush()
     }
 
@@ -264,10 +264,10 @@ impl Connection<'_> {
     }
 }
 
-/// Bytes of a message at most: the beginning of an HTTP request reads as more.
+/// The longest message in bytes; the beginning of an HTTP request reads as a larger length.
 const LONGEST: u32 = 1 << 30;
 
-/// A length and as many bytes.
+/// Reads a length and that many bytes.
 fn body(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The elements of a binary array, as the JSON that the HTTP endpoint would get.
+/// The elements of a binary array, as the JSON that the HTTP endpoint would receive.
 fn array(bytes: &[u8]) -> io::Result<Vec<Json>> {
     let mut fields = Reader { bytes };
     let (dimensions, _, element) = (fields.u32()?, fields.u32()?, fields.u32()?);
@@ -359,11 +359,11 @@ fn value(oid: u32, bytes: &[u8]) -> io::Result<Json> {
         1114 | 1184 => Json::Number((fields.number(8)?.div_euclid(1000) + 946_684_800_000).to_string()),
         1700 => Json::Text(numeric(&mut fields)?),
         oid if TEXTS.contains(&oid) => Json::Text(String::from_utf8_lossy(bytes).into_owned()),
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a type is not known here")),
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "unknown type")),
     })
 }
 
-/// Digits to the base of 10,000 (`numeric_send` in PostgreSQL's src/backend/utils/adt/numeric.c).
+/// Decodes base-10,000 digits (`numeric_send` in PostgreSQL's src/backend/utils/adt/numeric.c).
 fn numeric(fields: &mut Reader<'_>) -> io::Result<String> {
     let (digits, weight) = (fields.u16()?, fields.number(2)?);
     let (sign, scale) = (fields.u16()?, fields.u16()? as usize);
@@ -377,7 +377,7 @@ fn numeric(fields: &mut Reader<'_>) -> io::Result<String> {
     Ok(format!("{}{whole}{point}{}", if sign == 0x4000 { "-" } else { "" }, &behind[..scale]))
 }
 
-/// What the server says to a cast that it does not have: text becomes an object, or an array of objects.
+/// The server's message for an unsupported cast: from text to an object or an array of objects.
 fn impossible_cast(sql: &str) -> Option<String> {
     let Ok(Statement::Unnest { sources, .. }) = parse(sql, "doc") else { return None };
     sources.iter().find_map(|(_, cast)| match cast {
@@ -388,7 +388,7 @@ fn impossible_cast(sql: &str) -> Option<String> {
     })
 }
 
-/// Text that the statement casts to an object or an array.
+/// Converts text that the statement casts to an object or an array.
 fn cast_text(json: Json, cast: &Cast) -> Result<Json, String> {
     match (json, cast) {
         (

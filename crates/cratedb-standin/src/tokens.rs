@@ -1,23 +1,23 @@
-//! SQL cut into tokens.
+//! Splits SQL into tokens.
 
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Token {
-    /// A word: folded to lower case.
+    /// A word, in lower case.
     Word(String),
-    /// A name in quotation marks, as it stands.
+    /// A quoted name, unchanged.
     Quoted(String),
-    /// A text in single quotation marks.
+    /// A single-quoted text.
     Text(String),
     /// A number.
     Number(String),
-    /// `?` or `$n`: the n-th parameter from 0 on.
+    /// `?` or `$n`: the parameter's index from 0.
     Parameter(usize),
     /// Anything else.
     Sign(String),
 }
 
-/// Cuts a statement.
+/// Splits a statement into tokens.
 pub fn tokens(sql: &str) -> Result<Vec<Token>, String> {
     let characters: Vec<char> = sql.chars().collect();
     let mut out = Vec::new();

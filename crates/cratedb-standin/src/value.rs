@@ -1,4 +1,5 @@
-//! Column types, the values they store, and how JSON becomes them: with the silent losses of the real server.
+//! Column types, the values they store, and how JSON is converted to them, with the silent losses of the real
+//! server.
 
 use crate::json::{Json, quoted};
 
@@ -7,15 +8,15 @@ use crate::json::{Json, quoted};
 pub enum Type {
     /// BOOLEAN
     Boolean,
-    /// SMALLINT, INTEGER or BIGINT, by their bits.
+    /// SMALLINT, INTEGER or BIGINT, by their number of bits.
     Integer(u32),
     /// REAL
     Real,
     /// DOUBLE PRECISION
     Double,
-    /// NUMERIC, with precision and scale where given.
+    /// NUMERIC, with precision and scale if given.
     Numeric(Option<(u32, u32)>),
-    /// TEXT, or VARCHAR of so many characters.
+    /// TEXT, or VARCHAR with its maximum length.
     Text(Option<usize>),
     /// TIMESTAMP, with or without time zone.
     Timestamp(bool),
@@ -25,14 +26,14 @@ pub enum Type {
     Array(Box<Type>),
 }
 
-/// What an object does with fields that were not declared.
+/// How an object treats undeclared fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// They are refused.
+    /// Rejects them.
     Strict,
-    /// They are added.
+    /// Adds them.
     Dynamic,
-    /// They are kept as they come.
+    /// Stores them unchanged.
     Ignored,
 }
 
@@ -43,13 +44,13 @@ pub enum Value {
     Null,
     /// A boolean.
     Bool(bool),
-    /// An integer, or milliseconds.
+    /// An integer, or a timestamp in milliseconds.
     Int(i64),
     /// A float.
     Real(f32),
     /// A double.
     Double(f64),
-    /// A decimal's plain text.
+    /// A decimal as plain text.
     Numeric(String),
     /// Text.
     Text(String),
@@ -59,12 +60,12 @@ pub enum Value {
     Object(Vec<(String, Value)>),
 }
 
-/// Why a value is refused.
+/// Why a value is rejected.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refused {
-    /// The whole request is.
+    /// Rejects the whole request.
     Request(String),
-    /// Only the row is: code and message.
+    /// Rejects only the row, with code and message.
     Row(u32, String),
 }
 
@@ -87,7 +88,7 @@ impl Type {
         }
     }
 
-    /// The type as `SHOW CREATE TABLE` writes it for a column so many steps of three blanks deep.
+    /// The type as `SHOW CREATE TABLE` writes it, indented by `depth` steps of three blanks.
     pub fn shown(&self, depth: usize) -> String {
         match self {
             Type::Numeric(Some((precision, scale))) => format!("NUMERIC({precision}, {scale})"),
@@ -117,7 +118,7 @@ impl Type {
         ))
     }
 
-    /// What a JSON value becomes in a column of this type.
+    /// Converts a JSON value to this column type.
     pub fn cast(&self, json: &Json) -> Result<Value, Refused> {
         if *json == Json::Null {
             return Ok(Value::Null);
@@ -186,8 +187,8 @@ impl Type {
         }
     }
 
-    /// Adds the fields that a dynamic object does not have yet, with types guessed from this value. NULL and empty
-    /// arrays give none.
+    /// Adds the fields that a dynamic object lacks, with types guessed from this value. NULL and empty arrays
+    /// add none.
     pub fn learn(&mut self, json: &Json) {
         match (self, json) {
             (Type::Object(policy, fields), Json::Object(members)) => {
@@ -206,7 +207,7 @@ impl Type {
         }
     }
 
-    /// Whether there is an object inside that takes fields it does not declare.
+    /// Whether the type contains an object that accepts undeclared fields.
     pub fn has_dynamic(&self) -> bool {
         match self {
             Type::Object(Policy::Dynamic, _) => true,
@@ -216,7 +217,7 @@ impl Type {
         }
     }
 
-    /// The columns that a column of this type counts as: itself and all fields.
+    /// The number of columns that this type counts as: itself and all its fields.
     pub fn columns(&self) -> usize {
         match self {
             Type::Object(_, fields) => 1 + fields.iter().map(|(_, field)| field.columns()).sum::<usize>(),
@@ -225,7 +226,7 @@ impl Type {
         }
     }
 
-    /// Whether a value has text in it that is too long for an index.
+    /// Whether a value contains text that is too long for an index.
     pub fn too_long(value: &Value) -> bool {
         match value {
             Value::Text(text) => text.len() > 32_766,
@@ -236,12 +237,12 @@ impl Type {
     }
 }
 
-/// A name as DDL has it.
+/// A name as quoted in DDL.
 pub fn name_quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The type of a field that a dynamic object gets with this value.
+/// The type that a dynamic object guesses for a field with this value.
 fn guessed(json: &Json) -> Option<Type> {
     Some(match json {
         Json::Null => return None,
@@ -262,7 +263,7 @@ fn guessed(json: &Json) -> Option<Type> {
     })
 }
 
-/// Both ends of 64 bits stand for something else in the index, also those of timestamps.
+/// Rejects the two ends of the 64-bit range, which the index uses as sentinels, even for timestamps.
 fn sentinels_apart(value: i64) -> Result<Value, Refused> {
     match value {
         i64::MIN | i64::MAX => Err(Refused::Row(
@@ -273,7 +274,7 @@ fn sentinels_apart(value: i64) -> Result<Value, Refused> {
     }
 }
 
-/// A number above 2^63-1 wraps around without a word, a fraction is cut; a string is taken at its word.
+/// Wraps a number above 2^63-1 silently and truncates fractions, but takes a string exactly.
 fn integer(bits: u32, json: &Json) -> Option<i64> {
     let value = match json {
         Json::Text(text) => text.parse::<i64>().ok()?,
@@ -290,7 +291,7 @@ fn integer(bits: u32, json: &Json) -> Option<i64> {
     (-most..most).contains(&value).then_some(value)
 }
 
-/// Plain text of a decimal, rounded to its scale; `None` when it has too many digits.
+/// A decimal as plain text, rounded to its scale; `None` if it has too many digits.
 fn numeric(text: &str, bounds: Option<(u32, u32)>) -> Option<Value> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -376,7 +377,7 @@ fn object(policy: Policy, fields: &[(String, Type)], members: &[(String, Json)])
     Ok(Value::Object(values))
 }
 
-/// Whether an integer stands in it that has more than 64 bits.
+/// Whether the value contains an integer of more than 64 bits.
 fn has_big_integer(json: &Json) -> bool {
     match json {
         Json::Number(text) => !text.contains(['.', 'e', 'E']) && text.parse::<i64>().is_err(),
@@ -403,7 +404,7 @@ pub fn untyped(json: &Json) -> Value {
     }
 }
 
-/// Milliseconds of `YYYY-MM-DD[THH:MM:SS[.f]][Z]`; what is finer is cut.
+/// Milliseconds of `YYYY-MM-DD[THH:MM:SS[.f]][Z]`; truncates finer fractions.
 fn moment(text: &str) -> Option<i64> {
     let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, ""));
     let mut parts = date.splitn(3, '-');
@@ -432,7 +433,7 @@ pub fn days(year: i64, month: i64, day: i64) -> i64 {
 pub fn date_trunc(part: &str, millis: i64) -> i64 {
     let day = millis.div_euclid(86_400_000);
     let unit = |n: i64| millis.div_euclid(n) * n;
-    // Year and month of the day, searched for.
+    // Search for the year and month of the day.
     let mut year = 1970 + day.div_euclid(366) - 1;
     while days(year + 1, 1, 1) <= day {
         year += 1;
@@ -454,7 +455,7 @@ pub fn date_trunc(part: &str, millis: i64) -> i64 {
     }
 }
 
-/// A value in an answer.
+/// A value in a response.
 pub fn to_json(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
@@ -466,7 +467,7 @@ pub fn to_json(value: &Value) -> String {
         Value::Text(text) => quoted(text),
         Value::Array(items) => format!("[{}]", items.iter().map(to_json).collect::<Vec<_>>().join(",")),
         Value::Object(members) => {
-            // In another order than they came.
+            // In another order than received.
             let members =
                 members.iter().rev().map(|(name, value)| format!("{}:{}", quoted(name), to_json(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_64_bits_wrap_and_fractions_are_cut_but_strings_are_not() {
+    fn numbers_beyond_64_bits_wrap_and_fractions_are_truncated_unlike_strings() {
         let bigint = Type::Integer(64);
         assert_eq!(cast(&bigint, "18446744073709551615"), Ok(Value::Int(-1)));
         assert_eq!(cast(&bigint, "1.5"), Ok(Value::Int(1)));
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_64_bits_refuse_their_row_but_where_no_type_is_declared() {
+    fn both_ends_of_64_bits_reject_the_row_unless_the_field_is_untyped() {
         for end in [i64::MIN, i64::MAX] {
             for (data_type, json) in [
                 (Type::Integer(64), end.to_string()),
@@ -527,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_object_guesses_types_from_first_values_and_keeps_to_them() {
+    fn a_dynamic_object_guesses_types_from_first_values_and_keeps_them() {
         let mut object = Type::Object(Policy::Dynamic, Vec::new());
         let first = Json::parse("{\"i\":1,\"f\":1.0,\"t\":\"NaN\",\"n\":null,\"e\":[],\"l\":[{\"q\":1}]}");
         object.learn(&first.unwrap());
@@ -537,14 +538,14 @@ mod tests {
              \"l\" ARRAY(OBJECT(DYNAMIC) AS (\n      \"q\" BIGINT\n   ))\n)"
         );
         let Ok(Value::Object(stored)) = cast(&object, "{\"i\":1.5,\"t\":1.5}") else {
-            panic!("an object comes of an object")
+            panic!("an object type converts to an object")
         };
         assert_eq!(stored[0].1, Value::Int(1));
         assert_eq!(stored[1].1, Value::Text("1.5".into()));
     }
 
     #[test]
-    fn numerics_as_numbers_go_through_a_double_and_as_strings_do_not() {
+    fn numerics_go_through_a_double_as_numbers_but_not_as_strings() {
         let numeric = Type::Numeric(Some((38, 2)));
         assert_eq!(
             cast(&numeric, "\"12345678901234567890.12\""),
@@ -556,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_lose_what_is_finer_than_a_millisecond() {
+    fn timestamps_are_truncated_to_milliseconds() {
         assert_eq!(
             cast(&Type::Timestamp(false), "\"1970-01-02T00:00:00.123456Z\""),
             Ok(Value::Int(86_400_123))

@@ -1,11 +1,11 @@
-//! CPU time that rows are made to cost, for measurements against a server that is as slow as the real one.
+//! CPU time that each row is made to cost, to measure against a server as slow as the real one.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Turns of a loop for each row. Turns and not time: a thread that has to wait for a processor does not get
-/// its work done meanwhile.
+/// Loop iterations per row. Iterations rather than time: a thread that waits for a processor does not make
+/// progress meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     turns: AtomicU64,
@@ -19,10 +19,10 @@ fn turn(turns: u64) {
 }
 
 impl Work {
-    /// From now on a row costs so much on this machine.
+    /// Sets the cost of a row on this machine.
     pub(crate) fn set(&self, cost: Duration) {
         const TRIAL: u64 = 2_000_000;
-        // The quickest of some trials: the others were disturbed.
+        // The fastest of several trials: the others were disturbed.
         let trial = || {
             let started = Instant::now();
             turn(TRIAL);
@@ -32,7 +32,7 @@ impl Work {
         self.turns.store((cost.as_secs_f64() / quickest * TRIAL as f64) as u64, Relaxed);
     }
 
-    /// Does what so many rows cost.
+    /// Spends the cost of `rows` rows.
     pub(crate) fn rows(&self, rows: usize) {
         turn(self.turns.load(Relaxed) * rows as u64);
     }
