@@ -138,7 +138,7 @@ impl CrateDb {
             batch_bytes,
             // Blocks in the channel, one being filled, one being sent and its compressed copy; twice, for rows
             // and columns.
-            memory_bytes: (options.degree.max(1) * (CHANNEL + 3) * 2 * batch_bytes) as u64,
+            memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
             columns: columns.collect(),
         })
     }

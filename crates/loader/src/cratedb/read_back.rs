@@ -27,6 +27,9 @@ const LARGEST_PAGE: usize = 50_000;
 /// Bytes that a page's answer should have.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
+/// Files whose rows are counted at once.
+const FILES_AT_ONCE: usize = 100;
+
 /// A table to read.
 pub(crate) struct ReadBack<'a> {
     pub cluster: &'a Arc<Cluster>,
@@ -85,6 +88,26 @@ impl ReadBack<'_> {
         let statement = format!("SELECT count(*) FROM {}", self.table.quoted());
         let answer = client.sql(&statement, &[], self.retries, control)?;
         Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
+    }
+
+    /// Counts the rows of certain files that [`count`](Self::count) has made visible.
+    pub(crate) fn count_of_files(
+        &self,
+        of_files: &OfFiles,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let conditions: Vec<(String, Vec<Value>)> = of_files.conditions().collect();
+        let mut rows = 0;
+        for some in conditions.chunks(FILES_AT_ONCE) {
+            let text: Vec<&str> = some.iter().map(|(condition, _)| condition.as_str()).collect();
+            let values: Vec<Value> = some.iter().flat_map(|(_, values)| values.clone()).collect();
+            let statement =
+                format!("SELECT count(*) FROM {} WHERE {}", self.table.quoted(), text.join(" OR "));
+            let answer = client.sql(&statement, &values, self.retries, control)?;
+            rows += answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count);
+        }
+        Ok(rows)
     }
 
     /// Reads the table and sums it up.

@@ -197,6 +197,8 @@ impl<'a> CrateSession<'a> {
             max_rejects: crate_db.options.max_rejects.unwrap_or(u64::MAX),
             retries,
             gzip: crate_db.options.gzip,
+            batch_rows: encode.rows,
+            batch_bytes: encode.bytes,
             files: source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
             retried: AtomicU64::new(0),

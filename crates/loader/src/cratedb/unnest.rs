@@ -185,6 +185,20 @@ impl ArrayColumn {
     }
 }
 
+/// Appends the elements of an array to another one of its type, or to nothing.
+pub(crate) fn append(array: &mut Vec<u8>, more: &[u8]) {
+    if array.len() < HEADER || more.len() < HEADER {
+        array.extend_from_slice(more);
+        return;
+    }
+    let number = |bytes: &[u8]| i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let nulls = number(&array[4..8]) | number(&more[4..8]);
+    let elements = number(&array[12..16]) + number(&more[12..16]);
+    array[4..8].copy_from_slice(&nulls.to_be_bytes());
+    array[12..16].copy_from_slice(&elements.to_be_bytes());
+    array.extend_from_slice(&more[HEADER..]);
+}
+
 /// Length and bytes of an element.
 fn record4(value: [u8; 4]) -> [u8; 8] {
     (4u64 << 32 | u64::from(u32::from_be_bytes(value))).to_be_bytes()

@@ -14,6 +14,7 @@ mod restarts;
 mod rows;
 mod runs;
 mod there_before;
+mod tiny_files;
 mod tls;
 mod types;
 mod unnest_postgres;

@@ -116,6 +116,28 @@ fn rows_that_a_crash_took_are_missed_at_the_end() {
 }
 
 #[test]
+fn rows_of_others_do_not_hide_those_that_a_crash_took() {
+    let with = vec![("translog.durability".to_owned(), "async".to_owned())];
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let options = CrateOptions { batch_rows: 100, with, ..keyed(Transport::Http) };
+    let (_first, first) = people(10);
+    run(&first, &cluster.target("t", options.clone()), &small()).unwrap();
+    let (_kept, source) = people(3_000);
+    let target = append(cluster.target("t", options));
+    standin.faults().plan((0..12).map(|_| None).chain([Some(Fault::Restart(SHORT, SHORT))]));
+    run(&source, &target, &patient()).unwrap_err();
+    let others: Vec<String> = (0..3_000).map(|id| format!("('another {id}', {id})")).collect();
+    cluster.sql(&format!("INSERT INTO doc.t (\"sawmill_row_key\", \"id\") VALUES {}", others.join(", ")));
+    let error = run(&source, &target, &patient()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Mismatch);
+    assert!(error.what().contains(" of them; its translog.durability is ASYNC"), "{error}");
+    with_control(|control| target.forget(false, control)).unwrap();
+    run(&source, &target, &patient()).unwrap();
+    assert_eq!(cluster.count("t"), 6_010);
+}
+
+#[test]
 fn rows_of_a_complete_load_are_on_disk_whatever_the_durability() {
     let with = vec![("translog.durability".to_owned(), "async".to_owned())];
     let cluster = Cluster::any();

@@ -10,11 +10,12 @@ use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::cratedb::client::Client;
 use crate::error::Result;
-use crate::source::{Unit, UnitKey};
+use crate::source::UnitKey;
 
 /// A committed unit.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitRecord {
+    pub unit: UnitKey,
     /// What the table has of it.
     pub tally: Tally,
     pub rejected: u64,
@@ -72,35 +73,36 @@ impl Checkpoints {
         )
     }
 
-    /// Records that all rows of a unit are in.
+    /// Records that all rows of these units are in.
     pub(crate) fn commit(
         &self,
         client: &mut Client,
         id: &str,
-        unit: &Unit,
-        record: &UnitRecord,
+        units: &[UnitRecord],
         control: &Control<'_>,
     ) -> Result<()> {
         let statement = format!(
             "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
-             \"refused\", \"there_before\") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            self.table("units")
+             \"refused\", \"there_before\") VALUES {} ON CONFLICT DO NOTHING",
+            self.table("units"),
+            vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; units.len()].join(", ")
         );
-        let UnitRecord { tally, rejected, refused, there_before } = record;
         let text = |tally: &Option<Tally>| tally.as_ref().map(|tally| stored(tally).to_string());
-        let arguments = [
-            json!(id),
-            json!(unit.key.file),
-            json!(unit.key.row_group),
-            json!(unit.key.first_row),
-            json!(tally.rows),
-            json!(rejected),
-            json!(tally.content_sum.to_string()),
-            json!(tally.non_null),
-            json!(text(refused)),
-            json!(text(there_before)),
-        ];
-        self.run(client, &statement, &arguments, control)?;
+        let values = units.iter().flat_map(|UnitRecord { unit, tally, rejected, refused, there_before }| {
+            [
+                json!(id),
+                json!(unit.file),
+                json!(unit.row_group),
+                json!(unit.first_row),
+                json!(tally.rows),
+                json!(rejected),
+                json!(tally.content_sum.to_string()),
+                json!(tally.non_null),
+                json!(text(refused)),
+                json!(text(there_before)),
+            ]
+        });
+        self.run(client, &statement, &values.collect::<Vec<_>>(), control)?;
         Ok(())
     }
 }
@@ -123,12 +125,14 @@ impl UnitRow {
 
     fn read(self) -> Result<(UnitKey, UnitRecord)> {
         let Self(file, row_group, first_row, rows, rejected, sum, non_null, refused, there_before) = self;
+        let unit = UnitKey { file, row_group, first_row };
         let record = UnitRecord {
+            unit,
             tally: read_tally(rows, &sum, non_null)?,
             rejected,
             refused: read_stored(refused)?,
             there_before: read_stored(there_before)?,
         };
-        Ok((UnitKey { file, row_group, first_row }, record))
+        Ok((unit, record))
     }
 }

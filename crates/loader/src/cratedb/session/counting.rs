@@ -32,15 +32,32 @@ impl CrateSession<'_> {
             // Of rows whose key was there it is not known whether an earlier run has sent them.
             Key::Row(_) | Key::Own(_) => before.max(acknowledged),
         };
-        if rows >= least {
-            return Ok(rows);
-        }
-        let mut what = match before {
-            0 => format!("{acknowledged} rows {how}, the table has {rows}"),
-            _ => format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}"),
-        };
         let (written, retries) = (&self.written, self.options.retries);
-        if durable::may_lose_rows(client, written, retries, control)? {
+        let (mut may_lose_rows, mut of_load) = (None, None);
+        if rows >= least {
+            // Rows of others must not hide those that a crash took.
+            let Some(of_files) = self.own_rows() else { return Ok(rows) };
+            if !*may_lose_rows.insert(durable::may_lose_rows(client, written, retries, control)?) {
+                return Ok(rows);
+            }
+            let own = self.read_back(written).count_of_files(&of_files, client, control)?;
+            if own >= acknowledged {
+                return Ok(rows);
+            }
+            of_load = Some(own);
+        }
+        let mut what = match (of_load, before) {
+            (Some(own), _) => format!("{acknowledged} rows {how}, the table has {own} of them"),
+            (None, 0) => format!("{acknowledged} rows {how}, the table has {rows}"),
+            (None, _) => {
+                format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}")
+            }
+        };
+        let may_lose_rows = match may_lose_rows {
+            Some(known) => known,
+            None => durable::may_lose_rows(client, written, retries, control)?,
+        };
+        if may_lose_rows {
             what += "; its translog.durability is ASYNC: a server that crashes loses rows that it had acknowledged";
         }
         let advice = match (self.crate_db.mode, &self.encode.plan.key) {
@@ -77,7 +94,7 @@ impl CrateSession<'_> {
         let rows = self.counted()?;
         let keyless = self.encode.plan.key == Key::None && self.standing == Standing::Resumed;
         let more = rows.saturating_sub(self.record.rows_before() + loaded);
-        keyless.then(|| {
+        (keyless && more > 0).then(|| {
             let other = match self.crate_db.mode {
                 Mode::Append => " (of other loads, too)",
                 _ => "",
