@@ -188,7 +188,7 @@ pub trait Source: Sync {
     /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
 
-    /// The same whose batches have one more column at their end, [`ROW_IN_GROUP`], wherever they do not hold the unit's
+    /// The same whose batches have one more column at their end, `ROW_IN_GROUP`, wherever they do not hold the unit's
     /// rows as they stand in the row group, one after the other.
     fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         self.reader(batch_rows)
