@@ -1,6 +1,6 @@
-//! Whole generations of the contacts dataset into nothing: ours, and a plain pipeline of Arrow builders
-//! and the `parquet` crate's `ArrowWriter`, with the same codec, each on one thread and on two.
-//! `cargo bench -p sawmill-benches --bench contacts`.
+//! Generates the whole contacts dataset without storing it: ours, and a plain pipeline of Arrow builders and
+//! the `parquet` crate's `ArrowWriter`, with the same codec, each on one thread and on two. `cargo bench -p
+//! sawmill-benches --bench contacts`.
 
 #[path = "contacts_pipeline.rs"]
 mod contacts_pipeline;
@@ -15,7 +15,7 @@ use generator_run::generate;
 use parquet60::basic::{Compression as PeerCompression, ZstdLevel};
 use sawmill_generator::{Compression, Dataset, FileOptions};
 
-/// The pipeline with a part for each thread.
+/// The peer pipeline, with one part per thread.
 fn pipeline(rows: u64, threads: u64, codec: PeerCompression) -> u64 {
     std::thread::scope(|scope| {
         let parts: Vec<_> = (0..threads)
@@ -29,7 +29,7 @@ fn contacts(criterion: &mut Criterion) {
     let testing = sawmill_benches::once();
     let rows = if testing { 20_000 } else { 1_000_000 };
     let dataset = Dataset::built_in("contacts").unwrap().unwrap();
-    // Both at their level 1.
+    // Both at compression level 1.
     let codecs = [
         ("none", Compression::None, PeerCompression::UNCOMPRESSED),
         ("snappy", Compression::Snappy, PeerCompression::SNAPPY),

@@ -1,10 +1,9 @@
-//! The contacts dataset made the usual way: values drawn into Arrow builders, batches given to the
-//! `ArrowWriter` of the `parquet` crate 60. One thread and one file a part, no channel between them.
+//! The contacts dataset generated the usual way: values are drawn into Arrow builders, and batches go to the
+//! `ArrowWriter` of the `parquet` crate 60. One thread and one file per part, without channels.
 //!
-//! The distribution is that of `crates/generator/datasets/contacts.toml`: 20 % of the names are null, 40 %
-//! of the lists of phones, and so on. Values are drawn with one multiplication and shift (SplitMix64), from
-//! tables, and written into the builders without a string between, so that the drawing is not what it waits
-//! for.
+//! The distribution is that of `crates/generator/datasets/contacts.toml`: 20 % of the names are null, 40 % of
+//! the phone lists, and so on. Values are drawn with one multiplication and shift (SplitMix64) from tables
+//! and written to the builders without intermediate strings, so that drawing is not the bottleneck.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -17,18 +16,18 @@ use parquet60::arrow::ArrowWriter;
 use parquet60::basic::Compression;
 use parquet60::file::properties::WriterProperties;
 
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH: u64 = 8192;
 
-/// The words that the generator makes names of.
+/// The words from which the generator builds names.
 static FIRST: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("../crates/generator/datasets/first_names.txt").lines().collect());
 static LAST: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("../crates/generator/datasets/last_names.txt").lines().collect());
 const TYPES: [(&str, u64); 3] = [("Mobile", 55), ("Work", 35), ("Home", 10)];
-/// Of 180 lists that are there, how many have one phone, two and so on.
+/// Of 180 non-null lists, how many have one phone, two, and so on.
 const LENGTHS: [u64; 5] = [135, 30, 5, 5, 5];
-/// Which fields of a phone are there, in percent: both, the number, the type, none.
+/// Which fields of a phone are present, in percent: both, the number, the type, neither.
 const PRESENT: [u64; 4] = [90, 5, 4, 1];
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
@@ -43,7 +42,7 @@ impl Random {
         ((u128::from(z ^ (z >> 31)) * u128::from(end)) >> 64) as u64
     }
 
-    /// The place of a weight, drawn by the weights.
+    /// The index of a weight, drawn according to the weights.
     fn weighted(&mut self, weights: impl IntoIterator<Item = u64> + Clone) -> usize {
         let mut at = self.below(weights.clone().into_iter().sum());
         for (place, weight) in weights.into_iter().enumerate() {
@@ -79,7 +78,7 @@ fn batch(schema: &SchemaRef, random: &mut Random, rows: u64, next_number: &mut u
             false => {
                 let mut word = |words: &[&'static str]| words[random.below(words.len() as u64) as usize];
                 let (first, last) = (word(&FIRST), word(&LAST));
-                // Written in place: no string of its own for each name.
+                // Written in place, without a string per name.
                 let _ = write!(names, "{first} {last}");
                 names.append_value("");
             }
@@ -113,7 +112,7 @@ fn batch(schema: &SchemaRef, random: &mut Random, rows: u64, next_number: &mut u
     RecordBatch::try_new(Arc::clone(schema), columns).unwrap()
 }
 
-/// Writes one part, and gives its rows. Parts draw different values.
+/// Writes one part and returns its number of rows. Parts draw different values.
 pub fn write_part(sink: impl Write + Send, part: u64, rows: u64, codec: Compression) -> u64 {
     let schema = schema();
     let properties = WriterProperties::builder().set_compression(codec).build();

@@ -1,10 +1,10 @@
-//! Arrow batches encoded as PostgreSQL's binary COPY, type by type: by the loader and by `pgpq`.
-//! `cargo bench --bench copy`; a filter such as `-- int64` takes some.
+//! Encodes Arrow batches as PostgreSQL's binary COPY, type by type, with the loader and with `pgpq`. `cargo
+//! bench --bench copy`; a filter such as `-- int64` selects some types.
 //!
-//! Both get the same batches and give bytes in memory. The loader sums up what it encodes (rows, content
-//! sum, values that are not null) as it does in a load; `pgpq` does not. What the content sum alone takes
-//! of the same rows is a third figure. Lists and structs are left out: the loader makes them jsonb, `pgpq`
-//! arrays and composite types. What both give for the first batch must be equal, or there is no figure.
+//! Both get the same batches and write bytes to memory. As in a load, the loader also sums up what it encodes
+//! (rows, content sum, non-null values); `pgpq` does not. The third figure is the content sum alone. Lists
+//! and structs are excluded: the loader encodes them as jsonb, `pgpq` as arrays and composite types. Both
+//! must produce equal bytes for the first batch, or there is no figure.
 
 mod taxi;
 
@@ -22,13 +22,13 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use pgpq::ArrowToPostgresBinaryEncoder;
 use sawmill_loader::{BatchEncoder, ContentSum, Postgres, Source, SourceFile, Unit, UnitReader};
 
-/// Rows of a batch, and batches of a measurement.
+/// Rows per batch, and batches per measurement.
 const ROWS: usize = 4096;
 const BATCHES: usize = 16;
-/// Bytes of a block.
+/// Bytes per block.
 const BLOCK: usize = 256 * 1024;
 
-/// A source that has a schema and no rows: the batches are at hand.
+/// A source with a schema but no rows: the batches already exist.
 struct SchemaOnly(SchemaRef);
 
 impl Source for SchemaOnly {
@@ -45,11 +45,11 @@ impl Source for SchemaOnly {
     }
 
     fn reader(&self, _: usize) -> Box<dyn UnitReader + '_> {
-        unreachable!("there are no units to read")
+        unreachable!("the source has no units")
     }
 }
 
-/// Numbers without order.
+/// Unordered numbers.
 fn numbers() -> impl Iterator<Item = i64> + Clone {
     (0..ROWS as i64).map(|row| row.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64))
 }
@@ -85,7 +85,7 @@ fn ours(source: &SchemaOnly) -> Box<dyn BatchEncoder> {
     target.encoder(source, BLOCK).unwrap()
 }
 
-/// The rows of a batch without what stands before and after them.
+/// The encoded rows of a batch, without header and trailer.
 fn rows_of_ours(source: &SchemaOnly, batch: &RecordBatch) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = ours(source);
@@ -98,7 +98,7 @@ fn rows_of_ours(source: &SchemaOnly, batch: &RecordBatch) -> Vec<u8> {
     bytes
 }
 
-/// Takes encoded rows apart: each has a 16-bit field count, and each field a 32-bit length.
+/// Splits encoded rows: each starts with a 16-bit field count, and each field with a 32-bit length.
 fn single_rows(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut rows = Vec::new();
     while let Some((fields, _)) = bytes.split_first_chunk::<2>() {
@@ -135,7 +135,7 @@ fn copy(criterion: &mut Criterion) {
         let mut first = encoder();
         first.write_header(&mut BytesMut::new()).unwrap();
         first.write_batch(&batch, &mut theirs).unwrap();
-        assert!(rows_of_ours(&source, &batch) == theirs[..], "{name}: the two do not encode the same");
+        assert!(rows_of_ours(&source, &batch) == theirs[..], "{name}: the two encodings differ");
         let mut group = criterion.benchmark_group(format!("copy/{name}"));
         group.throughput(Throughput::Bytes((theirs.len() * BATCHES) as u64));
         group
@@ -156,7 +156,7 @@ fn copy(criterion: &mut Criterion) {
             });
         });
         group.bench_function("pgpq", |bench| {
-            // Its buffer is used again, too.
+            // Its buffer is reused too.
             let mut buffer = BytesMut::with_capacity(theirs.len() * 2);
             bench.iter_batched_ref(
                 || {

@@ -1,18 +1,18 @@
-//! A client of PostgreSQL that does nothing but send: rows that were encoded beforehand, one COPY a
-//! connection (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>).
+//! A PostgreSQL client that only sends pre-encoded rows, with one COPY per connection
+//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
-/// A connection without TLS, as a password is asked for by SCRAM.
+/// A connection without TLS; authenticates with SCRAM if asked for a password.
 pub struct CopyClient {
     stream: TcpStream,
     body: Vec<u8>,
 }
 
-/// A whole COPY of binary rows before its first row.
+/// The bytes of a binary COPY before its first row.
 const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 impl CopyClient {
@@ -22,7 +22,7 @@ impl CopyClient {
         let (who, place) = rest.split_once('@').expect("a user");
         let (user, password) = who.split_once(':').expect("a password");
         let (address, database) = place.split_once('/').expect("a database");
-        let stream = TcpStream::connect(address).expect("the server takes connections");
+        let stream = TcpStream::connect(address).expect("the server accepts connections");
         stream.set_nodelay(true).expect("a socket has options");
         let mut client = Self { stream, body: Vec::new() };
         let startup = format!("\0\x03\0\0user\0{user}\0database\0{database}\0\0");
@@ -60,13 +60,13 @@ impl CopyClient {
         self.stream.write_all(bytes).expect("the server listens");
     }
 
-    /// Reads a message and gives its kind; an error of the server ends the benchmark.
+    /// Reads a message and returns its kind; a server error ends the benchmark.
     fn read(&mut self) -> u8 {
         let mut head = [0; 5];
-        self.stream.read_exact(&mut head).expect("an answer comes");
+        self.stream.read_exact(&mut head).expect("the server responds");
         let [kind, length @ ..] = head;
         self.body.resize((u32::from_be_bytes(length) as usize).saturating_sub(4), 0);
-        self.stream.read_exact(&mut self.body).expect("an answer comes");
+        self.stream.read_exact(&mut self.body).expect("the server responds");
         assert_ne!(kind, b'E', "{}", String::from_utf8_lossy(&self.body));
         kind
     }
@@ -75,13 +75,13 @@ impl CopyClient {
         while self.read() != kind {}
     }
 
-    /// Runs a statement whose rows nobody wants.
+    /// Runs a statement and ignores its rows.
     pub fn run(&mut self, statement: &str) {
         self.write(&message(b'Q', &[statement.as_bytes(), b"\0"].concat()));
         self.until(b'Z');
     }
 
-    /// One `COPY ... FROM STDIN (FORMAT binary)` of all blocks.
+    /// Runs one `COPY ... FROM STDIN (FORMAT binary)` with all blocks.
     pub fn copy(&mut self, statement: &str, blocks: &[impl AsRef<[u8]>]) {
         self.write(&message(b'Q', &[statement.as_bytes(), b"\0"].concat()));
         self.until(b'G');

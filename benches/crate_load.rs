@@ -1,14 +1,15 @@
-//! The CrateDB loader beside its floor: the same requests made beforehand and sent by a client that does
-//! nothing else.
+//! Compares the CrateDB loader with its floor: the same requests, prepared beforehand and sent by a client
+//! that does nothing else.
 //!
-//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS]`. Both take turns at two connections, into new
-//! tables of the same server. Told are the medians of wall time and of the client's CPU, and the CPU of the
-//! server for the same rows. Targets: wall time 1.05 times the floor at most, client CPU 15 % of the server's.
+//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS]`. Both run interleaved with two connections,
+//! into new tables of the same server. Reports the medians of wall time and of the client's CPU time, and the
+//! server's CPU time for the same rows. Targets: wall time at most 1.05 times the floor, client CPU at most
+//! 15 % of the server's.
 //!
-//! The server is the stand-in, in a process of its own. It is no CrateDB: it keeps rows in memory. In the second
-//! table each row costs it as much CPU as it costs CrateDB 6.4.3, 17 us (two cores take 115 thousand rows a
-//! second, `docs/loading-cratedb.md`), by a loop that does nothing but count. With `SAWMILL_CRATEDB_URL` it is a
-//! real server, and with `SAWMILL_CRATEDB_PID` its CPU is read, too.
+//! The server is the stand-in, in its own process. It is not CrateDB: it keeps rows in memory. In the second
+//! table each row costs it as much CPU as CrateDB 6.4.3, 17 us (two cores load 115 thousand rows a second,
+//! `docs/loading-cratedb.md`), spent in a counting loop. `SAWMILL_CRATEDB_URL` selects a real server, and
+//! `SAWMILL_CRATEDB_PID` adds its CPU time.
 
 mod floor;
 mod taxi;
@@ -25,13 +26,13 @@ use sawmill_cratedb_standin::StandIn;
 use sawmill_loader::{Control, CrateDb, CrateOptions, LoadOptions, ParquetFiles, Transport, load};
 use sawmill_profile::Profile;
 
-/// What a row costs CrateDB.
+/// The CPU cost of a row in CrateDB.
 const REAL_COST: Duration = Duration::from_micros(17);
-/// Names a file that gets each table as a line of JSON, too.
+/// Names a file to append each table to as a line of JSON.
 const JSON: &str = "SAWMILL_TURNS_JSON";
-/// Connections.
+/// The number of connections.
 const DEGREE: usize = 2;
-/// Rounds that are counted.
+/// The number of counted rounds.
 const ROUNDS: usize = 7;
 
 /// The stand-in's process, or what is known of a real server.
@@ -43,15 +44,15 @@ struct Server {
 
 impl Server {
     fn standin(cost: Duration) -> Self {
-        let mut process = Command::new(std::env::current_exe().expect("a program has a path"))
+        let mut process = Command::new(std::env::current_exe().expect("the program has a path"))
             .args(["serve", &cost.as_nanos().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the program starts once more");
+            .expect("the program can be started again");
         let mut url = String::new();
-        let mut told = BufReader::new(process.stdout.take().expect("it is piped"));
-        told.read_line(&mut url).expect("the stand-in tells its address");
+        let mut lines = BufReader::new(process.stdout.take().expect("standard output is piped"));
+        lines.read_line(&mut url).expect("the stand-in prints its address");
         Self { url: url.trim().to_owned(), pid: Some(process.id()), process: Some(process) }
     }
 
@@ -65,7 +66,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(process) = &mut self.process {
-            // The end of its standard input ends it.
+            // Closing its standard input ends it.
             drop(process.stdin.take());
             let _ = process.wait();
         }
@@ -80,14 +81,14 @@ fn serve(cost: &str) {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// CPU seconds of a process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
+/// CPU seconds used by a process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
 fn cpu(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// One way's runs.
+/// The runs of one way.
 #[derive(Default)]
 struct Runs {
     wall: Vec<f64>,
@@ -118,10 +119,10 @@ fn median(values: &[f64]) -> f64 {
 fn write_file(path: &Path, rows: usize) {
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows.div_ceil(4))).build();
     let batch = taxi::batch(rows, 7);
-    let file = std::fs::File::create(path).expect("a file is made");
+    let file = std::fs::File::create(path).expect("the file can be created");
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a schema");
-    writer.write(&batch).expect("rows are written");
-    writer.close().expect("the footer is written");
+    writer.write(&batch).expect("the rows can be written");
+    writer.close().expect("the footer can be written");
 }
 
 fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, testing: bool) {
@@ -155,10 +156,10 @@ fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, tes
             theirs.measure(server, round > 0, || floor.send(DEGREE));
             floor.drop();
             ours.measure(server, round > 0, || {
-                let report = load(source, &target, &loading, &control).expect("rows are loaded");
+                let report = load(source, &target, &loading, &control).expect("the rows can be loaded");
                 assert_eq!(report.rows_loaded, rows as u64);
             });
-            target.forget(true, &control).expect("the table is dropped");
+            target.forget(true, &control).expect("the table can be dropped");
         }
         let name = format!("{transport:?}").to_lowercase();
         for (way, runs) in [("floor", &theirs), ("loader", &ours)] {
@@ -181,7 +182,8 @@ fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, tes
     if let Some(path) = std::env::var_os(JSON) {
         let line = format!("{{\"title\":{title:?},\"rows\":{rows},\"loads\":[{}]}}\n", loads.join(","));
         let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of the figures");
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("the file of figures can be written");
     }
 }
 
@@ -192,7 +194,7 @@ fn main() {
     {
         return serve(cost);
     }
-    // Names of benchmarks choose among all of them.
+    // Arguments that are not numbers are names of benchmarks, shared by all of them.
     let names: Vec<&String> = arguments.iter().filter(|word| word.parse::<usize>().is_err()).collect();
     if !names.is_empty() && names.iter().all(|name| !"crate_load".contains(name.as_str())) {
         return;
@@ -200,16 +202,16 @@ fn main() {
     let testing = sawmill_benches::once();
     let given = arguments.iter().find_map(|rows| rows.parse().ok());
     let rows: usize = given.unwrap_or(if testing { 2_000 } else { 200_000 });
-    let directory = tempfile::tempdir().expect("a directory is made");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join("taxi.parquet");
     write_file(&path, rows);
-    let source = ParquetFiles::open(&[path]).expect("the file is read");
+    let source = ParquetFiles::open(&[path]).expect("the file can be read");
     match Server::named() {
         Some(server) => compare("A real server", &server, &source, rows, testing),
         None => {
             let servers = [
-                ("The stand-in, which is no CrateDB", Duration::ZERO),
-                ("The stand-in at the cost of CrateDB, 17 us of CPU a row", REAL_COST),
+                ("The stand-in, which is not CrateDB", Duration::ZERO),
+                ("The stand-in at the cost of CrateDB, 17 us of CPU per row", REAL_COST),
             ];
             for (title, cost) in servers {
                 compare(title, &Server::standin(cost), &source, rows, testing);

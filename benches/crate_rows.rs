@@ -1,4 +1,4 @@
-//! Batches to the bodies of CrateDB requests: a taxi-like schema, in bytes of body a second and core.
+//! Encodes batches as bodies of CrateDB requests: a taxi-like schema, in body bytes per second and core.
 //!
 //! `cargo bench -p sawmill-benches --bench crate_rows`. The target is 400 MB/s of body for rows alone.
 
@@ -11,7 +11,7 @@ use sawmill_loader::{
     BatchEncoder, CrateDb, CrateOptions, Result, Source, SourceFile, Transport, Unit, UnitKey, UnitReader,
 };
 
-/// Rows of the batch.
+/// Rows per batch.
 const ROWS: usize = 20_000;
 
 /// One batch in memory.
@@ -58,8 +58,8 @@ fn encode(encoder: &mut dyn BatchEncoder, batch: &RecordBatch) -> u64 {
     };
     let key = UnitKey { file: 0, row_group: 0, first_row: 0 };
     encoder.begin_unit(&Unit { key, rows: ROWS as u64, bytes: 0 });
-    encoder.encode(batch, &mut emit).expect("every value has a form");
-    encoder.end_unit(&mut emit).expect("nothing stops the rows");
+    encoder.encode(batch, &mut emit).expect("every value can be encoded");
+    encoder.end_unit(&mut emit).expect("the rows can be sent");
     bytes
 }
 

@@ -1,4 +1,4 @@
-//! A client that does nothing but send: the requests of a load, made beforehand, over as many connections.
+//! A client that only sends: the requests of a load, prepared beforehand, over several connections.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use sawmill_loader::{CrateDb, LoadOptions, ParquetFiles, Source, Transport, unnest_blocks};
 
-/// Requests, and where they go.
+/// The requests and their destination.
 pub struct Floor {
     http: String,
     pg: String,
     ddl: String,
     /// Whole HTTP requests, or `Bind`, `Execute` and `Sync` of the PostgreSQL protocol.
     requests: Vec<Vec<u8>>,
-    /// `Parse` of the statement, where requests are of that protocol.
+    /// `Parse` of the statement, if the requests use that protocol.
     parse: Option<Vec<u8>>,
 }
 
@@ -33,7 +33,7 @@ fn post(body: &[&[u8]]) -> Vec<u8> {
 }
 
 impl Floor {
-    /// Encodes all rows as the loader does.
+    /// Encodes all rows like the loader.
     pub fn new(
         url: &str,
         target: &CrateDb,
@@ -84,12 +84,12 @@ impl Floor {
                 self.requests.push(post(&[head.as_bytes(), &block.bytes, b"]}"]));
                 Ok(())
             };
-            reader.start(&unit).expect("the file is read");
+            reader.start(&unit).expect("the file can be read");
             encoder.begin_unit(&unit);
-            while let Some(batch) = reader.next_batch().expect("the file is read") {
-                encoder.encode(&batch, &mut keep).expect("every value has a form");
+            while let Some(batch) = reader.next_batch().expect("the file can be read") {
+                encoder.encode(&batch, &mut keep).expect("every value can be encoded");
             }
-            encoder.end_unit(&mut keep).expect("nothing stops the rows");
+            encoder.end_unit(&mut keep).expect("the rows can be sent");
         }
     }
 
@@ -104,8 +104,8 @@ impl Floor {
             places("$"),
             places("c")
         );
-        let blocks = unnest_blocks(target, source).expect("every value has a form");
-        // The type of an array's elements stands in it (array_send in PostgreSQL's arrayfuncs.c).
+        let blocks = unnest_blocks(target, source).expect("every value can be encoded");
+        // An array contains its element type (array_send in PostgreSQL's arrayfuncs.c).
         let array_type = |bytes: &[u8]| match bytes.get(8..12) {
             Some([.., 16]) => 1000u32,
             Some([.., 20]) => 1016,
@@ -136,34 +136,34 @@ impl Floor {
 
     fn statement(&self, text: &str) {
         let body = format!("{{\"stmt\":\"{}\"}}", text.replace('"', "\\\"").replace('\n', " "));
-        let mut stream = TcpStream::connect(&self.http).expect("the server takes connections");
-        stream.write_all(&post(&[body.as_bytes()])).expect("a statement is sent");
+        let mut stream = TcpStream::connect(&self.http).expect("the server accepts connections");
+        stream.write_all(&post(&[body.as_bytes()])).expect("the statement can be sent");
         answer(&mut stream, &mut Vec::new());
     }
 
-    /// An empty table.
+    /// Empties the table.
     pub fn clear(&self) {
         self.drop();
         self.statement(&self.ddl);
     }
 
-    /// No table.
+    /// Drops the table.
     pub fn drop(&self) {
         self.statement("DROP TABLE IF EXISTS \"doc\".\"sawmill_floor\"");
     }
 
-    /// Sends all requests and waits for all answers.
+    /// Sends all requests and waits for all responses.
     pub fn send(&self, connections: usize) {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut room = Vec::new();
             let mut stream = match &self.parse {
-                None => TcpStream::connect(&self.http).expect("the server takes connections"),
+                None => TcpStream::connect(&self.http).expect("the server accepts connections"),
                 Some(parse) => self.open(parse, &mut room),
             };
             stream.set_nodelay(true).expect("a socket has options");
             while let Some(request) = self.requests.get(next.fetch_add(1, Relaxed)) {
-                stream.write_all(request).expect("a request is sent");
+                stream.write_all(request).expect("the request can be sent");
                 match self.parse {
                     None => answer(&mut stream, &mut room),
                     Some(_) => ready(&mut stream, &mut room),
@@ -175,23 +175,23 @@ impl Floor {
 
     /// A connection of the PostgreSQL protocol with the statement prepared.
     fn open(&self, parse: &[u8], room: &mut Vec<u8>) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.pg).expect("the server takes connections");
+        let mut stream = TcpStream::connect(&self.pg).expect("the server accepts connections");
         let startup = b"\0\x03\0\0user\0crate\0database\0doc\0\0";
         let mut first = (startup.len() as u32 + 4).to_be_bytes().to_vec();
         first.extend_from_slice(startup);
-        stream.write_all(&first).expect("a message is sent");
+        stream.write_all(&first).expect("the message can be sent");
         ready(&mut stream, room);
         stream
             .write_all(&message(b'Q', b"SET SESSION insert_select_fail_fast = true\0"))
-            .expect("it is sent");
+            .expect("it can be sent");
         ready(&mut stream, room);
-        stream.write_all(parse).expect("a message is sent");
+        stream.write_all(parse).expect("the message can be sent");
         ready(&mut stream, room);
         stream
     }
 }
 
-/// Reads an answer, and looks at nothing but its status and length.
+/// Reads a response, examining only its status and length.
 fn answer(stream: &mut TcpStream, room: &mut Vec<u8>) {
     room.resize(1 << 16, 0);
     let (mut filled, mut end) = (0, None);
@@ -199,7 +199,7 @@ fn answer(stream: &mut TcpStream, room: &mut Vec<u8>) {
         if filled == room.len() {
             room.resize(filled * 2, 0);
         }
-        let read = stream.read(&mut room[filled..]).expect("an answer comes");
+        let read = stream.read(&mut room[filled..]).expect("the server responds");
         assert!(read > 0, "the connection broke");
         filled += read;
         if end.is_none()
@@ -208,20 +208,21 @@ fn answer(stream: &mut TcpStream, room: &mut Vec<u8>) {
             let text = String::from_utf8_lossy(&room[..head]).to_lowercase();
             assert!(text.starts_with("http/1.1 200"), "{}", String::from_utf8_lossy(&room[..filled]));
             let length = text.split("content-length:").nth(1).and_then(|rest| rest.split_whitespace().next());
-            let length: usize = length.and_then(|length| length.parse().ok()).expect("a length is told");
+            let length: usize =
+                length.and_then(|length| length.parse().ok()).expect("the response has a length");
             end = Some(head + 4 + length);
         }
     }
 }
 
-/// Reads messages up to the one that says the server is ready.
+/// Reads messages until the server is ready.
 fn ready(stream: &mut TcpStream, room: &mut Vec<u8>) {
     loop {
         let mut head = [0; 5];
-        stream.read_exact(&mut head).expect("an answer comes");
+        stream.read_exact(&mut head).expect("the server responds");
         let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
         room.resize(length.saturating_sub(4), 0);
-        stream.read_exact(room).expect("an answer comes");
+        stream.read_exact(room).expect("the server responds");
         assert_ne!(head[0], b'E', "{}", String::from_utf8_lossy(room));
         if head[0] == b'Z' {
             return;

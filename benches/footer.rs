@@ -1,10 +1,9 @@
-//! Footers decoded by this workspace's decoder and by the `parquet` crate 60, side by side.
+//! Decodes footers with this workspace's decoder and with the `parquet` crate 60, side by side.
 //!
-//! `cargo bench -p sawmill-benches --bench footer` takes footers of up to 10,000 columns; with
-//! `SAWMILL_BIG=1` of 100,000, too (240 MB each). A filter such as `-- float_10000` takes some. The
-//! footers are made by code, in the layouts that the `parquet` crate's writer makes: `float` and `text`
-//! have columns all alike, `mixed` is as real tables are. Every time includes the drop of what was
-//! decoded.
+//! `cargo bench -p sawmill-benches --bench footer` uses footers of up to 10,000 columns; `SAWMILL_BIG=1` adds
+//! 100,000 columns (240 MB each). A filter such as `-- float_10000` selects some. The footers are synthetic,
+//! in the layouts of the `parquet` crate's writer: in `float` and `text` all columns are alike, `mixed`
+//! resembles real tables. Every time includes dropping the result.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use criterion::{
 use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
 use sawmill_footer::{Footer, FooterBytes, Method, Options, SyntheticColumns, SyntheticFooter};
 
-/// The `parquet` crate's options with everything skipped that it can skip.
+/// The `parquet` crate's options that skip everything possible.
 fn skip_all() -> ParquetMetaDataOptions {
     ParquetMetaDataOptions::new()
         .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
@@ -24,7 +23,7 @@ fn skip_all() -> ParquetMetaDataOptions {
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
 }
 
-/// As `skip_all`, but for these columns.
+/// Like `skip_all`, except for these columns.
 fn skip_except(columns: &[usize]) -> ParquetMetaDataOptions {
     ParquetMetaDataOptions::new()
         .with_column_stats_policy(ParquetStatisticsPolicy::skip_except(columns))

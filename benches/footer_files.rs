@@ -1,8 +1,8 @@
-//! Footers in files: page indexes, many small files, and few columns of a very wide one.
+//! Footers in files: page indexes, many small files, and few columns of a very wide file.
 //!
 //! `cargo bench -p sawmill-benches --bench footer_files [-- page_indexes small_files mapped]`; with
-//! `SAWMILL_BIG=1` the wide file has 100,000 columns instead of 10,000. The files are made by the
-//! `parquet` crate 60, in a directory that is removed at the end, and are in the page cache.
+//! `SAWMILL_BIG=1` the wide file has 100,000 columns instead of 10,000. The `parquet` crate 60 writes the
+//! files to a directory that is removed at the end; they are in the page cache.
 
 mod turns;
 
@@ -45,7 +45,7 @@ fn file(columns: usize, row_groups: usize, rows: usize) -> Vec<u8> {
     writer.into_inner().expect("memory")
 }
 
-/// The peer with everything skipped that it can skip.
+/// The peer's options that skip everything possible.
 fn skip_all() -> ParquetMetaDataOptions {
     ParquetMetaDataOptions::new()
         .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
@@ -53,15 +53,15 @@ fn skip_all() -> ParquetMetaDataOptions {
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
 }
 
-/// Decoding the page indexes alone, of all columns and of ten, when the footer has been.
+/// Decodes only the page indexes, of all columns and of ten, after the footer.
 fn page_indexes(columns: usize) {
     let file = file(columns, 20, 10);
     let bytes = Bytes::from(file.clone());
-    let footer = Footer::from_file_bytes(&file, &Options::new()).expect("a file just made");
-    let meta = ParquetMetaDataReader::new().parse_and_finish(&bytes).expect("a file just made");
+    let footer = Footer::from_file_bytes(&file, &Options::new()).expect("the file was just written");
+    let meta = ParquetMetaDataReader::new().parse_and_finish(&bytes).expect("the file was just written");
     let ten: Vec<usize> = (0..10).map(|at| at * columns / 10).collect();
     let of_ten = Footer::from_file_bytes(&file, &Options::new().columns(ten.iter().copied()))
-        .expect("a file just made");
+        .expect("the file was just written");
     let mut turns = Turns::new(format!("page indexes of {columns} columns x 20 row groups"));
     let theirs = |mask: Option<ColumnChunkMask>| {
         let (meta, bytes) = (meta.clone(), bytes.clone());
@@ -72,7 +72,7 @@ fn page_indexes(columns: usize) {
                 reader = reader.with_page_index_mask(mask.clone());
             }
             let started = Instant::now();
-            reader.read_page_indexes(&bytes).expect("page indexes just made");
+            reader.read_page_indexes(&bytes).expect("the page indexes were just written");
             let time = started.elapsed();
             black_box(reader.finish().expect("metadata"));
             time
@@ -81,7 +81,7 @@ fn page_indexes(columns: usize) {
     turns.timed_peer("parquet 60, all columns", theirs(None));
     turns.timed("sawmill, all columns", || {
         let started = Instant::now();
-        let found = footer.read_page_indexes(file.as_slice()).expect("page indexes just made");
+        let found = footer.read_page_indexes(file.as_slice()).expect("the page indexes were just written");
         let time = started.elapsed();
         black_box(found);
         time
@@ -89,16 +89,18 @@ fn page_indexes(columns: usize) {
     turns.at_least(4.0);
     turns.timed("parquet 60, 10 columns", theirs(Some(ColumnChunkMask::columns(ten.iter().copied()))));
     turns.way_of("sawmill, 10 columns", "parquet 60, 10 columns", || {
-        drop(black_box(of_ten.read_page_indexes(file.as_slice()).expect("page indexes just made")));
+        drop(black_box(
+            of_ten.read_page_indexes(file.as_slice()).expect("the page indexes were just written"),
+        ));
     });
     turns.run();
 }
 
-/// The footers of many small files, opening included.
+/// Reads the footers of many small files, including opening them.
 fn small_files(directory: &Path, count: usize) {
     let small = file(10, 1, 100);
     let paths: Vec<PathBuf> = (0..count).map(|at| directory.join(format!("small-{at:05}.parquet"))).collect();
-    paths.iter().for_each(|path| std::fs::write(path, &small).expect("room on disk"));
+    paths.iter().for_each(|path| std::fs::write(path, &small).expect("the disk has room"));
     let options = skip_all();
     let mut turns = Turns::new(format!("footers of {count} files of {} bytes", small.len()));
     let theirs = |threads: usize| {
@@ -108,11 +110,11 @@ fn small_files(directory: &Path, count: usize) {
                 for part in paths.chunks(paths.len().div_ceil(threads)) {
                     scope.spawn(move || {
                         for path in part {
-                            let file = File::open(path).expect("a file just made");
+                            let file = File::open(path).expect("the file was just written");
                             let meta = ParquetMetaDataReader::new()
                                 .with_metadata_options(Some(options.clone()))
                                 .parse_and_finish(&file);
-                            black_box(meta.expect("a file just made"));
+                            black_box(meta.expect("the file was just written"));
                         }
                     });
                 }
@@ -123,7 +125,7 @@ fn small_files(directory: &Path, count: usize) {
         let paths = &paths;
         move || {
             Footer::open_many(paths, &Options::new().threads(threads), |_, footer| {
-                black_box(footer.expect("a file just made"));
+                black_box(footer.expect("the file was just written"));
                 ControlFlow::Continue(())
             });
         }
@@ -137,40 +139,42 @@ fn small_files(directory: &Path, count: usize) {
     turns.run();
 }
 
-/// Three columns of a wide file, from the page cache.
+/// Reads three columns of a wide file from the page cache.
 fn mapped(directory: &Path, columns: usize) {
     let path = directory.join("wide.parquet");
-    std::fs::write(&path, file(columns, 20, 1)).expect("room on disk");
+    std::fs::write(&path, file(columns, 20, 1)).expect("the disk has room");
     let three = Options::new().columns([5, columns / 2, columns - 1]);
     let index = directory.join("wide.index");
-    Footer::open(&path).and_then(|footer| footer.save_index(&index)).expect("room on disk");
+    Footer::open(&path).and_then(|footer| footer.save_index(&index)).expect("the disk has room");
     let mut turns = Turns::new(format!("3 of {columns} columns x 20 row groups, from a file"));
     let theirs = |options: ParquetMetaDataOptions| {
         let path = &path;
         move || {
-            let file = File::open(path).expect("a file just made");
+            let file = File::open(path).expect("the file was just written");
             let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options.clone()));
-            drop(black_box(reader.parse_and_finish(&file).expect("a file just made")));
+            drop(black_box(reader.parse_and_finish(&file).expect("the file was just written")));
         }
     };
     turns.way("parquet 60, default", theirs(ParquetMetaDataOptions::new()));
     turns.peer("parquet 60, skips", theirs(skip_all()));
     turns.way("sawmill, read", || {
-        drop(black_box(Footer::open_with(&path, &three).expect("a file just made")))
+        drop(black_box(Footer::open_with(&path, &three).expect("the file was just written")))
     });
     for (name, threads) in [("sawmill, mapped", 1), ("sawmill, mapped, 2 threads", 2)] {
         let options = three.clone().threads(threads);
         let path = &path;
         turns.way(name, move || {
-            // SAFETY: nobody else knows the file.
-            drop(black_box(unsafe { Footer::open_mapped(path, &options) }.expect("a file just made")));
+            // SAFETY: this program alone uses the file.
+            drop(black_box(
+                unsafe { Footer::open_mapped(path, &options) }.expect("the file was just written"),
+            ));
         });
         if threads == 1 {
             turns.at_least(10.0);
         }
     }
     turns.way("sawmill, by a kept index", || {
-        let footer = Footer::open_with_index(&path, &index).expect("files just made");
+        let footer = Footer::open_with_index(&path, &index).expect("the files were just written");
         let mut buffer = Vec::new();
         for (group, column) in
             (0..20).flat_map(|group| [(group, 5), (group, columns / 2), (group, columns - 1)])
@@ -182,9 +186,9 @@ fn mapped(directory: &Path, columns: usize) {
     chunk_by_index(&path);
 }
 
-/// One chunk by an index of a footer in memory.
+/// Reads one chunk through an index of a footer in memory.
 fn chunk_by_index(path: &Path) {
-    let footer = Footer::open(path).expect("a file just made");
+    let footer = Footer::open(path).expect("the file was just written");
     let bytes = FooterBytes::from(footer.bytes().to_vec());
     let index = footer.index().expect("a whole footer");
     let chunks = index.num_columns() * index.num_row_groups();
@@ -192,7 +196,7 @@ fn chunk_by_index(path: &Path) {
     let mut turns = Turns::new("a thousand chunks by an index in memory".to_string());
     turns.peer("sawmill, 1000 chunks", || {
         for _ in 0..1000 {
-            // A prime step visits chunks far apart.
+            // A prime step visits distant chunks.
             at = (at + 104_729) % chunks;
             let place = (at / index.num_columns(), at % index.num_columns());
             black_box(index.chunk(bytes.as_slice(), place.0, place.1).expect("a chunk"));
@@ -203,7 +207,7 @@ fn chunk_by_index(path: &Path) {
 
 fn main() {
     let testing = sawmill_benches::once();
-    let directory = tempfile::tempdir().expect("room on disk");
+    let directory = tempfile::tempdir().expect("the disk has room");
     if chosen("page_indexes") {
         page_indexes(if testing { 100 } else { 10_000 });
     }

@@ -1,11 +1,10 @@
-//! The table of `docs/footer.md`: one footer after another, decoded in all ways that take turns.
+//! Measures the table of `docs/footer.md`: decodes each footer in all ways, interleaved.
 //!
-//! `cargo bench -p sawmill-benches --bench footer_table [-- WORDS]` takes the footers whose names hold
-//! one of the words, by default all of up to 10,000 columns; with `SAWMILL_BIG=1` those of 100,000, too
-//! (240 MB each). Ways that take turns are slowed down alike by whatever else a machine does, so their
-//! ratios are steadier than those of ways measured one after the other. With the feature `old-peers`
-//! the releases 56 and 57 of the `parquet` crate are among them, in every fifth round. Every time includes the drop of what
-//! was decoded.
+//! `cargo bench -p sawmill-benches --bench footer_table [-- WORDS]` selects the footers whose names contain
+//! one of the words, by default all of up to 10,000 columns; `SAWMILL_BIG=1` adds those of 100,000 (240 MB
+//! each). Other work on the machine slows down interleaved ways alike, so their ratios are steadier than
+//! those of ways measured one after the other. The feature `old-peers` adds the releases 56 and 57 of the
+//! `parquet` crate, in every fifth round. Every time includes dropping the result.
 
 mod turns;
 
@@ -17,7 +16,7 @@ use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, P
 use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options, SyntheticColumns, SyntheticFooter};
 use turns::{Turns, chosen};
 
-/// The footers: name, what the columns hold, columns, row groups.
+/// The footers: name, contents, columns, row groups.
 const FOOTERS: [(&str, SyntheticColumns, usize, usize); 11] = [
     ("float_100", SyntheticColumns::Float, 100, 20),
     ("float_1000", SyntheticColumns::Float, 1_000, 20),
@@ -32,7 +31,7 @@ const FOOTERS: [(&str, SyntheticColumns, usize, usize); 11] = [
     ("mixed_5000x40", SyntheticColumns::Mixed, 5_000, 40),
 ];
 
-/// The peer with one policy for everything that it can leave out.
+/// The peer with one policy for everything that it can skip.
 fn peer(policy: impl Fn() -> ParquetStatisticsPolicy) -> ParquetMetaDataOptions {
     ParquetMetaDataOptions::new()
         .with_column_stats_policy(policy())
@@ -40,12 +39,12 @@ fn peer(policy: impl Fn() -> ParquetStatisticsPolicy) -> ParquetMetaDataOptions 
         .with_size_stats_policy(policy())
 }
 
-/// Decodes with `options` and then all statistics of what was decoded.
+/// Decodes with `options`, then decodes all statistics of the result.
 fn with_statistics(bytes: &FooterBytes, options: &Options) -> Footer {
-    let footer = Footer::decode(bytes.clone(), options).expect("a footer made by code");
+    let footer = Footer::decode(bytes.clone(), options).expect("a synthetic footer is valid");
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        // Looked at where they are: to move them costs as much as to decode them.
-        black_box(&chunk.statistics()).as_ref().expect("statistics made by code");
+        // Examined in place: moving them costs as much as decoding them.
+        black_box(&chunk.statistics()).as_ref().expect("synthetic statistics are valid");
     }
     footer
 }
@@ -65,12 +64,12 @@ fn main() {
         {
             turns.way("parquet 56, default", || {
                 let meta = parquet56::file::metadata::ParquetMetaDataReader::decode_metadata(&bytes);
-                drop(black_box(meta.expect("a footer made by code")));
+                drop(black_box(meta.expect("a synthetic footer is valid")));
             });
             turns.seldom();
             turns.way("parquet 57, default", || {
                 let meta = parquet57::file::metadata::ParquetMetaDataReader::decode_metadata(&bytes);
-                drop(black_box(meta.expect("a footer made by code")));
+                drop(black_box(meta.expect("a synthetic footer is valid")));
             });
             turns.seldom();
         }
@@ -78,16 +77,20 @@ fn main() {
             let bytes = Arc::clone(&bytes);
             move || {
                 let meta = ParquetMetaDataReader::decode_metadata_with_options(&bytes, Some(&options));
-                drop(black_box(meta.expect("a footer made by code")));
+                drop(black_box(meta.expect("a synthetic footer is valid")));
             }
         };
         let ours = |options: Options| {
             let shared = shared.clone();
-            move || drop(black_box(Footer::decode(shared.clone(), &options).expect("a footer made by code")))
+            move || {
+                drop(black_box(
+                    Footer::decode(shared.clone(), &options).expect("a synthetic footer is valid"),
+                ))
+            }
         };
         turns.way("parquet 60, default", theirs(ParquetMetaDataOptions::new()));
         turns.peer("parquet 60, skips", theirs(peer(|| ParquetStatisticsPolicy::SkipAll)));
-        // What each way is to reach: more on footers whose chunks are all alike.
+        // The target of each way: higher for footers whose chunks are all alike.
         let mixed = kind == SyntheticColumns::Mixed;
         let chunks = columns * row_groups;
         turns.way("all chunks", ours(Options::new()));
@@ -101,7 +104,8 @@ fn main() {
         turns.way("all chunks, 2 threads", ours(Options::new().threads(2)));
         if columns >= 10_000 {
             turns.at_least_of(1.6, "all chunks");
-            // What the machine's second processor is worth at that moment: half the time of two footers at once.
+            // What the machine's second processor is worth at this moment: half the time of two footers at
+            // once.
             let (first, second) = (shared.clone(), FooterBytes::from(Arc::new(bytes.to_vec())));
             turns.timed("all chunks, 2 threads with a footer each", move || {
                 let whole =
@@ -122,7 +126,7 @@ fn main() {
         turns.way("all chunks, scalar", ours(Options::new().method(Method::Scalar)));
         turns.way("index pass", || {
             drop(black_box(
-                FooterIndex::build(shared.clone(), &Options::new()).expect("a footer made by code"),
+                FooterIndex::build(shared.clone(), &Options::new()).expect("a synthetic footer is valid"),
             ));
         });
         if columns >= 10_000 {
@@ -144,9 +148,9 @@ fn main() {
             turns.at_least(90.0);
         }
         turns.run();
-        let decoded = Footer::decode(shared.clone(), &Options::new()).expect("a footer made by code");
+        let decoded = Footer::decode(shared.clone(), &Options::new()).expect("a synthetic footer is valid");
         println!(
-            "decoded: {:.1} bytes a chunk beside the footer's own",
+            "decoded: {:.1} bytes per chunk besides the footer's own",
             decoded.heap_bytes() as f64 / chunks as f64
         );
     }

@@ -1,10 +1,9 @@
-//! The generator's hot paths, each through a dataset that is little else: drawing values by their
-//! distribution, shredding by nesting, encoding pages by type. `cargo bench --bench generator`; a filter
-//! such as `-- draw` takes some.
+//! The generator's hot paths, each measured with a dataset that uses little else: drawing values by
+//! distribution, shredding by nesting, encoding pages by type. `cargo bench --bench generator`; a filter such
+//! as `-- draw` selects some.
 //!
-//! The encoding of pages has the `parquet` crate 60 beside it: its `ArrowWriter` with the same settings
-//! (no compression), which is given batches that were drawn before the time starts, where ours draws and
-//! encodes.
+//! Page encoding is compared with the `parquet` crate 60: its `ArrowWriter` with the same settings (no
+//! compression) gets batches drawn beforehand, while ours draws and encodes.
 
 #[path = "generator_run.rs"]
 mod generator_run;
@@ -22,9 +21,9 @@ use parquet60::arrow::ArrowWriter;
 use parquet60::file::properties::WriterProperties;
 use sawmill_generator::{CategoricalSampler, Dataset, FileOptions, ZipfSampler};
 
-/// Rows of a dataset: some pages of each column.
+/// Rows per dataset: several pages of each column.
 const ROWS: u64 = 100_000;
-/// Blocks of 1,024 values that have about as many.
+/// The number of 1,024-value blocks with about as many values.
 const BLOCKS: u64 = 98;
 
 fn group<'c>(criterion: &'c mut Criterion, name: &str) -> BenchmarkGroup<'c, WallTime> {
@@ -45,7 +44,7 @@ fn ours(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, spec: &str) {
     });
 }
 
-/// One column of each distribution; its page is encoded, too.
+/// One column for each distribution; includes encoding its page.
 fn draw(criterion: &mut Criterion) {
     let mut group = group(criterion, "draw");
     for (name, kind, values) in [
@@ -64,7 +63,7 @@ fn draw(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The drawing alone, into memory that stays in the cache: what one value costs.
+/// Drawing alone, into memory that stays in the cache: the cost of one value.
 fn value(criterion: &mut Criterion) {
     let mut group = group(criterion, "value");
     group.throughput(Throughput::Elements(BLOCKS * 1024));
@@ -86,7 +85,7 @@ fn value(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same leaf at the end of ever deeper structures.
+/// The same leaf below increasingly deep structures.
 fn shred(criterion: &mut Criterion) {
     let mut group = group(criterion, "shred");
     let leaf = "values = { uniform = { min = 0, max = 255 } }";
@@ -110,7 +109,7 @@ fn shred(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Ours draws and encodes; the peer encodes what is there.
+/// Ours draws and encodes; the peer encodes prepared batches.
 fn pages(criterion: &mut Criterion) {
     let mut group = group(criterion, "pages");
     let random: Vec<i64> =
@@ -157,7 +156,7 @@ fn pages(criterion: &mut Criterion) {
         ours(&mut group, &format!("{name}/sawmill, drawing included"), &field(kind, values));
         let schema = Arc::new(Schema::new(vec![Field::new("a", array.data_type().clone(), false)]));
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array]).unwrap();
-        // Unique values gain nothing from a dictionary, and ours makes none for them either.
+        // Unique values gain nothing from a dictionary, and ours creates none for them either.
         let dictionary =
             matches!(batch.schema().field(0).data_type(), DataType::Utf8) && name == "dictionary";
         let properties = WriterProperties::builder().set_dictionary_enabled(dictionary).build();

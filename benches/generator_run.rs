@@ -1,5 +1,5 @@
-//! Datasets of one spec generated into nothing, for the benchmarks of the generator: rows are drawn,
-//! shredded and encoded as for files, on one thread, and handed to `/dev/null`.
+//! Generates datasets of a spec without storing them, for the generator's benchmarks: draws, shreds and
+//! encodes rows as for files, on one thread, and writes to `/dev/null`.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use sawmill_generator::{Dataset, FileOptions, Job, Layout, Output, write};
 use sawmill_profile::Profile;
 
-/// Generates `rows` rows on `threads` threads, and gives the bytes that the file would have.
+/// Generates `rows` rows on `threads` threads and returns the size that the file would have.
 pub fn generate(dataset: &Dataset, rows: u64, threads: usize, options: &FileOptions) -> u64 {
     let layout = Layout::new(rows, 1).unwrap();
     let phase = Profile::new().phase("generate");

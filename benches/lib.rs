@@ -1,7 +1,7 @@
-//! What all benchmarks ask; they stand in files of their own.
+//! Shared by all benchmarks, which are separate binaries.
 
-/// Whether each thing is done once, with few rows, and not measured: with `--test`, and wherever the benchmark is
-/// run by something else than `cargo bench`, which says `--bench`.
+/// Whether to run everything once, with few rows and without measuring: with `--test`, and whenever the
+/// benchmark is not run by `cargo bench`, which passes `--bench`.
 pub fn once() -> bool {
     let given = |wanted: &str| std::env::args().any(|word| word == wanted);
     given("--test") || !given("--bench")

@@ -1,9 +1,9 @@
-//! What a loading thread does without a server: a file decoded, encoded and summed up, into blocks that are thrown
-//! away.
+//! The work of a loading thread without a server: decodes, encodes and sums up a file, into blocks that are
+//! discarded.
 //!
-//! `cargo bench -p sawmill-benches --bench load_client [-- FILE|DATASET...] [ROUNDS]`. Datasets are taxi, orders and
-//! lineitem, the specs in `fixtures/`, of each of which a million rows are written to a file. Told are CPU seconds of
-//! the thread in a million rows, least and median: of reading alone, and of all of it.
+//! `cargo bench -p sawmill-benches --bench load_client [-- FILE|DATASET...] [ROUNDS]`. Datasets are taxi,
+//! orders and lineitem, the specs in `fixtures/`; a million rows of each are written to a file. Reports the
+//! thread's CPU seconds per million rows, minimum and median, for reading alone and for everything.
 
 mod datasets;
 
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use datasets::{DATASETS, write_file};
 use sawmill_loader::{Block, LoadOptions, ParquetFiles, Postgres, Source};
 
-/// CPU seconds of this thread so far (proc(5): nanoseconds on a processor come first).
+/// CPU seconds used by this thread so far (proc(5): the first number is nanoseconds on a processor).
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
 }
 
-/// All rows, and their content sum where they are encoded.
+/// The number of rows, and their content sum if they are encoded.
 fn run(source: &ParquetFiles, encoded: bool) -> String {
     let options = LoadOptions::default();
     let target = Postgres::new(
@@ -33,15 +33,15 @@ fn run(source: &ParquetFiles, encoded: bool) -> String {
         Ok(())
     };
     for unit in source.plan(u64::MAX).into_iter().flatten() {
-        reader.start(&unit).expect("the file is read");
-        while let Some(batch) = reader.next_batch().expect("the file is read") {
+        reader.start(&unit).expect("the file can be read");
+        while let Some(batch) = reader.next_batch().expect("the file can be read") {
             match encoded {
-                true => encoder.encode(&batch, &mut emit).expect("every value has a form"),
+                true => encoder.encode(&batch, &mut emit).expect("every value can be encoded"),
                 false => drop(black_box(batch)),
             }
         }
     }
-    let tally = encoder.end_unit(&mut emit).expect("nothing stops the rows");
+    let tally = encoder.end_unit(&mut emit).expect("the rows can be sent");
     tally.content_sum.to_string()
 }
 
@@ -50,7 +50,7 @@ fn main() {
     let (numbers, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.parse::<usize>().is_ok());
     let testing = sawmill_benches::once();
     let rounds = numbers.first().and_then(|word| word.parse().ok()).unwrap_or(if testing { 1 } else { 15 });
-    let directory = tempfile::tempdir().expect("a directory is made");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let mut paths: Vec<PathBuf> = names.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
     for (name, spec, ..) in DATASETS {
         if names.is_empty() || names.iter().any(|chosen| *chosen == name) {
@@ -67,7 +67,7 @@ fn main() {
 
 fn measure(path: &Path, rounds: usize) {
     let name = path.file_stem().unwrap_or_default().display();
-    let source = ParquetFiles::open(&[path]).expect("the file is read");
+    let source = ParquetFiles::open(&[path]).expect("the file can be read");
     let millions = source.rows() as f64 / 1e6;
     for (work, encoded) in [("decode", false), ("decode, encode, sum", true)] {
         let mut sum = String::new();

@@ -1,17 +1,16 @@
-//! The PostgreSQL loader beside its floor: the same rows, encoded beforehand, sent by a client that does nothing
-//! else.
+//! Compares the PostgreSQL loader with its floor: the same rows, encoded beforehand and sent by a client that
+//! does nothing else.
 //!
-//! `cargo bench -p sawmill-benches --bench load_floor [-- DATASET...] [ROWS] [ROUNDS]`. Datasets are taxi, orders
-//! and lineitem, the specs in `fixtures/`, of 2.96, 1.5 and 6 million rows. All ways take turns at two connections,
-//! into new tables of the same server, logged and unlogged, with a primary key and without. Told are medians of wall
-//! time, of the ratio to the floor in the same round, and of the CPU of the client and of all that runs on the machine.
-//! Ways: the loader as it is; with small units, whose extra time tells what a unit and so a checkpoint takes; and with
-//! the verification of what arrived. Where there is no key, the same rows go into tables of the connections' own, too,
-//! that become children of one: by the loader, and by the client that only sends. Targets: 1.05 times the floor, 1.1
-//! times that of private tables, checkpoints 1 %.
+//! `cargo bench -p sawmill-benches --bench load_floor [-- DATASET...] [ROWS] [ROUNDS]`. Datasets are taxi,
+//! orders and lineitem, the specs in `fixtures/`, with 2.96, 1.5 and 6 million rows. All ways run interleaved
+//! with two connections, into new tables of the same server, logged and unlogged, with and without a primary
+//! key. Reports medians of wall time, of the ratio to the floor in the same round, and of the CPU time of the
+//! client and of the whole machine. Ways: the loader with its defaults; with small units, whose extra time is
+//! the cost of a unit and so of a checkpoint; and with verification of what arrived. Without a key, the
+//! loader and the sending client also copy the same rows into one private table per connection; these become
+//! children of one table. Targets: 1.05 times the floor, 1.1 times that of private tables, checkpoints 1 %.
 //!
-//! The server is one of the loader's own kind of private servers, but with `fsync` on, as it is where data is
-//! to stay.
+//! The server is one of the loader's private servers, but with `fsync` on, as for data that must survive.
 
 mod copy_client;
 mod datasets;
@@ -28,11 +27,11 @@ use sawmill_loader::{
 use sawmill_localpg::LocalPg;
 use sawmill_profile::Profile;
 
-/// Names a file that gets each table as a line of JSON, too.
+/// Names a file to append each table to as a line of JSON.
 const JSON: &str = "SAWMILL_TURNS_JSON";
-/// Connections.
+/// The number of connections.
 const DEGREE: usize = 2;
-/// Ways, as they are told, and which of them each is measured against.
+/// The ways by their reported names, each with the index of the way it is compared with.
 const WAYS: [(&str, usize); 6] = [
     ("floor", 0),
     ("loader", 0),
@@ -41,17 +40,17 @@ const WAYS: [(&str, usize); 6] = [
     ("floor of private tables", 4),
     ("loader, staged", 4),
 ];
-/// Those that a table with a key has: one that consists of children has none over all of them.
+/// The number of ways for a table with a key: a table made of children has no key over all of them.
 const WITH_A_KEY: usize = 4;
 
-/// CPU seconds of this process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
+/// CPU seconds used by this process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// CPU seconds of all processors so far that somebody was at work (proc(5): user, nice, system, irq and softirq of the
+/// CPU seconds that all processors have been busy so far (proc(5): user, nice, system, irq and softirq in the
 /// first line of /proc/stat, in ticks of 10 ms).
 fn machine_cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
@@ -66,7 +65,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// All rows as the loader encodes them, in their order.
+/// All rows as the loader encodes them, in order.
 fn encode(source: &ParquetFiles, target: &Postgres, loading: &LoadOptions) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut encoder = target.encoder(source, loading.batch_bytes).expect("every column has a type");
@@ -76,16 +75,16 @@ fn encode(source: &ParquetFiles, target: &Postgres, loading: &LoadOptions) -> Ve
         Ok(())
     };
     for unit in source.plan(loading.unit_rows).into_iter().flatten() {
-        reader.start(&unit).expect("the file is read");
-        while let Some(batch) = reader.next_batch().expect("the file is read") {
-            encoder.encode(&batch, &mut keep).expect("every value has a form");
+        reader.start(&unit).expect("the file can be read");
+        while let Some(batch) = reader.next_batch().expect("the file can be read") {
+            encoder.encode(&batch, &mut keep).expect("every value can be encoded");
         }
-        encoder.end_unit(&mut keep).expect("nothing stops the rows");
+        encoder.end_unit(&mut keep).expect("the rows can be sent");
     }
     blocks
 }
 
-/// What one way took, round by round.
+/// The results of one way, round by round.
 #[derive(Default)]
 struct Runs {
     wall: Vec<f64>,
@@ -112,7 +111,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// One kind of table; gives the line of JSON of each way.
+    /// Measures one kind of table; returns a JSON line for each way.
     fn compare(&self, name: &str, source: &ParquetFiles, blocks: &[Block], kind: &TableKind) -> Vec<String> {
         let table = |name: &str| {
             let address = self.url.parse().expect("an address");
@@ -136,15 +135,16 @@ impl Bench {
                 let way = (turn + round) % ways;
                 let target = [&floors, &ours, &ours, &ours, &floors, &staged][way];
                 if way != 5 {
-                    target.create_empty(source, kind, &control).expect("a table is made");
+                    target.create_empty(source, kind, &control).expect("the table can be created");
                 }
-                // What one way leaves to be written is not the next one's.
+                // What one way leaves to be written must not burden the next.
                 server.run("CHECKPOINT");
                 runs[way].measure(round > 0, || match way {
                     0 => self.send(blocks),
                     4 => self.send_apart(blocks, kind.unlogged),
                     way => {
-                        let report = load(source, target, loadings[way], &control).expect("rows are loaded");
+                        let report =
+                            load(source, target, loadings[way], &control).expect("the rows can be loaded");
                         assert_eq!(report.rows_loaded, source.rows());
                     }
                 });
@@ -156,24 +156,24 @@ impl Bench {
         let logged = if kind.unlogged { "unlogged" } else { "logged" };
         let keyed = if kind.primary_key.is_empty() { "no key" } else { "primary key" };
         let mut lines = Vec::new();
-        for ((way, loading), (told, floor)) in runs.iter().zip(loadings).zip(WAYS).take(ways) {
+        for ((way, loading), (label, floor)) in runs.iter().zip(loadings).zip(WAYS).take(ways) {
             let wall = median(way.wall.iter().copied());
             let cpu = median(way.cpu.iter().copied());
             let of_floor = median(way.wall.iter().zip(&runs[floor].wall).map(|(own, floor)| own / floor));
             let machine = median(way.machine_cpu.iter().copied());
             println!(
-                "| {name} | {logged}, {keyed} | {told} | {wall:.3} | {of_floor:.3} | {cpu:.2} | {machine:.2} |"
+                "| {name} | {logged}, {keyed} | {label} | {wall:.3} | {of_floor:.3} | {cpu:.2} | {machine:.2} |"
             );
             let units = source.plan(loading.unit_rows).iter().map(Vec::len).sum::<usize>();
             lines.push(format!(
-                "{{\"table\":\"{logged}, {keyed}\",\"way\":{told:?},\"seconds\":{wall},\"of_floor\":{of_floor},\
+                "{{\"table\":\"{logged}, {keyed}\",\"way\":{label:?},\"seconds\":{wall},\"of_floor\":{of_floor},\
                  \"client_cpu\":{cpu},\"machine_cpu\":{machine},\"units\":{units}}}"
             ));
         }
         lines
     }
 
-    /// The floor: a connection a part of the rows, the first part the first rows.
+    /// The floor: one connection per part of the rows, starting with the first rows.
     fn send(&self, blocks: &[Block]) {
         std::thread::scope(|scope| {
             for part in blocks.chunks(blocks.len().div_ceil(DEGREE)) {
@@ -188,8 +188,8 @@ impl Bench {
 }
 
 impl Bench {
-    /// The floor of private tables: each connection copies into one of its own, made in the same transaction; in the
-    /// end they become children.
+    /// The floor of private tables: each connection copies into its own table, created in the same
+    /// transaction; finally they become children of one table.
     fn send_apart(&self, blocks: &[Block], unlogged: bool) {
         let kind = if unlogged { "UNLOGGED" } else { "" };
         std::thread::scope(|scope| {
@@ -217,7 +217,7 @@ impl Bench {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let (numbers, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.parse::<u64>().is_ok());
-    // Names of benchmarks choose among all of them.
+    // Arguments that are not numbers are names of benchmarks, shared by all of them.
     if !names.is_empty() && !DATASETS.iter().any(|(name, ..)| names.iter().any(|chosen| chosen == name)) {
         return;
     }
@@ -232,7 +232,7 @@ fn main() {
         .start()
         .expect("PostgreSQL is installed");
     let bench = Bench { url: server.url(), rounds };
-    let directory = tempfile::tempdir().expect("a directory is made");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     println!("\n{DEGREE} connections, medians of {rounds} rounds\n");
     println!("| rows of | table | way | wall s | of the floor | client CPU s | machine CPU s |");
     println!("|---|---|---|---|---|---|---|");
@@ -243,7 +243,7 @@ fn main() {
         let rows = wanted.unwrap_or(all);
         let path = directory.path().join(format!("{name}.parquet"));
         write_file(&path, spec, rows);
-        let source = ParquetFiles::open(&[path]).expect("the file is read");
+        let source = ParquetFiles::open(&[path]).expect("the file can be read");
         let target = Postgres::new(bench.url.parse().expect("an address"), "t".parse().expect("a name"));
         let blocks = encode(&source, &target, &LoadOptions::default());
         for unlogged in [false, true] {
@@ -263,7 +263,7 @@ fn main() {
                     );
                     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
                     file.and_then(|mut file| file.write_all(line.as_bytes()))
-                        .expect("the file of the figures");
+                        .expect("the file of figures can be written");
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! What a span costs, in ns: on a thread that is attached to a phase, on one that is not, as a wait and
-//! nested. `cargo bench --bench span`. The span's documentation states the figures.
+//! The cost of a span in ns: on an attached thread, on an unattached one, as a wait, and nested. `cargo bench
+//! --bench span`. The documentation of spans states the figures.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! The 19 columns of New York's yellow taxi files, with figures like theirs.
+//! The 19 columns of New York's yellow taxi files, with similar figures.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray,
 };
 
-/// So many rows; the seed says which.
+/// A batch of `rows` rows; `seed` determines their values.
 pub fn batch(rows: usize, seed: u64) -> RecordBatch {
     let mut state = seed;
     let mut draw = |below: u64| {

@@ -1,45 +1,45 @@
-//! Ways to do the same that take turns, and the table of their medians.
+//! Runs alternative ways to do the same work interleaved, and prints a table of their medians.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Names a file that gets each table as a line of JSON, too.
+/// Names a file to append each table to as a line of JSON.
 const JSON: &str = "SAWMILL_TURNS_JSON";
 
-/// Time for all ways together, and how often each is run at least and at most.
+/// The time for all ways together, and the fewest and most runs of each.
 const BUDGET: Duration = Duration::from_secs(6);
 const LEAST: usize = 15;
 const MOST: usize = 501;
 
-/// Ways that are run seldom are run in one of so many rounds.
+/// Seldom ways run in one of this many rounds.
 const SELDOM: usize = 5;
 
 struct Way<'w> {
     name: &'static str,
-    /// The way that this one is compared with; none for the peer of all.
+    /// The way that this one is compared with; `None` means the common peer.
     against: Option<&'static str>,
-    /// Runs once and says how long it took.
+    /// Runs once and returns the time taken.
     run: Box<dyn FnMut() -> Duration + 'w>,
-    /// In how many rounds it is run once.
+    /// Runs once in this many rounds.
     every: usize,
     times: Vec<f64>,
-    /// How many times as fast as which way it is to be; none for the one that it is compared with.
+    /// The required speed-up over a way; the latter is `None` for the one that this is compared with.
     target: Option<(f64, Option<&'static str>)>,
 }
 
-/// Ways that take turns.
+/// Ways that run interleaved.
 pub struct Turns<'w> {
     title: String,
     ways: Vec<Way<'w>>,
     peer: Option<&'static str>,
 }
 
-/// The ways of a round in an order of its own, the same in every run: a way that always came right after the same
-/// other one would find what that has left in the caches.
+/// The order of the ways in a round, different in every round but the same in every run: a way that always
+/// followed the same other one would find that one's data in the caches.
 fn order(ways: usize, round: u64) -> Vec<usize> {
     let mut ways: Vec<usize> = (0..ways).collect();
-    // SplitMix64's step, of round and way (Steele and others, 2014).
+    // SplitMix64's step over round and way (Steele and others, 2014).
     ways.sort_by_key(|way| {
         let mixed = (round << 8 | *way as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,7 +49,7 @@ fn order(ways: usize, round: u64) -> Vec<usize> {
     ways
 }
 
-/// Whether the arguments choose this name, or none.
+/// Whether the arguments select this name, or nothing.
 pub fn chosen(name: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
     words.peek().is_none() || words.any(|word| name.contains(word.as_str()))
@@ -73,61 +73,61 @@ impl<'w> Turns<'w> {
         self.ways.push(Way { name, against, run: Box::new(run), every: 1, times: Vec::new(), target: None });
     }
 
-    /// A way that is compared with the peer.
+    /// Adds a way compared with the peer.
     pub fn way(&mut self, name: &'static str, run: impl FnMut() + 'w) {
         self.add(name, None, timed(run));
     }
 
-    /// A way that is compared with another one.
+    /// Adds a way compared with another one.
     pub fn way_of(&mut self, name: &'static str, against: &'static str, run: impl FnMut() + 'w) {
         self.add(name, Some(against), timed(run));
     }
 
-    /// The way that others are compared with.
+    /// Adds the way that the others are compared with.
     pub fn peer(&mut self, name: &'static str, run: impl FnMut() + 'w) {
         self.peer = Some(name);
         self.way(name, run);
     }
 
-    /// Runs the way added last in some rounds only: one that takes as long as all others together leaves
-    /// time for few rounds, and nothing of the others in the processor's caches.
+    /// Runs the last added way only in some rounds: one that takes as long as all others together leaves time
+    /// for few rounds and evicts the others' data from the caches.
     pub fn seldom(&mut self) {
         if let Some(way) = self.ways.last_mut() {
             way.every = SELDOM;
         }
     }
 
-    /// How many times as fast as what it is compared with the way added last is to be.
+    /// Requires the last added way to be this many times as fast as the one it is compared with.
     pub fn at_least(&mut self, times_as_fast: f64) {
         if let Some(way) = self.ways.last_mut() {
             way.target = Some((times_as_fast, None));
         }
     }
 
-    /// How many times as fast as another one the way added last is to be.
+    /// Requires the last added way to be this many times as fast as another one.
     pub fn at_least_of(&mut self, times_as_fast: f64, other: &'static str) {
         if let Some(way) = self.ways.last_mut() {
             way.target = Some((times_as_fast, Some(other)));
         }
     }
 
-    /// A way that takes its own time, as a part of what it does is not to be measured.
+    /// Adds a way that measures its own time, because part of its work must not count.
     pub fn timed(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
         self.add(name, None, run);
     }
 
-    /// The same of the way that others are compared with.
+    /// The same for the way that the others are compared with.
     pub fn timed_peer(&mut self, name: &'static str, run: impl FnMut() -> Duration + 'w) {
         self.peer = Some(name);
         self.add(name, None, run);
     }
 
-    /// Runs all ways in turns and prints their medians, how many times as fast as their peers they
-    /// are, and which targets are reached. One round with `--test`.
+    /// Runs all ways interleaved and prints their medians, their speed-ups over their peers, and which
+    /// targets are met. One round with `--test`.
     pub fn run(mut self) {
         let testing = sawmill_benches::once();
         let started = Instant::now();
-        // The first round warms up caches and the allocator, and is not counted.
+        // The first round warms up caches and the allocator and is not counted.
         for round in 0..=MOST {
             if round > LEAST && started.elapsed() > BUDGET || testing && round > 1 {
                 break;
@@ -169,7 +169,8 @@ impl<'w> Turns<'w> {
         if let Some(path) = std::env::var_os(JSON) {
             let line = format!("{{\"title\":{:?},\"ways\":[{}]}}\n", self.title, ways.join(","));
             let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-            file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of the figures");
+            file.and_then(|mut file| file.write_all(line.as_bytes()))
+                .expect("the file of figures can be written");
         }
         for way in &self.ways {
             let Some((target, other)) = way.target else { continue };

@@ -1,5 +1,5 @@
-//! The plain ArrowWriter pipeline of the contacts dataset as a program, to be measured as a whole:
-//! `cargo run --release -p sawmill-benches --features peers --example contacts_arrow_writer -- ROWS PARTS FOLDER`.
+//! The plain ArrowWriter pipeline of the contacts dataset as a program, to measure as a whole process: `cargo
+//! run --release -p sawmill-benches --features peers --example contacts_arrow_writer -- ROWS PARTS FOLDER`.
 
 #[path = "../contacts_pipeline.rs"]
 mod contacts_pipeline;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .enumerate()
             .map(|(part, file)| {
                 let part = part as u64;
-                // The first parts have the rows that are left over.
+                // The first parts take the remaining rows.
                 let share = rows / parts + u64::from(part < rows % parts);
                 scope.spawn(move || write_part(BufWriter::new(file), part, share, Compression::UNCOMPRESSED))
             })
