@@ -1,6 +1,6 @@
 """Draws docs/benchmarks.md, its pictures and the measured parts of other pages from the results.
 
-The measured parts stand between `<!-- measured: NAME -->` and `<!-- end of measured -->`.
+The measured parts are between `<!-- measured: NAME -->` and `<!-- end of measured -->`.
 """
 
 import re
@@ -15,7 +15,7 @@ PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end of measured -->
 
 
 def pages(docs, results):
-    """The text of each file that is drawn, by its path."""
+    """The text of each generated file, by its path."""
     drawn = {docs / name: text for name, text in benchmarks_page(results).items()}
     drawn[docs / "footer-scaling.svg"] = scaling(results)
     for path in [docs.parent / "README.md", *sorted(docs.glob("*.md"))]:
@@ -28,7 +28,7 @@ def pages(docs, results):
 
 
 def entry(results, name):
-    """A result and why there is none."""
+    """A result, or None and the reason why it is missing."""
     found = results.get(name)
     if not found:
         return None, "not measured"
@@ -36,13 +36,13 @@ def entry(results, name):
 
 
 def demo(results):
-    """What the README's first command prints."""
+    """The output of the README's first command."""
     found, why = entry(results, "demo")
     return "\n".join(["```", found["text"].rstrip(), "```"]) if found else missing("demo", why)
 
 
 def generator_runs(results):
-    """Rows a second, CPU and memory of whole runs."""
+    """Rows per second, CPU and memory of whole runs."""
     rows, used = [], []
 
     def add(what, name, case):
@@ -75,12 +75,12 @@ def generator_runs(results):
     if found:
         cpu = [case["sides"][0]["cpu"]["median"] for case in found["cases"]]
         spread = 100 * (max(cpu) / min(cpu) - 1)
-        lines += ["", f"CPU time over numbers of files and writers differs by {spread:.1f} % at most."]
+        lines += ["", f"CPU time over numbers of files and writers differs by at most {spread:.1f} %."]
     return "\n".join(lines + commands(used))
 
 
 def generator_peers(results):
-    """Beside other generators of the same records."""
+    """Comparison with other generators of the same records."""
     rows, used = [], []
     for name in ["gen-datablok", "gen-arrow-writer"]:
         found, why = entry(results, name)
@@ -107,7 +107,7 @@ def generator_peers(results):
 
 
 def generator_values(results):
-    """What drawing one value costs."""
+    """The cost of drawing one value."""
     found, why = entry(results, "micro")
     if not found:
         return missing("micro", why)
@@ -122,7 +122,7 @@ def generator_values(results):
     )
 
 
-# What the modules of the generator do, for those who read the table.
+# What the generator's modules do, for readers of the table.
 MODULES = {
     "shred": "nulls, lengths and levels (shred)",
     "rng": "random bits (rng)",
@@ -162,7 +162,7 @@ def generator_samples(results):
 
 
 def spans(results):
-    """What a span costs, and what that is of whole runs."""
+    """The cost of a span, and its share of whole runs."""
     found, why = entry(results, "micro")
     if not found:
         return missing("micro", why)
@@ -178,13 +178,13 @@ def spans(results):
             cost = side["spans"] * medians["attached"] / 1e9
             what = run["command"].split(" --")[0].removeprefix("sawmill bench ")
             rows.append([f"`{what}`", f"{side['spans']:,}", f"{100 * cost / side['spans_cpu']:.3f} %"])
-    lines += ["", "Spans of whole runs, times what an attached span costs, over the CPU time of the run:", ""]
+    lines += ["", "The number of spans in whole runs, times the cost of an attached span, divided by the CPU time of the run:", ""]
     lines += table(["run", "spans", "share"], rows)
     return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench span"]))
 
 
 def crate_rows(results):
-    """The rate at which rows become requests."""
+    """The rate of encoding rows as requests."""
     found, why = entry(results, "micro")
     rows = [
         [benchmark["group"], benchmark["function"], throughput(benchmark["throughput"], benchmark["nanoseconds"])]
@@ -198,7 +198,7 @@ def crate_rows(results):
 
 
 def crate_load(results):
-    """Whole loads beside their floor."""
+    """Whole loads compared with their floor."""
     found, why = entry(results, "turns")
     rows = []
     for each in found["tables"] if found else []:
@@ -214,7 +214,7 @@ def crate_load(results):
 
 
 def load_strategies(results):
-    """Seconds of both strategies."""
+    """The times of both strategies."""
     found, why = entry(results, "load-strategies")
     if not found:
         return missing("load-strategies", why)
@@ -230,7 +230,7 @@ def load_strategies(results):
 
 
 def load_tables(results):
-    """Loads into four kinds of tables over more and more connections."""
+    """Loads into four kinds of tables over an increasing number of connections."""
     found, why = entry(results, "load-tables")
     if not found:
         return missing("load-tables", why)
@@ -252,7 +252,7 @@ def load_tables(results):
 
 
 def load_kinds(results):
-    """Loads into four kinds of tables beside peers."""
+    """Loads into four kinds of tables compared with peers."""
     tables, peers, absent, used, machines = {}, [], [], [], set()
     for name in sorted(name for name in results if name.startswith("kinds-")):
         _, script, rows_of = name.split("-")
@@ -264,7 +264,7 @@ def load_kinds(results):
         for case in found["cases"]:
             kind = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
             ours, theirs = case["sides"]
-            # A row of the slow peers' own, as they load fewer rows.
+            # Slow peers get their own rows, because they load fewer rows.
             row = tables.setdefault((rows_of, kind, ours["work"]["rows"]), {"ours": f"{time(ours['wall'])}, {megabytes(size(ours))}"})
             times = theirs["wall"]["median"] / ours["wall"]["median"]
             row[theirs["name"]] = f"{ratio(times)}, {megabytes(size(theirs))}"
@@ -283,7 +283,7 @@ def load_kinds(results):
 
 
 def load_floor(results):
-    """Loads into PostgreSQL beside a client that only sends."""
+    """Loads into PostgreSQL compared with a client that only sends."""
     found, why = entry(results, "postgres-floor")
     rows = []
     for each in found["tables"] if found else []:
@@ -305,17 +305,17 @@ def load_floor(results):
         speed = content_sum_speed(results)
         if speed:
             sums.append(100 * each["bytes"] / speed / each["degree"] / loader)
-    lines += ["", "All checkpoints of a load take %.1f %% of its time in the median over these tables (%.1f to %.1f %%), by"
+    lines += ["", "All checkpoints of a load take %.1f %% of its time in the median over these tables (%.1f to %.1f %%), judged by"
               % (statistics.median(checkpoints), min(checkpoints), max(checkpoints)),
-              "what each of the small units takes longer."]
+              "the extra time of each small unit."]
     if sums:
-        lines += ["Summing up the content while encoding takes %.1f to %.1f %%: its speed among the [hot paths]" % (min(sums), max(sums)),
-                  "(benchmarks.md), on each of the connections."]
+        lines += ["The content sum takes %.1f to %.1f %% of a load, computed from its speed among the" % (min(sums), max(sums)),
+                  "[hot paths](benchmarks.md), on each connection."]
     return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench load_floor"]))
 
 
 def content_sum_speed(results):
-    """Bytes of taxis' rows that are summed up in a second, by one thread."""
+    """The content sum's speed on taxi rows in bytes per second, on one thread."""
     found, _ = entry(results, "micro")
     for each in found["benchmarks"] if found else []:
         if (each["group"], each["function"]) == ("copy/taxi", "content sum alone"):
@@ -324,7 +324,7 @@ def content_sum_speed(results):
 
 
 def crate_settings(results):
-    """What was recorded once of a real server."""
+    """Results recorded once on a real server."""
     found, why = entry(results, "cratedb-settings")
     if not found:
         return missing("cratedb-settings", why)

@@ -5,7 +5,7 @@ import re
 
 from benchmark_text import commands, missing, nanoseconds, ratio, table
 
-# The ways of the table: heading, name in the results, whether the ratio stands beside.
+# The columns of the table: heading, name in the results, whether to show the ratio.
 TABLE = [
     ("parquet 56", "parquet 56, default", False),
     ("57", "parquet 57, default", False),
@@ -48,7 +48,7 @@ def tables_of(results, of=WITH):
 
 
 def footer_table(results, of=WITH):
-    """One row a footer: time, and how many times as fast as what the way is compared with."""
+    """One row per footer: the time, and the speed-up over the way it is compared with."""
     tables, why = tables_of(results, of)
     rows = []
     for each in tables:
@@ -74,12 +74,12 @@ def footer_table(results, of=WITH):
 
 
 def without_avx512(results):
-    """The same where the processor has no AVX-512."""
+    """The same for processors without AVX-512."""
     return footer_table(results, WITHOUT)
 
 
 def footer_files(results):
-    """Page indexes, many small files, columns of wide files, chunks by a kept index."""
+    """Page indexes, many small files, columns of wide files, chunks through a saved index."""
     tables, why = tables_of(results)
     rows = []
     for each in tables:
@@ -96,7 +96,7 @@ def footer_files(results):
 
 
 def scaling(results):
-    """Decode time by the number of columns, 20 row groups, both axes logarithmic, as SVG."""
+    """An SVG of decode time over the number of columns, 20 row groups, on logarithmic axes."""
     series = {}
     for each in tables_of(results)[0]:
         title = FOOTER.match(each["title"])

@@ -8,32 +8,33 @@ AREAS = [
     (
         "gen-",
         "Generation",
-        "Whole runs, files written, their rows and bytes counted. Both sides are timed from the start of their "
+        "Whole runs that write files; their rows and bytes are counted. Both sides are timed from the start of their "
         "process to its end.",
     ),
     (
         "footer-",
         "Footers",
-        "All footers of a folder of wide files are read and decoded, one file after the other; both "
-        "sides are timed from the start of their process to its end, peers with the start of Python. [footer.md](footer.md) has decoders alone.",
+        "Each side reads and decodes all footers in a folder of wide files, one after the other; both "
+        "sides are timed from the start of their process to its end, which includes the start of Python for peers. "
+        "[footer.md](footer.md) compares the decoders alone.",
     ),
     (
         "load-",
         "Loading into PostgreSQL",
-        "The same rows into an empty table of the same columns; what a peer left there is counted, and its "
-        "content compared, or there is no figure. Bytes are those of the table that each side left, indexes included "
-        "(`pg_total_relation_size`). Both sides are timed from the start of their process to its end (of the floor, one "
-        "psql a connection).",
+        "Each side loads the same rows into an empty table with the same columns; a peer gets a figure only if its row count "
+        "and content match. Bytes are the size of the table that each side left, including indexes "
+        "(`pg_total_relation_size`). Both sides are timed from the start of their process to its end (the floor "
+        "runs one psql per connection).",
     ),
 ]
-# Results of loads that are no comparisons.
+# Results of loads that are not comparisons.
 OURS_ALONE = ("load-tables", "load-strategies")
-# Peers of the hot paths, by the beginning of their names.
+# Peers of the hot paths, by the prefixes of their names.
 PEERS = ("ArrowWriter", "pgpq", "parquet60")
 
 
 def benchmarks_page(results):
-    """The page and its pictures, by their names in the folder of the documentation."""
+    """The page and its pictures by their names in the documentation folder."""
     drawn = {}
     text = ["# Benchmarks", "", "Drawn by `scripts/benchmarks` from `benchmarks/results.json`; do not edit.", ""]
     text += head(results) + weakest(results)
@@ -49,17 +50,17 @@ def benchmarks_page(results):
 
 
 def head(results):
-    """Machine, versions and commit of the newest run; what is drawn of earlier ones is named apart."""
-    # What was recorded once, of a server that is not at hand, says itself where that was.
+    """Machine, versions and commit of the newest run; results of earlier runs are listed separately."""
+    # Results recorded once, on a server that is not available here, state their own circumstances.
     runs = {name: entry for name, entry in results.items() if "failed" not in entry and entry["kind"] != "recorded"}
     if not runs:
-        return ["There are no results.", ""]
+        return ["No results.", ""]
     commit = lambda entry: (entry.get("commit") or {}).get("hash", "")
     last = commit(max(runs.values(), key=lambda entry: entry["started"]))
     this = [entry for entry in runs.values() if commit(entry) == last]
     earlier = {name: entry for name, entry in runs.items() if commit(entry) != last}
-    # Benchmarks of `sawmill bench` say more of the machine than the others.
-    told = [entry for entry in this if entry["kind"] == "sawmill bench"] or this
+    # `sawmill bench` reports more about the machine than the other benchmarks.
+    detailed = [entry for entry in this if entry["kind"] == "sawmill bench"] or this
     unique = lambda values: "; ".join(sorted({value for value in values if value}))
     versions = {}
     for entry in this:
@@ -68,27 +69,27 @@ def head(results):
     started = sorted(entry["started"] for entry in this)
     busy = max(entry["load"] for entry in this)
     rows = [
-        ["machine", unique(entry.get("machine") for entry in told)],
+        ["machine", unique(entry.get("machine") for entry in detailed)],
         ["files", unique(disk for entry in this for disk in entry.get("disks", []))],
         ["versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))],
         ["commit", (last[:12] or "none") + changed],
         ["measured", f"{started[0]} to {started[-1]}"],
-        ["load of the machine", f"up to {busy:.1f} right after a benchmark, its own work included"],
+        ["machine load", f"up to {busy:.1f} right after a benchmark, including its own work"],
     ]
     if earlier:
         named = [f"{name} ({entry['started'][:10]}, {commit(entry)[:8]})" for name, entry in sorted(earlier.items())]
-        rows.append(["not of this run", ", ".join(named)])
+        rows.append(["from earlier runs", ", ".join(named)])
     return table(["", ""], rows) + [
         "",
-        "Medians. An interval is the 95 % interval of the ratio of pairs of runs that were made in turn; with "
-        "fewer than five pairs it is wide. A verdict is given where the whole interval is on one side of 1. The rows "
-        "where Sawmill does worst stand first.",
+        "Figures are medians. An interval is the 95 % interval of the ratio over pairs of interleaved runs; with "
+        "fewer than five pairs it is wide. A verdict requires the whole interval to be on one side of 1. The rows "
+        "where Sawmill does worst come first.",
         "",
     ]
 
 
 def compared(results):
-    """All comparisons: how many times the time of the peer ours takes, what was done, the peer, and the verdict."""
+    """All comparisons: our time as a multiple of the peer's, the work, the peer, and the verdict."""
     for name, entry in results.items():
         if name.startswith(("gen-", "footer-", "load-", "kinds-")) and "failed" not in entry:
             for case in entry["cases"]:
@@ -100,12 +101,12 @@ def compared(results):
 
 
 def weakest(results):
-    """Where ours takes more than nine tenths of the peer's time."""
+    """The comparisons in which ours takes more than nine tenths of the peer's time."""
     every = sorted(compared(results), key=lambda found: -found[0])
     if not every:
         return []
-    rows = [[what, peer, said] for ratio, what, peer, said in every if ratio > 0.9]
-    text = ["## Where Sawmill is slower, or hardly faster", ""]
+    rows = [[what, peer, verdict] for ratio, what, peer, verdict in every if ratio > 0.9]
+    text = ["## Where Sawmill is slower or hardly faster", ""]
     count = f"Of {len(every)} comparisons, those in which Sawmill takes more than 0.9 times the time of its peer"
     return text + ([f"{count}:", "", *table(["what", "peer", "ours is"], rows)] if rows else [f"{count}: none."]) + [""]
 
@@ -120,7 +121,7 @@ def area(prefix, title, note, names, results, drawn):
         cells = [theirs["name"], work(ours), written(ours, theirs), time(ours["wall"]), time(theirs["wall"])]
         cells += [time(ours["cpu"]), time(theirs["cpu"]), memory(ours), memory(theirs)]
         rows.append(cells + [comparison(case["comparisons"][0])])
-        # Bars of one picture stand for the same work.
+        # All bars of a picture represent the same work.
         if not charted or work(ours) == first:
             first = work(ours)
             charted.append((theirs["name"], ours["wall"], theirs["wall"]))
@@ -159,7 +160,7 @@ def tables(entry, drawn):
 
 
 def pairs(entry):
-    """Hot paths beside a peer in the same binary: ours / theirs, what, ours, the peer's name, and theirs."""
+    """Hot paths with a peer in the same binary: ours / theirs, what, ours, the peer's name, and theirs."""
     measured = entry["benchmarks"] if entry and "failed" not in entry else []
     for ours in measured:
         own = next((part for part in ours["function"].split("/") if part.startswith("sawmill")), None)
@@ -201,7 +202,7 @@ def work(side):
 
 
 def written(*sides):
-    """The bytes that each side made; decoders make none."""
+    """The bytes that each side produced; decoders produce none."""
     made = [size(side) for side in sides]
     return ", ".join(map(megabytes, made)) if all(made) else ""
 

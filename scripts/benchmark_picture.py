@@ -1,4 +1,4 @@
-"""Pictures of results as SVG that stands alone, light or dark as its reader's system is."""
+"""Pictures of results as self-contained SVG that follows the reader's light or dark theme."""
 
 from html import escape
 
@@ -21,8 +21,8 @@ polyline { fill: none !important; stroke-width: 2 }
 
 
 def bars(title, rows):
-    """A bar for each row of (name, statistics, ours): the median, and a line from the fastest to the slowest."""
-    # Seven pixels hold a letter of the font.
+    """A bar for each row of (name, statistics, ours) shows the median; a line spans the fastest and slowest run."""
+    # A letter of the font is at most seven pixels wide.
     left, width, line = 16 + 7 * max(len(name) for name, _, _ in rows), 500, 24
     height = 40 + line * len(rows)
     longest = max(wall["max"] for _, wall, _ in rows) or 1

@@ -1,7 +1,7 @@
-"""What was measured, as one file: docs/benchmarks/results.json. The pages are drawn from it alone.
+"""All results in one file, docs/benchmarks/results.json, from which alone the pages are drawn.
 
-Each entry is the result of one run, with when and where it was made: of `sawmill bench` what its JSON says
-without the samples over time, of criterion the medians, of benchmarks that take turns the medians and ratios.
+Each entry is the result of one run, with its time and place: for `sawmill bench` its JSON without the samples
+over time, for criterion the medians, for interleaved benchmarks the medians and ratios.
 """
 
 import json
@@ -28,7 +28,7 @@ def failed(kind, reason):
 
 
 def of_sawmill_bench(file, root):
-    """What a file of `sawmill bench --json` says, without what nothing is drawn from."""
+    """The contents of a file of `sawmill bench --json` that the pages use."""
     cases = []
     for case in file["cases"]:
         sides = [side(each) for each in case["sides"]]
@@ -37,7 +37,7 @@ def of_sawmill_bench(file, root):
         "kind": "sawmill bench",
         "started": file["started"],
         "command": shorten(file["command"], root),
-        # What it calls changed can be the pages and results alone, which are written while benchmarks run.
+        # It also counts pages and results as changed, which are written while benchmarks run.
         "commit": {**file["commit"], "changed": bool(changed_files(root))} if file.get("commit") else None,
         "machine": machine(file["machine"]),
         "disks": sorted({f"{disk['kind']} on {disk['device']}" for disk in file["filesystems"]}),
@@ -49,7 +49,7 @@ def of_sawmill_bench(file, root):
 
 def side(found):
     kept = {name: found.get(name) for name in ("name", "wall", "cpu", "peak_memory")}
-    # With a command a side was a process of its own.
+    # A side with a command ran in its own process.
     kept["whole_process"] = bool(found.get("command"))
     run = found["runs"][0]
     kept["work"] = {name: run[name] for name in ("rows", "bytes", "stored", "checksum") if run.get(name) is not None}
@@ -62,29 +62,29 @@ def side(found):
 
 
 def changed_files(root):
-    """Files of the code that differ from the commit; results and what is drawn from them are no code."""
+    """Code files that differ from the commit; results and pages are not code."""
     command = ["git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!README.md"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     return [line[3:] for line in done.stdout.splitlines()] if done.returncode == 0 else []
 
 
 def size(side):
-    """The bytes that a side made: of its table as the server says, or of its files."""
+    """The bytes that a side produced: its table's size according to the server, or its files' size."""
     return side["work"].get("stored") or side["work"].get("bytes")
 
 
 def unfair(name, entry, newest):
-    """Why a comparison is not published; none where it is fair. All stand in one table: of one machine, one commit."""
+    """Why a comparison is not published; None if it is fair. All must be of one machine and one commit."""
     for case in entry["cases"]:
         if any(not side.get("whole_process") for side in case["sides"]):
-            return "to be measured anew: not both sides were timed from the start of their process to its end"
+            return "must be measured again: at least one side was not timed from the start of its process to its end"
         kind = "bytes" if name.startswith("gen-") else "stored"
         if not name.startswith("footer-") and any(not side["work"].get(kind) for side in case["sides"]):
-            return "to be measured anew: what one side made was not counted in bytes"
+            return "must be measured again: the bytes that one side produced were not counted"
     if not entry.get("commit") or entry["commit"]["changed"]:
-        return "to be measured anew: the code was changed since its commit"
+        return "must be measured again: the code had changed since its commit"
     if (entry["commit"]["hash"], entry["machine"]) != (newest["commit"]["hash"], newest["machine"]):
-        return "to be measured anew: of another commit or machine than the newest comparison"
+        return "must be measured again: its commit or machine differs from the newest comparison's"
     return None
 
 
@@ -93,7 +93,7 @@ def is_comparison(entry):
 
 
 def published(results):
-    """The results without comparisons that are not fair; these have the reason in their place."""
+    """The results, with unfair comparisons replaced by the reason."""
     compared = [entry for entry in results.values() if is_comparison(entry) and entry.get("commit")]
     newest = max(compared, key=lambda entry: entry["started"], default=None)
     kept = {}
@@ -108,7 +108,7 @@ def calls(span):
 
 
 def samples(folded):
-    """Samples of CPU time by the innermost module of ours."""
+    """Samples of CPU time by our innermost module."""
     counts = {}
     for line in folded.splitlines():
         stack, count = line.rsplit(" ", 1)
@@ -122,7 +122,7 @@ def samples(folded):
 
 
 def of_criterion(folder, since, root):
-    """The medians of all benchmarks that criterion has run since then, in seconds since 1970."""
+    """The medians of all benchmarks that criterion has run since a time, in seconds since 1970."""
     benchmarks = []
     for path in sorted(folder.glob("**/new/benchmark.json")):
         if path.stat().st_mtime < since:
@@ -144,41 +144,41 @@ def of_criterion(folder, since, root):
 
 
 def of_turns(path, root):
-    """The tables of benchmarks whose ways take turns."""
+    """The tables of interleaved benchmarks."""
     tables = [json.loads(line) for line in path.read_text().splitlines()]
     return {"kind": "turns", "tables": tables, **here(root)}
 
 
 def of_output(text, root):
-    """What a command printed, as it stands."""
+    """The unchanged output of a command."""
     return {"kind": "output", "text": text, **here(root)}
 
 
 def here(root):
-    """Where a benchmark ran that does not say so itself."""
+    """The circumstances of a benchmark that does not report them itself."""
 
-    def said(*command):
+    def output(*command):
         done = subprocess.run(command, cwd=root, capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    commit = said("git", "rev-parse", "HEAD")
+    commit = output("git", "rev-parse", "HEAD")
     changed = bool(changed_files(root))
     return {
-        "started": said("date", "-u", "+%Y-%m-%dT%H:%M:%SZ"),
+        "started": output("date", "-u", "+%Y-%m-%dT%H:%M:%SZ"),
         "commit": {"hash": commit, "changed": changed} if commit else None,
         "load": os.getloadavg()[0],
-        "machine": f"{processor()}, {os.cpu_count()} processors, {platform.platform()}, {said('rustc', '--version')}",
+        "machine": f"{processor()}, {os.cpu_count()} processors, {platform.platform()}, {output('rustc', '--version')}",
     }
 
 
 def processor():
-    """What the system calls the processor."""
+    """The system's name for the processor."""
     found = re.search(r"^model name\s*:\s*(.*)$", cpuinfo(), re.MULTILINE)
     return found[1] if found else platform.processor()
 
 
 def has_avx512():
-    """Whether the processor has what the fastest decoder of footers asks for."""
+    """Whether the processor has the features that the fastest footer decoder requires."""
     return "avx512_vbmi2" in cpuinfo()
 
 
@@ -189,14 +189,14 @@ def cpuinfo():
         return ""
 
 
-def machine(told):
-    memory = f"{told['memory'] / 2**30:.0f} GiB" if told.get("memory") else ""
-    parts = [told["cpu"], f"{told['processors']} processors", memory, told.get("virtualisation") or "", told["system"]]
-    parts += [told["kernel"], told["rustc"], told["build"]]
+def machine(reported):
+    memory = f"{reported['memory'] / 2**30:.0f} GiB" if reported.get("memory") else ""
+    parts = [reported["cpu"], f"{reported['processors']} processors", memory, reported.get("virtualisation") or "", reported["system"]]
+    parts += [reported["kernel"], reported["rustc"], reported["build"]]
     return ", ".join(part for part in parts if part)
 
 
 def shorten(command, root):
-    """The command without the folders of the machine it ran on."""
+    """The command without the folders of its machine."""
     program, _, arguments = command.partition(" ")
     return f"{program.rsplit('/', 1)[-1]} {arguments}".replace(f"{root}/", "")

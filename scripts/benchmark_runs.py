@@ -1,4 +1,4 @@
-"""The benchmarks: what each of them runs, one after the other."""
+"""The benchmarks and what each of them runs, one after the other."""
 
 import json
 import os
@@ -28,7 +28,7 @@ PEERS = [
     ("load_polars", "load-load_polars"),
     ("load_pandas", "load-load_pandas"),
 ]
-# Runs of ours alone: arguments of `sawmill bench`; OUT is a folder in memory where there is one.
+# Runs without a peer: arguments of `sawmill bench`; OUT is a folder in memory if available.
 MILLIONS = "gen contacts --rows 10M --files 4"
 OWN = {
     "own-threads": f"{MILLIONS} --threads 1,2 --runs 9 --out OUT",
@@ -38,7 +38,7 @@ OWN = {
     "own-memory-1B": "gen contacts --rows 1B --threads 2 --runs 1 --warmup 0 --out /dev/null",
     "own-wide": "gen wide:10000 --rows 20000 --row-group-rows 1000 --threads 2 --runs 3 --out OUT",
     "own-samples": "gen contacts --rows 100M --files 4 --threads 1 --runs 3 --out OUT "
-    "--flamegraph docs/generator-contacts.svg",  # of another build, `--as before-N`: docs/generator-before-N.svg
+    "--flamegraph docs/generator-contacts.svg",  # for another build, `--as before-N`: docs/generator-before-N.svg
 }
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
 TURNS = ["footer_table", "footer_files", "crate_load"]
@@ -58,8 +58,8 @@ QUICK = {
     "SAWMILL_FOOTER_FILES": "2",
     "SAWMILL_LOAD_ROWS": "5000",
 }
-# What inserts row by row is slow: as many rows as it loads in a minute, so that the start of Python is a small part, and
-# fewer runs.
+# Peers that insert row by row are slow: they load as many rows as they can in a minute, so that the start of Python
+# hardly counts, in fewer runs.
 SLOW = {
     "load_pandas": {"SAWMILL_RUNS": "3", "SAWMILL_WARMUP": "0", "SAWMILL_LOAD_ROWS": "200000"},
     "load_ingestr": {"SAWMILL_RUNS": "3", "SAWMILL_WARMUP": "0", "SAWMILL_LOAD_ROWS": "1000000"},
@@ -67,7 +67,7 @@ SLOW = {
 
 
 class Benchmarks:
-    """All benchmarks of this machine; `keep` gets each result as soon as it is there, a failure among them."""
+    """All benchmarks of this machine; passes each result or failure to `keep` immediately."""
 
     def __init__(self, given, keep):
         self.given, self.quick, self.keep = given, given.quick, keep
@@ -80,7 +80,7 @@ class Benchmarks:
         self.binary = self.environment.get("SAWMILL", str(ROOT / "target" / "release" / "sawmill"))
 
     def all(self):
-        """Each benchmark: its name, the kind and the name of its result, and what measures it."""
+        """Each benchmark: its name, the kind and the name of its result, and the function that measures it."""
         for name, result in PEERS:
             yield name, "sawmill bench", result, lambda name=name, result=result: self.peer(name, result)
         for peer, script in TABLE_PEERS.items():
@@ -94,11 +94,11 @@ class Benchmarks:
         yield "strategies", "sawmill bench", "load-strategies", self.strategies
         yield "postgres_floor", "turns", "postgres-floor", self.postgres_floor
         yield "micro", "criterion", "micro", self.micro
-        # Decoders of footers are others where there is no AVX-512: both have their figures.
+        # Footer decoders differ without AVX-512: both kinds of machines have their figures.
         yield "turns", "turns", "turns" if results.has_avx512() else "turns-avx2", self.turns
 
     def measure(self):
-        """Runs what is asked for. One that fails is kept with its reason, and the next one follows."""
+        """Runs the selected benchmarks. A failure is recorded with its reason, and the next benchmark follows."""
         for name, kind, result, benchmark in self.all():
             if self.given.only and name not in self.given.only:
                 continue
@@ -106,24 +106,24 @@ class Benchmarks:
             started = time.monotonic()
             try:
                 found = benchmark()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the others have their figures.
+            except Exception as error:  # noqa: BLE001 - no failure may stop the other benchmarks.
                 found = results.failed(kind, str(error).replace(str(ROOT), "."))
             seconds = time.monotonic() - started
             print(f"   {seconds:.0f} s" + (f", no figures: {found['failed']}" if "failed" in found else ""), flush=True)
             self.keep(result, found)
 
     def bench(self, file, command, environment=None, timeout=240):
-        """One run of `sawmill bench`, its result read from the file that it writes."""
+        """Runs `sawmill bench` once and reads the result from the file it writes."""
         path = self.written / f"{file}.json"
         path.unlink(missing_ok=True)
         run(command, environment or self.environment, timeout)
         if not path.exists():
-            raise RuntimeError("it wrote no result")
+            raise RuntimeError("the command wrote no result")
         return results.of_sawmill_bench(json.loads(path.read_text()), ROOT)
 
     def peer(self, name, file):
         program = str(ROOT / "scripts" / "peers" / name)
-        # To build or to download a peer can take longer than to measure it.
+        # Building or downloading a peer can take longer than measuring it.
         run([program, "install"], self.environment, 1800)
         changed = {} if self.quick else SLOW.get(name, {})
         return self.bench(file, [program], {**self.environment, **changed})
@@ -139,18 +139,18 @@ class Benchmarks:
         with tempfile.TemporaryDirectory(dir=memory) as out:
             words = [word.replace("OUT", out) for word in arguments.split()]
             found = self.bench(name, [self.binary, "bench", *words, "--json", str(self.written / f"{name}.json")])
-        # The folder has another name each time.
+        # The folder's name differs each time.
         found["command"] = found["command"].replace(out, memory or tempfile.gettempdir())
         return found
 
     def demo(self):
-        said = run([self.binary, "demo", "--rows", "100k" if self.quick else "1M"], self.environment, output=True)
-        return results.of_output(said, ROOT)
+        output = run([self.binary, "demo", "--rows", "100k" if self.quick else "1M"], self.environment, output=True)
+        return results.of_output(output, ROOT)
 
     def kinds(self, peer, script, rows_of, key):
-        """Loads of rows like those of `fixtures/ROWS_OF.toml` into four kinds of tables, beside a peer."""
+        """Loads of rows like those of `fixtures/ROWS_OF.toml` into four kinds of tables, compared with a peer."""
         program = str(ROOT / "scripts" / "peers" / script)
-        # Enough rows that the start of a peer's process is a small part of its time.
+        # Enough rows for the start of a peer's process to hardly count.
         rows = self.environment.get("SAWMILL_LOAD_ROWS", "1000000")
         spec = str(ROOT / "fixtures" / f"{rows_of}.toml")
         changed = {**self.environment, "SAWMILL_LOAD_ROWS": rows, "SAWMILL_LOAD_SPEC": spec}
@@ -180,13 +180,13 @@ class Benchmarks:
         return self.bench("load-strategies", command + ["--json", str(self.written / "load-strategies.json")])
 
     def cargo(self, names, arguments, environment=None, timeout=1800):
-        # One set of features for all of them: nothing is built twice.
+        # One set of features for all benchmarks, so that nothing is built twice.
         command = ["cargo", "bench", "--package", "sawmill-benches", "--features", "old-peers"]
         command += [word for name in names for word in ("--bench", name)]
         run(command + ["--no-run"], self.environment, 3600)
         run(command + ["--", *(["--test"] if self.quick else arguments)], environment or self.environment, timeout)
 
-    def in_turns(self, file, names, arguments=()):
+    def interleaved(self, file, names, arguments=()):
         tables = self.written / file
         tables.unlink(missing_ok=True)
         self.cargo(names, list(arguments), {**self.environment, "SAWMILL_TURNS_JSON": str(tables)})
@@ -196,7 +196,7 @@ class Benchmarks:
 
     def postgres_floor(self):
         # Rows and rounds.
-        return self.in_turns("postgres-floor.ndjson", ["load_floor"], ["1000000", "3"])
+        return self.interleaved("postgres-floor.ndjson", ["load_floor"], ["1000000", "3"])
 
     def micro(self):
         started = time.time()
@@ -204,15 +204,15 @@ class Benchmarks:
         return results.of_criterion(ROOT / "target" / "criterion", started, ROOT)
 
     def turns(self):
-        return self.in_turns("turns.ndjson", TURNS)
+        return self.interleaved("turns.ndjson", TURNS)
 
 
 def run(command, environment, timeout=240, output=False):
-    """Runs a command, and gives its output where that is asked for.
+    """Runs a command and returns its output on request.
 
-    What it said last is the reason where it fails.
+    If it fails, its last line is the reason.
     """
-    # A peer that hangs is ended with all that it started.
+    # Ends a hanging peer together with every process that it started.
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -223,13 +223,13 @@ def run(command, environment, timeout=240, output=False):
         start_new_session=True,
     )
     try:
-        printed, said = process.communicate(timeout=timeout)
+        printed, errors = process.communicate(timeout=timeout)
     except BaseException as error:
         os.killpg(process.pid, 15)
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
-            raise RuntimeError(f"it did not end within {timeout} s") from None
+            raise RuntimeError(f"the command did not end within {timeout} s") from None
         raise
     if process.returncode:
-        raise RuntimeError((said.strip().splitlines() or ["no reason given"])[-1])
+        raise RuntimeError((errors.strip().splitlines() or ["no reason given"])[-1])
     return printed

@@ -43,7 +43,7 @@ def ratio(times):
 
 
 def throughput(amount, nanos):
-    """The rate of a benchmark of criterion."""
+    """The rate of a criterion benchmark."""
     if not amount:
         return ""
     kind, count = amount

@@ -21,7 +21,7 @@ start)
     until curl --silent --fail --output /dev/null "http://127.0.0.1:$http_port/"; do
         tries=$((tries + 1))
         if [ "$tries" -ge 60 ]; then
-            echo "CrateDB did not answer within a minute; docker logs $name tells why" >&2
+            echo "CrateDB did not answer within a minute; see docker logs $name" >&2
             exit 1
         fi
         sleep 1

@@ -4,10 +4,10 @@
     pip install pyarrow duckdb polars fastparquet
     python scripts/fixtures.py fixtures/foreign
 
-Writers that are not installed are left out with a message. Every file holds some hundred rows of made
-up numbers and text; the name says who wrote it and what is odd about it. Beside the named directory, hive has
-folders such as year=2019, whose names hold columns, and taxi.parquet has 5,000 made-up trips with the columns and
-types of New York's taxi files.
+Skips writers that are not installed, with a message. Every file has some hundred rows of invented numbers and
+text; its name states the writer and what is unusual about it. Beside the directory, hive has folders such as
+year=2019, whose names contain columns, and taxi.parquet has 5,000 invented trips with the columns and types of
+New York's taxi files.
 """
 
 import datetime
@@ -165,7 +165,7 @@ def by_duckdb(directory):
     to("row_groups", ", row_group_size 100, codec zstd")
     to("v2", ", parquet_version v2")
     to("nested", "", "select id, [id, id + 1] as pair, {'a': name, 'b': flag} as s, uuid() as u, id::hugeint as h from source")
-    # As INTERVAL in 12 bytes, with all three parts.
+    # INTERVAL in 12 bytes, with all three parts.
     interval = "to_months((id % 30)::int) + to_days((id % 40)::int) + to_milliseconds(id * 61001)"
     to(
         "intervals",
@@ -191,7 +191,7 @@ def by_fastparquet(directory):
     import pandas
 
     made = columns()
-    # It writes no dates and nothing that has no type.
+    # fastparquet cannot write dates or columns without a type.
     made.pop("nothing"), made.pop("day")
     made["at"] = pandas.to_datetime(made["at"])
     frame = pandas.DataFrame(made)
@@ -212,7 +212,7 @@ def main():
         try:
             version = getattr(importlib.import_module(writer), "__version__", "?")
         except ImportError as error:
-            print(f"{writer}: left out, {error}")
+            print(f"{writer}: skipped, {error}")
             continue
         try:
             make(directory)

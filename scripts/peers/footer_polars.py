@@ -1,4 +1,4 @@
-"""Counts the rows of all files below a folder, which polars does from their footers."""
+"""Counts the rows of all files below a folder; polars reads only their footers for this."""
 
 import json
 import sys

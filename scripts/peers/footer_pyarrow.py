@@ -11,5 +11,5 @@ files = sorted(pathlib.Path(sys.argv[1]).rglob("*.parquet"))
 footers = [parquet.read_metadata(file) for file in files]
 rows = sum(footer.num_rows for footer in footers)
 groups = sum(footer.num_row_groups for footer in footers)
-told = f"{len(files)} files, {rows} rows, {groups} row groups"
-print(json.dumps({"checksum": told, "versions": {"pyarrow": pyarrow.__version__}}))
+summary = f"{len(files)} files, {rows} rows, {groups} row groups"
+print(json.dumps({"checksum": summary, "versions": {"pyarrow": pyarrow.__version__}}))

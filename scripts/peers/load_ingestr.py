@@ -1,4 +1,4 @@
-"""Writes the files below a folder into one Arrow file."""
+"""Writes the files below a folder to one Arrow file."""
 
 import sys
 

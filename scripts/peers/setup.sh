@@ -1,17 +1,17 @@
-# Sourced by the script of each peer: where peers are installed, and which sawmill measures them.
+# Sourced by each peer's script: where to install peers, and which sawmill measures them.
 # shellcheck shell=bash
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-# Everything that peers need lies in one private folder: environments, data, results.
+# One private folder holds everything that peers need: environments, data, results.
 peers=${SAWMILL_PEERS:-$root/target/peers}
 sawmill=${SAWMILL:-$root/target/release/sawmill}
 runs=${SAWMILL_RUNS:-5}
 warmup=${SAWMILL_WARMUP:-1}
 mkdir -p "$peers/data" "$peers/results"
 
-# The peer cannot be had here: the reason in one line, and an exit code that says so.
+# Reports in one line why the peer is not available here, and exits with code 3.
 unavailable() {
   echo "not available: $*" >&2
   exit 3
@@ -30,11 +30,11 @@ venv() {
   fi
 }
 
-# make_data NAME SPEC OPTIONS...: a dataset as Parquet files, made once for each set of options.
+# make_data NAME SPEC OPTIONS...: a dataset as Parquet files, generated once for each set of options.
 make_data() {
   local folder="$peers/data/$1" options="${*:2}"
   if [ "$(cat "$folder.options" 2>/dev/null)" != "$options" ]; then
-    rm -rf "$folder" "$folder".*  # and what peers made of it
+    rm -rf "$folder" "$folder".*  # and the files that peers derived from it
     "$sawmill" gen "${@:2}" --out "$folder" --quiet >/dev/null
     echo "$options" >"$folder.options"
   fi
@@ -48,14 +48,14 @@ load_name="$(basename "$load_spec" .toml)-$load_rows"
 trips="$peers/data/$load_name"
 trips_data() { make_data "$load_name" "$load_spec" --rows "$load_rows" --files 4; }
 
-# bench_load NAME: loads compared with `run` of the script that calls this.
+# bench_load NAME: compares loads with `run` of the calling script.
 bench_load() {
   trips_data
   "$sawmill" bench load "$trips" --degree "${SAWMILL_DEGREE:-2}" --runs "$runs" --warmup "$warmup" \
     --against "$1=$0 run" --json "$peers/results/load-$(basename "$0").json" "${@:2}"
 }
 
-# The footers: wide files, and what they hold.
+# The wide files whose footers are read.
 wide="$peers/data/wide"
 wide_data() {
   local spec="$peers/data/spec-of-wide.toml"
@@ -75,7 +75,7 @@ bench_footer() {
     --against "$1=$0 run" --json "$peers/results/footer-$(basename "$0").json" "${@:2}"
 }
 
-# PostgreSQL's client, where it is installed.
+# Finds PostgreSQL's client.
 find_psql() {
   psql=$(command -v psql || ls -d /usr/lib/postgresql/*/bin/psql 2>/dev/null | sort -V | tail -1 || true)
   [ -n "$psql" ] || unavailable "psql is missing"
