@@ -370,11 +370,11 @@ fn numeric(fields: &mut Reader<'_>) -> io::Result<String> {
     let groups = (0..digits).map(|_| fields.u16()).collect::<io::Result<Vec<u16>>>()?;
     let group = |at: i64| usize::try_from(weight - at).ok().and_then(|i| groups.get(i)).copied().unwrap_or(0);
     let whole: String = (0..=weight.max(0)).rev().map(|at| format!("{:04}", group(at))).collect();
-    let behind: String = (1..=scale.div_ceil(4) as i64).map(|at| format!("{:04}", group(-at))).collect();
+    let fraction: String = (1..=scale.div_ceil(4) as i64).map(|at| format!("{:04}", group(-at))).collect();
     let whole = whole.trim_start_matches('0');
     let whole = if whole.is_empty() { "0" } else { whole };
     let point = if scale > 0 { "." } else { "" };
-    Ok(format!("{}{whole}{point}{}", if sign == 0x4000 { "-" } else { "" }, &behind[..scale]))
+    Ok(format!("{}{whole}{point}{}", if sign == 0x4000 { "-" } else { "" }, &fraction[..scale]))
 }
 
 /// The server's message for an unsupported cast: from text to an object or an array of objects.

@@ -1,4 +1,4 @@
-//! Fields that a struct gives twice: one reader takes the first, another one the last.
+//! Checks for repeated fields in structs: some readers take the first occurrence, others the last.
 
 use std::fmt::Write;
 
@@ -10,12 +10,13 @@ use crate::thrift::format::{
     COLUMN_CHUNK, COLUMN_INDEX, FILE_META_DATA, Kind, OFFSET_INDEX, ROW_GROUP, StructDef,
 };
 
-/// The field of a footer that lists its row groups, and that of a row group that lists its column chunks.
+/// The field of a footer that lists its row groups, and the field of a row group that lists its column
+/// chunks.
 const ROW_GROUPS: i16 = 4;
 const COLUMNS: i16 = 1;
 
 impl Check<'_, '_> {
-    /// Looks through all structs of the footer, and of its row groups and column chunks through the decoded ones.
+    /// Checks all structs of the footer, including those of the decoded row groups and column chunks.
     pub(super) fn repeated_fields(&mut self) {
         let footer = self.footer;
         let bytes = footer.bytes();
@@ -33,7 +34,7 @@ impl Check<'_, '_> {
 }
 
 impl Check<'_, '_> {
-    /// Looks through a column chunk's page indexes, of those that were decoded.
+    /// Checks those page indexes of a column chunk that were decoded.
     pub(super) fn fields_of_indexes<R: RangeReader + ?Sized>(
         &mut self,
         chunk: &ColumnChunk<'_>,
@@ -46,7 +47,7 @@ impl Check<'_, '_> {
         ];
         for (_, range, def, name) in indexes.into_iter().filter(|(decoded, ..)| *decoded) {
             let Ok(Some(range)) = range else { continue };
-            // It was decoded, so that there are as many bytes.
+            // The index was decoded, so this many bytes exist.
             let mut bytes = vec![0; (range.end - range.start) as usize];
             if reader.read_exact_at(range.start, &mut bytes).is_err() {
                 continue;
@@ -60,8 +61,8 @@ impl Check<'_, '_> {
     }
 }
 
-/// Tells `found` each field that comes again in the struct that starts at a place of the bytes, or in one within it. A
-/// value of the field `apart` of the outermost struct is not looked into.
+/// Calls `found` for each repeated field in the struct that starts at an offset of the bytes, or in a struct
+/// within it. Skips the value of the field `apart` of the outermost struct.
 pub(super) fn repeated(
     bytes: &[u8],
     start: usize,
@@ -70,15 +71,15 @@ pub(super) fn repeated(
     found: &mut dyn FnMut(Finding),
 ) {
     let mut walk = Walk { cursor: Cursor::new(bytes, start), path: path.to_vec(), found };
-    // What cannot be walked was refused when it was decoded.
+    // Decoding has already rejected what cannot be walked.
     let _ = walk.fields(Some(def), apart, DEPTH_LIMIT);
 }
 
-/// A step of the way to a value.
+/// A step of the path to a value.
 #[derive(Clone, Copy)]
 pub(super) enum Part {
     Name(&'static str),
-    /// A field that this version of the format does not have.
+    /// A field unknown to this version of the format.
     Field(i16),
     Index(usize),
 }
@@ -89,7 +90,7 @@ struct Walk<'a, 'f> {
     found: &'f mut dyn FnMut(Finding),
 }
 
-/// The ids of the fields of a struct so far: those of the format are small.
+/// The field ids of a struct so far; the format's ids are small.
 #[derive(Default)]
 struct Seen {
     small: u64,
@@ -97,7 +98,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the id was there before.
+    /// Records an id and returns whether it occurred before.
     fn again(&mut self, id: i16) -> bool {
         if let Ok(bit @ 0..64) = u32::try_from(id) {
             let again = self.small >> bit & 1 == 1;
@@ -170,7 +171,7 @@ impl Walk<'_, '_> {
         let (mut path, mut name) = (String::new(), String::new());
         for part in &self.path {
             let dot = if path.is_empty() { "" } else { "." };
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             let _ = match part {
                 Part::Name(field) => write!(path, "{dot}{field}"),
                 Part::Field(id) => write!(path, "{dot}field {id}"),

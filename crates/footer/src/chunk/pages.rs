@@ -1,7 +1,7 @@
 //! Iterates over the pages of a column chunk as their headers describe them.
 //!
 //! ```text
-//! byte range of the chunk ─▶ header (Thrift) ─▶ ChunkPage ─▶ body, handed over in parts ─▶ next header ...
+//! byte range of the chunk ─▶ header (Thrift) ─▶ ChunkPage ─▶ body, passed on in parts ─▶ next header ...
 //! ```
 //!
 //! Nothing is decompressed or decoded. Each read is of [`READ_LEN`] bytes, whatever size a page claims to

@@ -8,7 +8,7 @@ use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::decode::carried::Carried;
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan;
-use crate::decode::trailing_fields::{Behind, Shared, Tail};
+use crate::decode::trailing_fields::{LazyTail, Shared, Tail};
 use crate::error::{Error, Fault, FaultKind};
 use crate::matching::engine::Engine;
 use crate::matching::kernel::{self, Kernel, Method};
@@ -34,7 +34,7 @@ pub(crate) struct Decoded {
     pub with_statistics: Option<Vec<u32>>,
     pub row_groups_in_file: usize,
     /// The fields after the row groups.
-    pub tail: Behind,
+    pub tail: LazyTail,
     /// Where the list of row groups is.
     groups_at: usize,
 }
@@ -74,7 +74,9 @@ pub(crate) fn file_meta_data(
 pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
     if u32::try_from(bytes.len()).is_err() {
         let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
-        return Err(Error::new(what).with_advice("a footer's length has 32 bits: hand over the footer alone"));
+        return Err(
+            Error::new(what).with_advice("a footer's length has 32 bits: pass only the footer's own bytes")
+        );
     }
     Ok(())
 }
@@ -96,7 +98,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let mut decoded = None;
     let mut tail = Tail::default();
     // Where the trailing fields start, as long as all of them come after all other fields.
-    let (mut trailing_at, mut all_behind) = (None, true);
+    let (mut trailing_at, mut in_order) = (None, true);
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
@@ -117,12 +119,12 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
                         let known = version.zip(num_rows);
                         let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
-                            let tail = Behind::Later(Box::default());
+                            let tail = LazyTail::Later(Box::default());
                             return Ok(found.decoded(version, num_rows, known_schema, tail));
                         }
-                        if let (Some((version, num_rows)), true) = (known, all_behind) {
+                        if let (Some((version, num_rows)), true) = (known, in_order) {
                             if let Some(tail) = carried.tail(cursor) {
-                                let tail = Behind::Walked(tail);
+                                let tail = LazyTail::Walked(tail);
                                 return Ok(found.decoded(version, num_rows, known_schema, tail));
                             }
                             trailing_at = Some(cursor.at);
@@ -139,7 +141,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
             (3, found) => return Err(wire(cursor, found, "an i64").into()),
             (4, found) => return Err(wire(cursor, found, "a list of row groups").into()),
             (id, wire) => {
-                all_behind &= groups_at.is_some();
+                in_order &= groups_at.is_some();
                 tail.field(cursor, id, wire)?;
             }
         }
@@ -159,7 +161,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     if trailing_at.is_some() {
         carried.keep_tail(bytes, &tail);
     }
-    Ok(found.decoded(version, num_rows, schema, Behind::Walked(tail)))
+    Ok(found.decoded(version, num_rows, schema, LazyTail::Walked(tail)))
 }
 
 /// Walks from the list of row groups to the end to read the trailing fields.
@@ -240,7 +242,7 @@ struct Found {
 }
 
 impl Found {
-    fn decoded(self, version: i32, num_rows: i64, schema: Arc<Schema>, tail: Behind) -> Decoded {
+    fn decoded(self, version: i32, num_rows: i64, schema: Arc<Schema>, tail: LazyTail) -> Decoded {
         let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
         Decoded {
             version,

@@ -38,13 +38,13 @@ pub(crate) struct Shared {
 
 /// The fields after the row groups, walked immediately or on demand.
 #[derive(Debug, Clone)]
-pub(crate) enum Behind {
+pub(crate) enum LazyTail {
     Walked(Shared),
     /// `None` inside if malformed. Boxed because footers are moved more often than this is created.
     Later(Box<OnceLock<Option<Tail>>>),
 }
 
-impl Behind {
+impl LazyTail {
     /// Returns what the walk found, running it first if necessary.
     pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<Found<'_>> {
         match self {

@@ -64,19 +64,18 @@ impl Opening {
         // The anchor's value may occur anywhere, but is seldom followed by the same byte as here.
         let next = self.bytes.get(self.anchor + 1).copied();
         let region_end = starts.start + offset + region.len();
-        let behind = bytes.get(starts.start + offset + 1..region_end + 1);
+        let after = bytes.get(starts.start + offset + 1..region_end + 1);
         let mut best = None;
         for (block, chunk) in region.chunks(64).enumerate() {
             // Without a branch, the loop compiles to a few vector comparisons.
-            let found =
-                match (next, behind.and_then(|behind| behind.get(block * 64..block * 64 + chunk.len()))) {
-                    (Some(next), Some(behind)) => {
-                        chunk.iter().zip(behind).fold(false, |any, (&byte, &follows)| {
-                            any | ((byte == LONG_LIST) & (follows == next))
-                        })
-                    }
-                    _ => true,
-                };
+            let found = match (next, after.and_then(|after| after.get(block * 64..block * 64 + chunk.len())))
+            {
+                (Some(next), Some(after)) => chunk
+                    .iter()
+                    .zip(after)
+                    .fold(false, |any, (&byte, &follows)| any | ((byte == LONG_LIST) & (follows == next))),
+                _ => true,
+            };
             if !found {
                 continue;
             }

@@ -337,8 +337,8 @@ impl Builder {
     }
 
     /// Adds a constant byte, which may follow another one.
-    fn constant(&mut self, byte: u8, token: u64, behind: bool) {
-        match self.constants.last_mut().filter(|last| behind && last.mask != u64::MAX) {
+    fn constant(&mut self, byte: u8, token: u64, follows: bool) {
+        match self.constants.last_mut().filter(|last| follows && last.mask != u64::MAX) {
             Some(last) => {
                 let at = last.mask.count_ones();
                 last.bytes |= u64::from(byte) << at;

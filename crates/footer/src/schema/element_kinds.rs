@@ -46,7 +46,7 @@ struct Kind {
     /// From the element's start through its name's length.
     before: Pattern,
     /// From the end of the name to the element's end.
-    behind: Pattern,
+    after: Pattern,
     /// What elements of the kind have in common, and its index in the schema.
     traits: ElementTraits,
     place: u32,
@@ -89,11 +89,11 @@ impl Kinds {
             // Longer names have lengths of more than one byte.
             let len = *bytes.get(start - 1).filter(|&&len| len < 0x80)?;
             let end = start + usize::from(len);
-            if !kind.behind.fits(word(bytes, end)?) {
+            if !kind.after.fits(word(bytes, end)?) {
                 continue;
             }
             let name_start = names.push(bytes, start..end)?;
-            cursor.at = end + kind.behind.len;
+            cursor.at = end + kind.after.len;
             let found = kind.traits;
             nodes.push(Node::new(name_start, len.into(), kind.place));
             if place > 0 {
@@ -116,10 +116,10 @@ impl Kinds {
     ) {
         let part = |range: Range<usize>| Pattern::new(bytes.get(range)?);
         let one_byte = name.end - name.start == name_len as usize + 1;
-        if let (true, Some(before), Some(behind)) =
+        if let (true, Some(before), Some(after)) =
             (one_byte, part(element.start..name.start), part(name.end..element.end))
         {
-            self.kinds.insert(0, Kind { before, behind, traits, place });
+            self.kinds.insert(0, Kind { before, after, traits, place });
             self.kinds.truncate(self.room);
         }
     }

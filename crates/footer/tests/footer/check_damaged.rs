@@ -190,10 +190,10 @@ fn row_groups_that_are_listed_twice_are_found() {
     }
 }
 
-/// Each field of the footer in turn is given a second time behind all others of its struct: that is found where it
-/// stands, whatever struct it is.
+/// Repeats each field of the footer in turn at the end of its struct. The check finds the repetition at its offset, in
+/// any struct.
 #[test]
-fn a_field_that_any_struct_gives_twice_is_found() {
+fn a_repeated_field_in_any_struct_is_found() {
     for name in FIXTURES {
         let file = fixture(name);
         let footer = metadata(&file);
@@ -203,15 +203,15 @@ fn a_field_that_any_struct_gives_twice_is_found() {
             true
         })
         .unwrap();
-        let mut looked_at = 0;
+        let mut checked = 0;
         for (place, (start, depth, id, field, wire)) in lines.iter().enumerate() {
-            // A value without values inside, and whose struct ends behind it: the next value stands less deep.
+            // A value without nested values that ends its struct: the next value is less deep.
             let inside = lines.get(place + 1).is_some_and(|next| next.1 > *depth);
             let last = lines.get(place + 1).is_some_and(|next| next.1 < *depth);
             let (Some(id), false, true) = (id, inside || *wire == "bool", last) else { continue };
-            // The struct's stop stands behind the value: its length is what skipping it takes.
+            // The struct's stop follows the value, whose length its wire type determines.
             let end = end_of(&footer[*start..], wire) + start;
-            assert_eq!(footer[end], 0, "{name}: a struct ends behind {field:?} at {start}");
+            assert_eq!(footer[end], 0, "{name}: a struct ends after {field:?} at {start}");
             let number = match *wire {
                 "i16" => 4,
                 "i32" => 5,
@@ -223,7 +223,7 @@ fn a_field_that_any_struct_gives_twice_is_found() {
             let again: Vec<u8> =
                 [number, (id << 1) as u8].iter().chain(&footer[*start..end]).copied().collect();
             twice.splice(end..end, again);
-            // Some repetitions cannot be decoded; those are refused and need no finding.
+            // Decoding rejects some repetitions; those need no finding.
             let Ok(decoded) = Footer::from_file_bytes(&with_metadata(&file, &twice), &Options::new()) else {
                 continue;
             };
@@ -235,13 +235,13 @@ fn a_field_that_any_struct_gives_twice_is_found() {
             assert_eq!(again.len(), 1, "{name}, {field} at {start}: {found:?}");
             assert!(again[0].contains(&format!("{field}, byte {} of", end + 2)), "{}", again[0]);
             structs.insert(field);
-            looked_at += 1;
+            checked += 1;
         }
-        assert!(looked_at > 10 && structs.len() > 3, "{name}: {looked_at} in {structs:?}");
+        assert!(checked > 10 && structs.len() > 3, "{name}: {checked} in {structs:?}");
     }
 }
 
-/// Where the value of this wire type that the bytes start with ends.
+/// The length of the value of this wire type at the start of the bytes.
 fn end_of(bytes: &[u8], wire: &str) -> usize {
     let varint = 1 + bytes.iter().position(|byte| *byte < 0x80).unwrap();
     match wire {
@@ -255,13 +255,13 @@ fn end_of(bytes: &[u8], wire: &str) -> usize {
 }
 
 #[test]
-fn a_field_that_a_page_index_gives_twice_is_found() {
+fn a_repeated_field_in_a_page_index_is_found() {
     let file = fixture("polars_plain.parquet");
     let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();
     let chunk = footer.row_group(0).unwrap().column(0).unwrap();
     let (offsets, at) = (chunk.offset_index_range().unwrap().unwrap(), chunk.footer_offset());
     let index = &file[offsets.start as usize..offsets.end as usize];
-    // Behind the footer's own bytes there is room for an index that names its list of pages twice.
+    // Put an index that repeats its list of pages before the footer.
     let list = &index[1..index.len() - 1];
     let twice: Vec<u8> = [&index[..index.len() - 1], &[0x09, 0x02], list, &[0]].concat();
     let place = find(metadata(&file), |line| line.name == Some("offset_index_offset") && line.offset > at);
@@ -273,7 +273,7 @@ fn a_field_that_a_page_index_gives_twice_is_found() {
         writer.integer(value as i64);
         writer.into_bytes()
     };
-    // The later value first, so that the earlier one stays where it is.
+    // Change the later value first, so that the earlier one keeps its offset.
     for (at, value) in [(length.unwrap(), twice.len()), (place.unwrap(), data)] {
         let end = at + end_of(&changed[at..], "i64");
         changed.splice(at..end, varint(value));

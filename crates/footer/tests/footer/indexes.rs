@@ -96,7 +96,7 @@ fn a_footer_with_any_byte_changed_returns_the_same_chunks_or_an_error() {
     let bytes = small();
     let index = FooterIndex::from_bytes(kept(&bytes)).unwrap();
     let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-    let (mut refused, mut given) = (0, 0);
+    let (mut refused, mut returned) = (0, 0);
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 0x04;
@@ -106,14 +106,14 @@ fn a_footer_with_any_byte_changed_returns_the_same_chunks_or_an_error() {
         for chunk in footer.row_groups().flat_map(|group| group.columns()) {
             match index.chunk(&changed, chunk.row_group().index(), chunk.leaf()) {
                 Ok(found) => {
-                    given += 1;
+                    returned += 1;
                     assert_eq!(found.unwrap().details().unwrap(), chunk.details().unwrap(), "byte {at}");
                 }
                 Err(error) => assert!(error.advice().contains("write the index again"), "{error}"),
             }
         }
     }
-    assert!(refused > 0 && given > 0);
+    assert!(refused > 0 && returned > 0);
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn methods_agree_on_odd_chunks_among_even_ones() {
         ("negative size", |writer| writer.i64(6, -1)),
         ("negative offset", |writer| writer.i64(9, -1)),
         ("largest offset", |writer| writer.i64(9, i64::MAX)),
-        ("dictionary behind data", |writer| writer.i64(11, 1000)),
+        ("dictionary after data", |writer| writer.i64(11, 1000)),
         ("negative dictionary", |writer| writer.i64(11, -1000)),
         ("varint of 9 bytes", |writer| {
             writer.field(10, 6);

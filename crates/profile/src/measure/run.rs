@@ -29,7 +29,7 @@ pub struct Run {
     /// Bytes processed, if counted.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// Bytes that the run left in its target, as the target reports them: a table with its indexes.
+    /// Bytes that the run stored in its target, as the target reports them: a table including its indexes.
     #[serde(default)]
     pub stored: Option<u64>,
     /// A checksum over the work, as any text; sides that did the same work have the same one.
