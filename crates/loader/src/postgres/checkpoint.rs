@@ -145,6 +145,35 @@ impl Checkpoints {
         }
     }
 
+    /// Holds the locks of all loads into a table, by its name, until the transaction ends, so that none of them runs
+    /// meanwhile: rows of a load whose records are gone would be loaded again.
+    pub(crate) fn lock_target(
+        &self,
+        connection: &Connection,
+        target: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql =
+            format!("SELECT load_id FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_part());
+        let end = Instant::now() + PATIENCE;
+        for row in connection.query(control, &sql, &[&target])? {
+            let key = advisory_key(&connection.get::<String>(&row, 0)?);
+            loop {
+                let rows = connection.query(control, "SELECT pg_try_advisory_xact_lock($1)", &[&key])?;
+                if rows.first().map_or(Ok(false), |row| connection.get(row, 0))? {
+                    break;
+                }
+                if Instant::now() > end {
+                    return Err(Error::new(Kind::Busy, "a load into the table is under way")
+                        .at(format!("table {target}, {}", connection.place()))
+                        .advise("wait until it has ended, or end it; then run the same command again"));
+                }
+                control.sleep(Duration::from_millis(200))?;
+            }
+        }
+        Ok(())
+    }
+
     /// A load's row.
     pub(crate) fn find(
         &self,

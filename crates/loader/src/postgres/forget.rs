@@ -26,7 +26,7 @@ pub struct Forgotten {
 /// checkpoints goes when nothing is left in it. Rows that were appended to a table that existed before stay.
 ///
 /// # Errors
-/// No connection, or no permission.
+/// No connection, no permission, or a load into the table that runs.
 pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
@@ -44,6 +44,7 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     let recorded = checkpoints.exist(&connection, control)?;
     connection.batch(control, "BEGIN")?;
     if recorded {
+        checkpoints.lock_target(&connection, &name.to_string(), control)?;
         for id in checkpoints.unfinished(&connection, &name.to_string(), control)? {
             let parts = parts::of_load(&connection, &checkpoints, &id, control)?;
             parts::drop_all(&connection, &parts, control)?;

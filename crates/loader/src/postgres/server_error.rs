@@ -46,6 +46,17 @@ pub(crate) fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         };
         return Error::new(kind, what).at(place).advise(advice);
     };
+    if is_of_records(error) {
+        return Error::new(
+            Kind::Server,
+            "the records of this load were removed while it ran: by another load, in mode truncate or replace, or by hand",
+        )
+        .at(place)
+        .advise(
+            "the same command again loads all rows; where the table was not emptied, compare it with the files first (sawmill \
+             verify)",
+        );
+    }
     let code = db.code();
     let class = &code.code()[..2];
     let passing = [
@@ -122,7 +133,14 @@ fn disk_full(message: &str) -> &'static str {
 /// rows or index entries that do not fit into a page (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub(crate) fn is_about_rows(error: &tokio_postgres::Error) -> bool {
     let class = error.code().map(|code| &code.code()[..2]);
-    matches!(class, Some("22" | "23" | "44" | "54" | "P0"))
+    !is_of_records(error) && matches!(class, Some("22" | "23" | "44" | "54" | "P0"))
+}
+
+/// Whether the record of a load was missing when one of its units was recorded.
+fn is_of_records(error: &tokio_postgres::Error) -> bool {
+    let constraint = error.as_db_error().and_then(|db| db.constraint()).unwrap_or_default();
+    error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION)
+        && ["units_load_id_fkey", "units_unlogged_load_id_fkey"].contains(&constraint)
 }
 
 /// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's context,

@@ -22,6 +22,7 @@ mod proxy;
 mod put_aside;
 mod races;
 mod records;
+mod records_removed;
 mod refusals;
 mod rejects;
 mod rejects_in_parts;
