@@ -31,6 +31,8 @@ pub enum Kind {
     Busy,
     /// The target does not hold what the source holds.
     Mismatch,
+    /// A file of ours that cannot be written, such as that of rejected rows.
+    Output,
 }
 
 /// A failure in three parts; `Display` joins those that are not empty with `" - "`.

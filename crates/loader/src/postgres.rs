@@ -80,6 +80,7 @@ mod whole_records;
 mod write_ahead;
 mod writer;
 
+use rejects_file::RejectsOf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -279,6 +280,11 @@ impl Postgres {
     pub fn nested(mut self, nested: Nested) -> Self {
         self.nested = nested;
         self
+    }
+
+    /// The load that its file of rejected rows is of.
+    fn rejects_of<'a>(&self, source: &'a dyn Source, table: &'a TableName) -> RejectsOf<'a> {
+        RejectsOf { source, table, adds: matches!(self.mode, Mode::Append | Mode::Upsert) }
     }
 
     /// Whether a new table may bring types with it.

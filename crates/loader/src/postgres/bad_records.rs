@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::checkpoint::Checkpoints;
 use super::connection::Connection;
 use super::rejects::Reject;
-use super::rejects_file::RejectsFile;
+use super::rejects_file::{RejectsFile, RejectsOf};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::load::LoadOptions;
@@ -175,9 +175,9 @@ impl BadRecords {
     }
 
     /// Writes the file of these records.
-    pub(super) fn write(&self, path: &Path, source: &dyn Source, options: &LoadOptions) -> Result<()> {
-        let mut file = RejectsFile::create(path, source)?;
-        let mut reader = source.reader(options.batch_rows);
+    pub(super) fn write(&self, path: &Path, of: RejectsOf<'_>, options: &LoadOptions) -> Result<()> {
+        let mut file = RejectsFile::create(path, of)?;
+        let mut reader = of.source.reader(options.batch_rows);
         self.each_unit(|unit, rejects| file.unit(unit, rejects, reader.as_mut()))?;
         file.finish()
     }

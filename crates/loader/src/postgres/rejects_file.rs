@@ -1,16 +1,25 @@
 //! The Parquet file of rejected rows: the columns of the source, and where each row was and why it was refused.
+//!
+//! Several loads that append to one table may share it, as a directory does that grows: each replaces the rows of its own
+//! source's files, and keeps those of others.
 
+use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_generator::WholeFile;
 
 use super::rejects::Reject;
+use super::table_name::TableName;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::ParquetFiles;
 use crate::parquet_interval::as_intervals;
@@ -18,6 +27,8 @@ use crate::source::{Source, Unit, UnitReader};
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
+/// Rows that are read at once of those that are there.
+const ROWS_AT_ONCE: usize = 4096;
 
 /// The columns that say where a row was.
 const FILE: &str = "_sawmill_file";
@@ -26,29 +37,110 @@ const ROW: &str = "_sawmill_row";
 /// The column that says why a row was refused.
 const REASON: &str = "_sawmill_reason";
 
+/// The entry of the footer that names the table.
+const TABLE: &str = "sawmill.table";
+
+/// Which load writes the file.
+#[derive(Clone, Copy)]
+pub(super) struct RejectsOf<'a> {
+    pub source: &'a dyn Source,
+    pub table: &'a TableName,
+    /// The table keeps its rows, and so does the file those of other loads.
+    pub adds: bool,
+}
+
+impl RejectsOf<'_> {
+    /// Whether the file that is there has rows of loads into the same table, which stay.
+    fn adds_to(self, path: &Path) -> Result<bool> {
+        Ok(self.adds && table_of(path)?.is_some_and(|table| table == self.table.to_string()))
+    }
+}
+
 /// A file being written; it gets its name when it is whole.
 pub(super) struct RejectsFile<'a> {
     path: PathBuf,
-    source: &'a dyn Source,
+    of: RejectsOf<'a>,
     schema: SchemaRef,
     writer: ArrowWriter<WholeFile>,
 }
 
 /// Makes sure, before a row is sent, that the file can be written and takes the place of no other: of none that a load
-/// has not written.
-pub(super) fn check(path: &Path) -> Result<()> {
+/// has not written, nor of rows that stay but have other columns.
+pub(super) fn check(path: &Path, of: RejectsOf<'_>) -> Result<()> {
     if path.exists() {
-        let ours = ParquetFiles::open(&[path]).is_ok_and(|file| file.schema().index_of(REASON).is_ok());
-        if !ours {
+        let there = ParquetFiles::open(&[path]).ok();
+        let Some(there) = there.filter(|file| file.schema().index_of(REASON).is_ok()) else {
             return Err(Error::new(
                 Kind::Config,
                 "the file is there already, and no load has put rows aside in it",
             )
             .at(path.display().to_string())
             .advise("name another file with --rejects, or remove this one"));
+        };
+        if of.adds_to(path)? {
+            kept(&there, path, of, |_| Ok(()))?;
         }
     }
-    WholeFile::create(path).map(drop).map_err(|error| unwritable(path, &error))
+    WholeFile::create(path).map(drop).map_err(|error| {
+        Error::new(Kind::Config, format!("the file of rejected rows cannot be written: {error}"))
+            .at(path.display().to_string())
+            .advise("name a file that can be written with --rejects, and run the same command again")
+    })
+}
+
+/// The table whose rejected rows a file has; none in files of earlier versions.
+fn table_of(path: &Path) -> Result<Option<String>> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Error::new(Kind::Source, format!("the file of rejected rows cannot be read: {error}"))
+            .at(path.display().to_string())
+            .advise("name another file with --rejects, or move this one away")
+    };
+    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    let reader = SerializedFileReader::new(file).map_err(|error| unreadable(&error))?;
+    let entries = reader.metadata().file_metadata().key_value_metadata();
+    let entry = entries.into_iter().flatten().find(|entry| entry.key == TABLE);
+    Ok(entry.and_then(|entry| entry.value.clone()))
+}
+
+/// Gives the rows of a file that come from other files than the source's to `each`.
+fn kept(
+    there: &ParquetFiles,
+    path: &Path,
+    of: RejectsOf<'_>,
+    mut each: impl FnMut(RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let own: HashSet<&str> = of.source.files().iter().map(|file| file.name.as_str()).collect();
+    let mut reader = there.reader(ROWS_AT_ONCE);
+    for unit in there.plan(ROW_GROUP_ROWS as u64).iter().flatten() {
+        reader.start(unit)?;
+        while let Some(batch) = reader.next_batch()? {
+            let files = batch.column_by_name(FILE).and_then(|column| column.as_string_view_opt());
+            let files = files.ok_or_else(|| no_rejects(path, FILE))?;
+            let names: Vec<&str> = files.iter().map(Option::unwrap_or_default).collect();
+            let mut first = 0;
+            for run in names.chunk_by(|a, b| a == b) {
+                if run.first().is_some_and(|name| !own.contains(name)) {
+                    refuse_other_columns(&batch, path, of)?;
+                    each(batch.slice(first, run.len()))?;
+                }
+                first += run.len();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows of other loads can be kept where they have the columns of this one.
+fn refuse_other_columns(batch: &RecordBatch, path: &Path, of: RejectsOf<'_>) -> Result<()> {
+    let (there, here) = (batch.schema(), of.source.schema());
+    let there = there.fields().iter().map(|field| (field.name(), field.data_type()));
+    let here = here.fields().iter().map(|field| (field.name(), field.data_type()));
+    if there.take_while(|(name, _)| name.as_str() != FILE).eq(here) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Exists, "the file has rejected rows of a load of other columns")
+        .at(path.display().to_string())
+        .advise("name another file with --rejects, or move this one away"))
 }
 
 /// Rows that a load of the source has put aside, with the columns of the source, and behind them file, row group and row
@@ -76,7 +168,8 @@ fn no_rejects(path: &Path, column: &str) -> Error {
 }
 
 impl<'a> RejectsFile<'a> {
-    pub(super) fn create(path: &Path, source: &'a dyn Source) -> Result<Self> {
+    pub(super) fn create(path: &Path, of: RejectsOf<'a>) -> Result<Self> {
+        let source = of.source;
         WholeFile::remove_abandoned(path).map_err(|error| unwritable(path, &error))?;
         let mut fields: Vec<Field> =
             source.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
@@ -96,9 +189,10 @@ impl<'a> RejectsFile<'a> {
             options = options.with_parquet_schema(parquet);
         }
         let file = WholeFile::create(path).map_err(|error| unwritable(path, &error))?;
-        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
+        let mut writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
             .map_err(|error| unwritable(path, &error))?;
-        Ok(Self { path: path.to_owned(), source, schema, writer })
+        writer.append_key_value_metadata(KeyValue::new(TABLE.to_owned(), of.table.to_string()));
+        Ok(Self { path: path.to_owned(), of, schema, writer })
     }
 
     /// Writes the rejected rows of one unit, which are read again.
@@ -109,7 +203,7 @@ impl<'a> RejectsFile<'a> {
         reader: &mut dyn UnitReader,
     ) -> Result<()> {
         let numbers: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
-        let numbers = self.source.rows_in_group(unit.key, &numbers)?;
+        let numbers = self.of.source.rows_in_group(unit.key, &numbers)?;
         if numbers.len() < rejects.len() {
             return Err(gone(unit));
         }
@@ -143,7 +237,7 @@ impl<'a> RejectsFile<'a> {
         batch: &RecordBatch,
         first: u64,
     ) -> Result<()> {
-        let file = self.source.files().get(unit.key.file as usize);
+        let file = self.of.source.files().get(unit.key.file as usize);
         let file = file.map(|file| file.name.as_str()).unwrap_or_default();
         let mut numbers = numbers;
         for run in rejects.chunk_by(|a, b| a.row + 1 == b.row) {
@@ -158,17 +252,36 @@ impl<'a> RejectsFile<'a> {
                 Arc::new(StringArray::from_iter_values(run.iter().map(|reject| &reject.reason))),
             ];
             columns.extend(places);
-            // Within lists and structs the schema says more than the arrays: which bytes are UUIDs.
-            let options = RecordBatchOptions::new().with_match_field_names(false);
-            let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
-            let rows = rows.map_err(|error| unwritable(&self.path, &error))?;
-            self.writer.write(&rows).map_err(|error| unwritable(&self.path, &error))?;
+            self.write(columns)?;
         }
         Ok(())
     }
 
-    /// Ends the file and gives it its name.
-    pub(super) fn finish(self) -> Result<()> {
+    fn write(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+        // Within lists and structs the schema says more than the arrays: which bytes are UUIDs.
+        let options = RecordBatchOptions::new().with_match_field_names(false);
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
+        let rows = rows.map_err(|error| unwritable(&self.path, &error))?;
+        self.writer.write(&rows).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    /// Adds the rows that other loads into the table have put aside, ends the file and gives it its name.
+    pub(super) fn finish(mut self) -> Result<()> {
+        if self.path.exists() && self.of.adds_to(&self.path)? {
+            let (path, of) = (self.path.clone(), self.of);
+            let there = ParquetFiles::open(&[&path])?;
+            kept(&there, &path, of, |rows| {
+                let column = |(column, field): (&ArrayRef, &Arc<Field>)| match field.data_type() {
+                    // Text is read as views, and written as such in the source's columns alone.
+                    DataType::Utf8 => match column.as_string_view_opt() {
+                        Some(views) => Arc::new(StringArray::from_iter(views.iter())) as ArrayRef,
+                        None => Arc::clone(column),
+                    },
+                    _ => Arc::clone(column),
+                };
+                self.write(rows.columns().iter().zip(self.schema.fields()).map(column).collect())
+            })?;
+        }
         let Self { path, writer, .. } = self;
         let file = writer.into_inner().map_err(|error| unwritable(&path, &error))?;
         file.finish().map_err(|error| unwritable(&path, &error))
@@ -182,7 +295,10 @@ fn gone(unit: &Unit) -> Error {
 }
 
 fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::Config, format!("the file of rejected rows cannot be written: {error}"))
+    Error::new(Kind::Output, format!("the file of rejected rows cannot be written: {error}"))
         .at(path.display().to_string())
-        .advise("name a file that can be written with --rejects, and run the same command again")
+        .advise(
+            "make room, or name another file with --rejects, and run the same command again: it writes all rejected rows of the \
+             load",
+        )
 }

@@ -236,19 +236,34 @@ impl Remembering<'_> {
             true => columns::by_position(self.source.schema(), &existing, self.table)?,
         };
         let columns = columns::matched(&schema, &existing, self.table, &self.postgres.values)?;
+        let mut not_compared = Vec::new();
         for id in ids {
             let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
-            remembered.already.extend(self.of_load(&of_load, &columns)?);
+            remembered.already.extend(self.of_load(&of_load, &columns, &mut not_compared)?);
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
-        if self.options.verify {
+        if let Some(first) = not_compared.first() {
+            let more = match not_compared.len() - 1 {
+                0 => String::new(),
+                more => format!(" and of {more} more files"),
+            };
+            remembered.notes.push(format!(
+                "what the source holds of {first}{more} was not compared with what was loaded of it: some rows were rejected"
+            ));
+        } else if self.options.verify {
             self.verify(&presence, &columns, remembered)?;
         }
         Ok(())
     }
 
-    /// What a load has brought of these files, which still hold it.
-    fn of_load(&self, found: &[&Found<'_>], columns: &Arc<Vec<Column>>) -> Result<Vec<AlreadyLoaded>> {
+    /// What a load has brought of these files, which still hold it; the names of those that had to be looked at and could
+    /// not be, since rows of them were rejected, are added to `not_compared`.
+    fn of_load(
+        &self,
+        found: &[&Found<'_>],
+        columns: &Arc<Vec<Column>>,
+        not_compared: &mut Vec<String>,
+    ) -> Result<Vec<AlreadyLoaded>> {
         let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
         let units = self.checkpoints.units(self.connection, &load.id, self.control)?;
         let rejects = self.checkpoints.count_rejects(self.connection, &load.id, self.control)?;
@@ -264,20 +279,13 @@ impl Remembering<'_> {
             }
         }
         let untrusted = load.files.untrusted(portion.files());
-        let looked_at: BTreeSet<u32> =
-            (0..found.len() as u32).filter(|at| self.options.verify || untrusted.contains(at)).collect();
-        if let Some(at) = looked_at.iter().find(|at| rejected.contains_key(at)) {
-            let name = portion.files().get(*at as usize).map(|file| file.name.clone()).unwrap_or_default();
-            return Err(Error::new(
-                Kind::Changed,
-                "some rows of the file were put aside when it was loaded together with others, so what it holds now cannot be \
-                 compared with that",
-            )
-            .at(name)
-            .advise("load the files without it, or give the files of the earlier load alone, or load it once more with --again"));
-        }
+        let (skipped, looked_at): (BTreeSet<u32>, BTreeSet<u32>) = (0..found.len() as u32)
+            .filter(|at| self.options.verify || untrusted.contains(at))
+            .partition(|at| rejected.contains_key(at));
+        let name = |at: &u32| portion.files().get(*at as usize).map(|file| file.name.clone());
+        not_compared.extend(skipped.iter().filter_map(name));
         self.compare(&portion, load, &recorded, &looked_at, columns)?;
-        if !untrusted.is_empty() {
+        if !untrusted.is_empty() && skipped.is_empty() {
             let now = load.files.with_stamps_of(portion.files());
             self.checkpoints.set_stamps(self.connection, &load.id, &now, self.control)?;
         }

@@ -259,7 +259,7 @@ impl<'a> PostgresTables<'a> {
         if let Some(rejects) = &self.postgres.rejects {
             // Which records are put aside depends on what their values may become.
             mapping = mapping + " of whole records" + &self.postgres.values.mapping();
-            rejects_file::check(&rejects.path)?;
+            rejects_file::check(&rejects.path, self.postgres.rejects_of(self.source, &rows))?;
         }
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
         checkpoints.lock(connection, &id, control)?;

@@ -74,7 +74,9 @@ impl WholeRecords<'_> {
         if let Some(records) = reports.first_mut() {
             records.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
         }
-        bad.write(&rejects.path, self.source, self.options)?;
+        if let Some(records) = self.parts.first() {
+            bad.write(&rejects.path, records.rejects_of(self.source, &records.table), self.options)?;
+        }
         Ok(reports)
     }
 

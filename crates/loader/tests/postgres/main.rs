@@ -26,6 +26,7 @@ mod records_removed;
 mod refusals;
 mod rejects;
 mod rejects_in_parts;
+mod rejects_kept;
 mod remembered;
 mod replacing;
 mod staged;

@@ -31,13 +31,15 @@ impl PostgresSession<'_> {
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}
-            (rows, Some(to)) if self.standing != Standing::Complete => {
+            (rows, Some(to)) if self.postgres.part_of.is_some() || to.path.exists() => {
                 notes.push(format!(
                     "{rows} rows could not be loaded and were put aside in {}",
                     to.path.display()
                 ));
             }
-            (rows, _) => notes.push(format!("{rows} rows could not be loaded and were put aside")),
+            (rows, _) => notes.push(format!(
+                "{rows} rows could not be loaded, in earlier runs; the same command with --rejects FILE writes them to a file"
+            )),
         }
         notes
     }

@@ -55,9 +55,6 @@ impl<'a> PostgresSession<'a> {
             }
         };
         let mut way = postgres.choose(options.degree)?;
-        if let Some(rejects) = &postgres.rejects {
-            rejects_file::check(&rejects.path)?;
-        }
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
         let mut connection = Connection::open(&postgres.server, control)?;
         pooler::refuse(&connection, &postgres.server, control)?;
@@ -75,6 +72,10 @@ impl<'a> PostgresSession<'a> {
             (None, None) => current_schema(&connection, control)?,
         };
         let table = postgres.table.within(&schema);
+        // Of one of several tables it was looked at for all of them.
+        if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.part_of.is_none()) {
+            rejects_file::check(&rejects.path, postgres.rejects_of(source, &table))?;
+        }
         if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
             found.check_table(&table, connection.place())?;
         }
@@ -222,7 +223,7 @@ impl<'a> PostgresSession<'a> {
                 }))
             }
         };
-        Ok(Self {
+        let session = Self {
             postgres,
             source,
             options,
@@ -248,6 +249,10 @@ impl<'a> PostgresSession<'a> {
             at_the_end: Mutex::new(None),
             found_notes,
             overlaid,
-        })
+        };
+        if !rehearse {
+            session.write_missing_rejects(control)?;
+        }
+        Ok(session)
     }
 }

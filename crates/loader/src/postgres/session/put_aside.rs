@@ -9,7 +9,7 @@ use crate::postgres::bad_records::{BadRecords, Places};
 use crate::postgres::connection::Connection;
 use crate::postgres::rejects_file::RejectsFile;
 use crate::source::{Unit, UnitKey};
-use crate::target::Session;
+use crate::target::{Session, Standing};
 
 impl PostgresSession<'_> {
     /// Rows that were put aside, as the source counts them.
@@ -38,6 +38,19 @@ impl PostgresSession<'_> {
         places.into_records()
     }
 
+    /// Writes the file of a load that is complete already, where it is not there: an earlier run could not write it or did
+    /// not name it, or it was removed since.
+    pub(super) fn write_missing_rejects(&self, control: &Control<'_>) -> Result<()> {
+        let file = self.postgres.rejects.as_ref().filter(|rejects| !rejects.path.exists());
+        let complete = self.standing == Standing::Complete && self.postgres.part_of.is_none();
+        match file {
+            Some(_) if complete && self.rejected() > 0 => {
+                self.with_connection(control, |connection| self.write_rejects(connection, control))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes the file of rejected rows, before the load counts as complete: a run that is killed in between
     /// writes it again.
     pub(super) fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
@@ -47,7 +60,7 @@ impl PostgresSession<'_> {
         let plan = source.plan(self.record.unit_rows);
         let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
         let mut reader = source.reader(self.options.batch_rows);
-        let mut file = RejectsFile::create(&options.path, source)?;
+        let mut file = RejectsFile::create(&options.path, self.postgres.rejects_of(source, &self.table))?;
         let mut keys: Vec<UnitKey> =
             checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
         keys.sort_unstable();
