@@ -297,7 +297,8 @@ fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
     let converted = Error::from(error);
     match (kind, output) {
         (ErrorKind::Io | ErrorKind::Cancelled, Output::Directory(_)) => {
-            Error::new(converted.exit(), what, place, advice + "; --resume keeps the files that are whole")
+            let with_resume = "; give it --resume, which keeps the files that are whole";
+            Error::new(converted.exit(), what, place, advice + with_resume)
         }
         _ => converted,
     }

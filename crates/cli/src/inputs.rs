@@ -58,7 +58,7 @@ impl From<HiveArg> for Hive {
 
 fn rename(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        Some((from, to)) if !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
         _ => Err("write OLD=NEW".to_owned()),
     }
 }
@@ -182,5 +182,16 @@ fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
             return file.flush().map(|()| file).map_err(failed);
         }
         file.write_all(&buffer[..read]).map_err(failed)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rename;
+
+    #[test]
+    fn a_column_without_a_name_gets_one_as_the_errors_about_it_advise() {
+        assert_eq!(rename("=unnamed"), Ok((String::new(), "unnamed".to_owned())));
+        assert!(rename("name=").is_err() && rename("name").is_err());
     }
 }
