@@ -21,6 +21,8 @@ pub enum Fault {
     Slow(Duration),
     /// Every row returns code 5002 and is not inserted.
     LostShard,
+    /// Every row is refused as the table is blocked for writing, as on a full disk.
+    Blocked,
     /// Half of the rows are inserted, then the server restarts: it refuses connections for the first
     /// duration, and has not recovered its tables for the second.
     Restart(Duration, Duration),

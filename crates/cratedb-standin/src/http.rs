@@ -214,13 +214,14 @@ fn handle<S: Read + Write>(
             shared.stop(node);
             return Err(End);
         }
-        Some(Fault::LostShard) => {
+        Some(fault @ (Fault::LostShard | Fault::Blocked)) => {
+            let blocked = "{\"rowcount\":-2,\"error\":{\"code\":4037,\"message\":\"ClusterBlockException[blocked by: [RELATION_READ_DELETE_ONLY/12/index read-only / allow delete (api)];]\"}}";
             let lost = "{\"rowcount\":-2,\"error\":{\"code\":5002,\"message\":\"One or more shards are not available\"}}";
             return send(
                 200,
                 &format!(
                     "{{\"cols\":[],\"duration\":1.0,\"results\":[{}]}}",
-                    vec![lost; rows.len()].join(",")
+                    vec![if fault == Fault::Blocked { blocked } else { lost }; rows.len()].join(",")
                 ),
             );
         }

@@ -12,6 +12,23 @@ fn options(transport: Transport) -> CrateOptions {
 }
 
 #[test]
+fn rows_are_not_put_aside_because_the_table_is_blocked() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (kept, source) = people(3_000);
+    let rejects = kept.path().join("rejects.ndjson");
+    let target =
+        cluster.target("t", CrateOptions { rejects: Some(rejects.clone()), ..options(Transport::Http) });
+    standin.faults().plan([None, None, Some(Fault::Blocked)]);
+    let error = run(&source, &target, &small()).unwrap_err();
+    assert!(error.what().contains("the table takes no rows: ClusterBlockException"), "{error}");
+    assert!(error.advice().contains("full disk"), "{error}");
+    assert_eq!(std::fs::read_to_string(rejects).unwrap(), "");
+    let report = run(&source, &target, &small()).unwrap();
+    assert_eq!((report.rows, report.rows_rejected), (3_000, 0));
+}
+
+#[test]
 fn batches_that_are_lost_before_in_and_after_their_work_arrive_once() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();

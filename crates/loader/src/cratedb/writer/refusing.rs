@@ -22,6 +22,14 @@ impl CrateWriter {
         code: Option<u32>,
         reason: &str,
     ) -> Result<()> {
+        if reason.starts_with("ClusterBlockException") {
+            return Err(Error::new(Kind::Server, format!("the table takes no rows: {reason}"))
+                .at(format!("table {}, {}", self.plan.table, self.client.place()))
+                .advise(
+                    "a full disk blocks tables, and so does blocks.read_only_allow_delete: end the block and run the same \
+                     command again to go on",
+                ));
+        }
         let plan = Arc::clone(&self.plan);
         let (unit, values) = (batch.unit_of(row), batch.values(&plan.plan, row));
         self.account_of(unit).lost.add(&canonical::sent_row(values, plan.plan.columns.len()));
