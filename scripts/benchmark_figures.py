@@ -132,7 +132,7 @@ MODULES = {
     "template": "unique strings (template)",
     "column_chunk": "pages and their sizes (column_chunk)",
     "statistics": "bounds (statistics)",
-    "content_sum": "checksums of the files' bytes (content_sum)",
+    "content_sum": "checksums of the files' bytes (checksum)",
     "output": "copying into the page cache (output)",
 }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand};
 use sawmill_generator::{
-    ContentSum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, WrittenFile, write,
+    Checksum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, WrittenFile, write,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -98,7 +98,8 @@ pub(crate) struct GenArgs {
     csv_null: Option<String>,
     /// Also print the content sum of the rows, which load and verify print for PostgreSQL and which depends neither on
     /// the layout nor on the format. The rows are drawn and encoded once more for it, which takes three to four
-    /// times as long as writing them. Unasked there is the checksum of the files' bytes alone.
+    /// times as long as writing them; with --partition-by the files are read. With --resume it is that of the files that
+    /// were there, too. Unasked there is the checksum of the files' bytes alone.
     #[arg(long)]
     content_sum: bool,
     #[command(flatten)]
@@ -122,9 +123,9 @@ struct GenResult<'a> {
     rows: u64,
     seed: u64,
     /// Over the bytes of the files.
-    file_checksum: Option<ContentSum>,
+    file_checksum: Option<Checksum>,
     /// Over the rows.
-    content_sum: Option<ContentSum>,
+    content_sum: Option<Checksum>,
     files: &'a [WrittenFile],
     phase: PhaseReport,
 }
@@ -208,6 +209,8 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
     let job = GenJob { content_sum, ..args.job(&plan, &output) };
     let generated = generate(&job, &profile, console, cancel);
     let (files, phase) = generated.map_err(|error| resumable(error, &output))?;
+    let of_folders = content_sum::of_folders(args, &files, &profile, console, cancel)?;
+    let content_sum = content_sum.or(of_folders);
     let file_checksum = file_checksum(&files, &output);
     let said = || summary(&files, (file_checksum, content_sum), &phase, &args.out);
     if output == Output::Stdout {
@@ -319,7 +322,7 @@ pub(crate) struct GenJob<'a> {
     /// Files that the dataset was taken from.
     pub sources: Vec<PathBuf>,
     /// The content sum of the rows, where it is known.
-    pub content_sum: Option<ContentSum>,
+    pub content_sum: Option<Checksum>,
 }
 
 impl<'a> GenJob<'a> {
@@ -381,22 +384,22 @@ pub(crate) fn generate(
 }
 
 /// The checksum over all files: that of the manifest of a directory.
-fn file_checksum(files: &[WrittenFile], output: &Output) -> Option<ContentSum> {
+fn file_checksum(files: &[WrittenFile], output: &Output) -> Option<Checksum> {
     let Output::Directory(directory) = output else { return files.first().and_then(|file| file.sum) };
-    let named: Option<Vec<(String, ContentSum)>> = files
+    let named: Option<Vec<(String, Checksum)>> = files
         .iter()
         .map(|file| {
             let name = file.path.strip_prefix(directory).ok()?;
             Some((name.to_string_lossy().into_owned(), file.sum?))
         })
         .collect();
-    named.map(|named| ContentSum::of_files(named.iter().map(|(name, sum)| (name.as_str(), *sum))))
+    named.map(|named| Checksum::of_files(named.iter().map(|(name, sum)| (name.as_str(), *sum))))
 }
 
 /// What was written, with the checksum of the files and the content sum of their rows.
 fn summary(
     files: &[WrittenFile],
-    (checksum, content): (Option<ContentSum>, Option<ContentSum>),
+    (checksum, content): (Option<Checksum>, Option<Checksum>),
     phase: &PhaseReport,
     out: &Path,
 ) -> String {
@@ -407,7 +410,11 @@ fn summary(
     let kept = files.iter().filter(|file| file.kept).count();
     let kept = if kept > 0 { format!(" ({kept} were there)") } else { String::new() };
     let line =
-        |what: &str, sum: Option<ContentSum>| sum.map_or_else(String::new, |sum| format!("\n{what} {sum}"));
-    let sums = line("file checksum", checksum) + &line("content sum", content);
+        |what: &str, sum: Option<Checksum>| sum.map_or_else(String::new, |sum| format!("\n{what} {sum}"));
+    let content = content.map_or_else(
+        || "\ncontent sum not taken (--content-sum takes it)".to_owned(),
+        |sum| format!("\ncontent sum {sum}"),
+    );
+    let sums = line("file checksum", checksum) + &content;
     format!("{what}{kept} in {}: {}{sums}", out.display(), phases::summary(phase))
 }

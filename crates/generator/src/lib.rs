@@ -46,7 +46,7 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
-mod content_sum;
+mod checksum;
 mod draw;
 mod encode;
 mod error;
@@ -63,7 +63,7 @@ mod write;
 
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
-pub use content_sum::ContentSum;
+pub use checksum::Checksum;
 pub use draw::sampler::{CategoricalSampler, ZipfSampler};
 pub use encode::bloom_filter::BLOOM_FALSE_POSITIVES;
 pub use encode::compression::Compression;

@@ -1,15 +1,20 @@
 //! The content sum of generated rows: the same that a load of their files into PostgreSQL takes.
+//!
+//! Without folders the rows are drawn once more for it. In folders the column that names them comes last and has the
+//! type of its text, so the files are read, as a load reads them.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::{ContentSum, Dataset, Layout};
-use sawmill_loader::{Control, GeneratedRows, LoadOptions, content};
+use sawmill_generator::{Checksum, Dataset, Layout, WrittenFile};
+use sawmill_loader::{Control, GeneratedRows, LoadOptions, Source, content};
 use sawmill_profile::Profile;
 
 use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::GenArgs;
+use crate::inputs::{self, ColumnArgs};
 
 /// The content sum of the rows that are to be written, where it is asked for. They are drawn once more for it, from
 /// the dataset alone: that the files hold them, the sum of a load of the files tells.
@@ -19,17 +24,15 @@ pub(super) fn of(
     profile: &Profile,
     console: Console,
     cancel: &AtomicBool,
-) -> Result<Option<ContentSum>, Error> {
+) -> Result<Option<Checksum>, Error> {
     if !args.content_sum {
         return Ok(None);
     }
-    let place = || args.out.display().to_string();
     if args.layout.partition_by.is_some() {
-        let what = "--content-sum with --partition-by";
-        let advice =
-            "in folders the column comes last and its type is that of its text: a load has another sum";
-        return Err(Error::usage(what, place(), advice));
+        // Of the files, when they are there.
+        return Ok(None);
     }
+    let place = || args.out.display().to_string();
     let again = args.dataset.dataset()?;
     if again.spec_hash() != dataset.spec_hash() {
         let what = "the dataset's spec has changed since the command began";
@@ -42,11 +45,40 @@ pub(super) fn of(
     };
     console.step("taking the content sum of the rows");
     let source = GeneratedRows::new(again, layout.rows, args.seed).within(rows);
+    taken(args, &source, profile, cancel).map(Some)
+}
+
+/// The content sum of the rows that are in files of folders, where it is asked for: of all of them, those that were there
+/// before among them.
+pub(super) fn of_folders(
+    args: &GenArgs,
+    files: &[WrittenFile],
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<Option<Checksum>, Error> {
+    if !args.content_sum || args.layout.partition_by.is_none() || files.is_empty() {
+        return Ok(None);
+    }
+    console.step("reading the files for the content sum of their rows");
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+    let inputs = inputs::open(&paths, &ColumnArgs::default(), cancel)?;
+    taken(args, inputs.source(), profile, cancel).map(Some)
+}
+
+fn taken(
+    args: &GenArgs,
+    source: &dyn Source,
+    profile: &Profile,
+    cancel: &AtomicBool,
+) -> Result<Checksum, Error> {
     let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
     let options = LoadOptions { degree: threads.map_or(1, NonZeroUsize::get), ..LoadOptions::default() };
     let phase = profile.phase("content sum");
-    let tally = content(&source, &options, &Control::new(cancel, &phase))?;
+    let tally = content(source, &options, &Control::new(cancel, &phase))?;
     phase.finish();
     let sum = tally.content_sum.to_string().parse();
-    sum.map(Some).map_err(|what: String| Error::failure(what, place(), "report this with the spec"))
+    sum.map_err(|what: String| {
+        Error::failure(what, args.out.display().to_string(), "report this with the spec")
+    })
 }

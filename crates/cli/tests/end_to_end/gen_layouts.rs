@@ -343,17 +343,20 @@ fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
     ];
     let out = at("out-0");
     let resumed = sawmill(args.iter().copied().chain(["--out", out.to_str().unwrap()])).ok().out;
-    assert!(resumed.contains("file checksum") && !resumed.contains("content sum"), "{resumed}");
+    assert!(
+        resumed.contains("file checksum") && resumed.contains("content sum not taken (--content-sum"),
+        "{resumed}"
+    );
     assert_eq!(manifest(&out)["content_sum"], sum(&whole));
-    let folders = at("folders");
-    let args = [
-        "gen",
-        spec.to_str().unwrap(),
-        "--content-sum",
-        "--partition-by",
-        "word",
-        "--out",
-        folders.to_str().unwrap(),
-    ];
-    assert!(sawmill(args).fails(2).contains("--partition-by"));
+    // Files that are adopted, those of parts too, have the sum of the whole.
+    let adopted = run(at("parts").to_str().unwrap(), &["--files", "5", "--resume"]);
+    assert!(adopted["files"].as_array().unwrap().iter().all(|file| file["kept"] == true));
+    assert_eq!(sum(&adopted), sum(&whole));
+    assert_eq!(manifest(&at("parts"))["content_sum"], sum(&whole));
+    // In folders the column comes last and has the type of its text: the sum is that of the files, as they are loaded.
+    let folders = run(at("folders").to_str().unwrap(), &["--partition-by", "word", "--files", "2"]);
+    let loaded = bench.load(&at("folders"), "folders", &["--verify", "--json"]).ok().json();
+    assert_eq!(loaded["report"]["content"]["content_sum"], sum(&folders));
+    let again = run(at("folders").to_str().unwrap(), &["--partition-by", "word", "--files", "2", "--resume"]);
+    assert_eq!(sum(&again), sum(&folders));
 }

@@ -81,7 +81,7 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content_sum::ContentSum;
+    use crate::checksum::Checksum;
 
     #[test]
     fn a_path_says_what_kind_of_output_it_is() {
@@ -116,7 +116,7 @@ mod tests {
         sink.write(&[b"ole"], 0).unwrap();
         let finished = sink.finish().unwrap();
         assert_eq!(finished.bytes, 5);
-        assert_eq!(finished.sum, Some(ContentSum(xxhash_rust::xxh3::xxh3_128(b"whole"))));
+        assert_eq!(finished.sum, Some(Checksum(xxhash_rust::xxh3::xxh3_128(b"whole"))));
         assert_eq!(fs::read(dir.path().join("d-00007.parquet")).unwrap(), b"whole");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::content_sum::{ContentSum, RunningSum};
+use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::output::dataset_files::{DatasetFiles, entries, remove};
@@ -300,7 +300,7 @@ impl Directory<'_> {
 ///
 /// # Errors
 /// When it cannot be read, or `check` says so.
-pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<ContentSum, Error> {
+pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<Checksum, Error> {
     let failed = |e: std::io::Error| Error::io(&e, "reading", path, None);
     let mut open = File::open(path).map_err(failed)?;
     let mut sum = RunningSum::new();

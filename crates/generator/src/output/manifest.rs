@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::content_sum::ContentSum;
+use crate::checksum::Checksum;
 use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::options::FileOptions;
@@ -30,7 +30,7 @@ pub struct Manifest {
     /// The dataset's name.
     pub dataset: String,
     /// The hash of its spec.
-    pub spec: ContentSum,
+    pub spec: Checksum,
     /// The seed of all draws.
     pub seed: u64,
     /// Everything else that the bytes of the files depend on, by the name of the option.
@@ -41,12 +41,12 @@ pub struct Manifest {
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The checksum over the files, see [`ContentSum::of_files`]. It was called `sum`.
+    /// The checksum over the files, see [`Checksum::of_files`]. It was called `sum`.
     #[serde(rename = "file_checksum", alias = "sum")]
-    pub sum: ContentSum,
+    pub sum: Checksum,
     /// The content sum of the rows of all files, as loads of them have it; where somebody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content_sum: Option<ContentSum>,
+    pub content_sum: Option<Checksum>,
     /// The files, in the order of their rows.
     pub files: Vec<ManifestFile>,
 }
@@ -67,13 +67,13 @@ pub struct ManifestFile {
     pub bytes: u64,
     /// The XXH3-128 of its bytes. It was called `sum`.
     #[serde(rename = "file_checksum", alias = "sum")]
-    pub sum: ContentSum,
+    pub sum: Checksum,
 }
 
 impl Manifest {
     /// A manifest without files.
     pub(crate) fn new(
-        (dataset, spec): (&str, ContentSum),
+        (dataset, spec): (&str, Checksum),
         seed: u64,
         layout: &Layout,
         part: Part,
@@ -105,7 +105,7 @@ impl Manifest {
             complete: false,
             rows: 0,
             bytes: 0,
-            sum: ContentSum::default(),
+            sum: Checksum::default(),
             content_sum: None,
             files: Vec::new(),
         }
@@ -121,7 +121,7 @@ impl Manifest {
         files.sort_by(|a, b| (a.file, &a.name).cmp(&(b.file, &b.name)));
         self.rows = files.iter().map(|file| file.rows).sum();
         self.bytes = files.iter().map(|file| file.bytes).sum();
-        self.sum = ContentSum::of_files(files.iter().map(|file| (file.name.as_str(), file.sum)));
+        self.sum = Checksum::of_files(files.iter().map(|file| (file.name.as_str(), file.sum)));
         self.files = files;
         self.complete = complete;
     }
@@ -214,7 +214,7 @@ mod tests {
     fn manifest(seed: u64, part: &str) -> Manifest {
         let layout = Layout::new(100, 4).unwrap();
         let part = part.parse().unwrap();
-        Manifest::new(("d", ContentSum(1)), seed, &layout, part, None, &FileOptions::default())
+        Manifest::new(("d", Checksum(1)), seed, &layout, part, None, &FileOptions::default())
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             rows: 5,
             row_groups: 1,
             bytes: 100,
-            sum: ContentSum(9),
+            sum: Checksum(9),
         };
         written.set_files(vec![file("b", 1), file("a", 0)], true);
         assert_eq!((written.rows, written.bytes, written.files[0].name.as_str()), (10, 200, "a"));

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
-use crate::content_sum::{ContentSum, RunningSum};
+use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
 use crate::output::whole_file::{Identity, WholeFile};
 
@@ -29,7 +29,7 @@ pub(crate) struct Sink {
 pub(crate) struct Finished {
     pub path: PathBuf,
     pub bytes: u64,
-    pub sum: Option<ContentSum>,
+    pub sum: Option<Checksum>,
     /// `None` for streams.
     pub identity: Option<Identity>,
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use sawmill_profile::{Phase, WaitKind, span, wait};
 use serde::Serialize;
 
-use crate::content_sum::ContentSum;
+use crate::checksum::Checksum;
 use crate::error::Error;
 use crate::layout::{Layout, Part, Unit, Units};
 use crate::options::{FileOptions, FilePlan};
@@ -61,7 +61,7 @@ pub struct Job<'a> {
     /// Files that the dataset was taken from: none of them is replaced or removed.
     pub sources: Vec<PathBuf>,
     /// The content sum of the rows of all files, for the manifest, where it is known.
-    pub content_sum: Option<ContentSum>,
+    pub content_sum: Option<Checksum>,
     /// Rows and bytes are counted on it as row groups are written.
     pub phase: &'a Phase,
     /// Rows of files that stay as they are are counted on it, as they are found whole.
@@ -120,7 +120,7 @@ pub struct WrittenFile {
     pub bytes: u64,
     /// The XXH3-128 of its bytes; devices have none.
     #[serde(rename = "file_checksum")]
-    pub sum: Option<ContentSum>,
+    pub sum: Option<Checksum>,
     /// Whether an earlier run wrote it.
     pub kept: bool,
 }
@@ -143,7 +143,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         return Err(Error::spec(what, place, "give a directory, or ask for one file"));
     }
     let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
-    let identity = (dataset.name(), ContentSum(dataset.spec_hash()));
+    let identity = (dataset.name(), Checksum(dataset.spec_hash()));
     let partition_by = job.partition_by.as_deref();
     let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
     let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
@@ -278,7 +278,7 @@ struct KeptManifest {
 /// The files that this run gave their names.
 #[derive(Debug, Default)]
 struct MadeFiles {
-    identities: Vec<(PathBuf, Identity, Option<ContentSum>)>,
+    identities: Vec<(PathBuf, Identity, Option<Checksum>)>,
     unsynced: Unsynced,
 }
 

@@ -72,7 +72,7 @@ fn part_in_earlier_name(file: &str) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content_sum::ContentSum;
+    use crate::checksum::Checksum;
     use crate::layout::Layout;
     use crate::options::FileOptions;
 
@@ -82,7 +82,7 @@ mod tests {
         let write = |dataset: &str, part: &str, file: &str| {
             let layout = Layout::new(100, 4).unwrap();
             let (part, options) = (part.parse().unwrap(), FileOptions::default());
-            let manifest = Manifest::new((dataset, ContentSum(1)), 1, &layout, part, None, &options);
+            let manifest = Manifest::new((dataset, Checksum(1)), 1, &layout, part, None, &options);
             manifest.write(&dir.path().join(file)).unwrap();
         };
         write("trips", "2/3", "_sawmill.trips.part-2-of-3.json");

@@ -15,18 +15,18 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// A checksum of bytes, or a content sum of rows. It is shown and serialised as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ContentSum(pub u128);
+pub struct Checksum(pub u128);
 
-impl ContentSum {
+impl Checksum {
     /// The sum of a dataset from the names and the sums of its files.
-    pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, ContentSum)>) -> Self {
+    pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, Checksum)>) -> Self {
         let each = files.into_iter().map(|(name, sum)| {
             let mut bytes = name.as_bytes().to_vec();
             bytes.push(0);
             bytes.extend_from_slice(&sum.0.to_be_bytes());
             xxh3_128(&bytes)
         });
-        ContentSum(each.fold(0, u128::wrapping_add))
+        Checksum(each.fold(0, u128::wrapping_add))
     }
 }
 
@@ -42,8 +42,8 @@ impl RunningSum {
         self.0.update(bytes);
     }
 
-    pub(crate) fn sum(&self) -> ContentSum {
-        ContentSum(self.0.digest128())
+    pub(crate) fn sum(&self) -> Checksum {
+        Checksum(self.0.digest128())
     }
 }
 
@@ -53,30 +53,30 @@ impl fmt::Debug for RunningSum {
     }
 }
 
-impl fmt::Display for ContentSum {
+impl fmt::Display for Checksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
 
-impl FromStr for ContentSum {
+impl FromStr for Checksum {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match u128::from_str_radix(text, 16) {
-            Ok(sum) if text.len() == 32 => Ok(ContentSum(sum)),
+            Ok(sum) if text.len() == 32 => Ok(Checksum(sum)),
             _ => Err(format!("{text:?} is no content sum: give 32 hexadecimal digits")),
         }
     }
 }
 
-impl Serialize for ContentSum {
+impl Serialize for Checksum {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for ContentSum {
+impl<'de> Deserialize<'de> for Checksum {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -89,20 +89,20 @@ mod tests {
 
     #[test]
     fn the_sum_of_a_dataset_is_that_of_its_parts_in_any_order() {
-        let (a, b, c) = (("a", ContentSum(1)), ("b", ContentSum(2)), ("c", ContentSum(3)));
-        let whole = ContentSum::of_files([a, b, c]);
-        assert_eq!(whole, ContentSum::of_files([c, a, b]));
-        let parts = ContentSum::of_files([a]).0.wrapping_add(ContentSum::of_files([b, c]).0);
+        let (a, b, c) = (("a", Checksum(1)), ("b", Checksum(2)), ("c", Checksum(3)));
+        let whole = Checksum::of_files([a, b, c]);
+        assert_eq!(whole, Checksum::of_files([c, a, b]));
+        let parts = Checksum::of_files([a]).0.wrapping_add(Checksum::of_files([b, c]).0);
         assert_eq!(whole.0, parts);
-        assert_ne!(whole, ContentSum::of_files([("a", ContentSum(2)), ("b", ContentSum(1)), c]));
+        assert_ne!(whole, Checksum::of_files([("a", Checksum(2)), ("b", Checksum(1)), c]));
     }
 
     #[test]
     fn it_is_read_back_as_it_is_shown() {
-        let sum = ContentSum(0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
+        let sum = Checksum(0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
         assert_eq!(sum.to_string(), "99aa06d3014798d86001c324468d497f");
         assert_eq!(sum.to_string().parse(), Ok(sum));
-        assert_eq!(ContentSum(xxh3_128(b"")).to_string(), sum.to_string());
-        assert!("12".parse::<ContentSum>().is_err());
+        assert_eq!(Checksum(xxh3_128(b"")).to_string(), sum.to_string());
+        assert!("12".parse::<Checksum>().is_err());
     }
 }
