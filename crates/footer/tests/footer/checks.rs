@@ -2,7 +2,7 @@
 
 use sawmill_footer::{Footer, Options, ThriftWriter};
 
-use crate::handmade::{self, chunk, row_group};
+use crate::handmade::{self, row_group};
 use crate::samples;
 
 fn findings(footer: &Footer) -> Vec<String> {
@@ -24,23 +24,60 @@ fn nothing_is_wrong_with_good_files() {
     }
 }
 
+/// The metadata of a column chunk; each field is written once.
+struct Fields {
+    path: String,
+    codec: i32,
+    values: i64,
+    uncompressed: i64,
+    compressed: i64,
+    data_page: i64,
+    /// Writes fields beyond the required ones.
+    more: fn(&mut ThriftWriter),
+}
+
+impl Fields {
+    fn write(&self, writer: &mut ThriftWriter) {
+        writer.begin_element();
+        writer.i64(2, 0);
+        writer.begin(3);
+        writer.i32(1, 2);
+        writer.list(2, handmade::I32, 1);
+        writer.integer(0);
+        writer.list(3, handmade::BINARY, 1);
+        writer.bytes_value(self.path.as_bytes());
+        writer.i32(4, self.codec);
+        writer.i64(5, self.values);
+        writer.i64(6, self.uncompressed);
+        writer.i64(7, self.compressed);
+        writer.i64(9, self.data_page);
+        (self.more)(writer);
+        writer.stop();
+        writer.stop();
+    }
+}
+
 /// A footer of three chunks of 100 bytes each; `odd` changes the last.
-fn three(odd: impl Fn(&mut ThriftWriter)) -> Footer {
+fn three(odd: impl Fn(&mut Fields)) -> Footer {
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
     handmade::schema(&mut writer, 3);
     writer.i64(3, 10);
     writer.list(4, handmade::STRUCT, 1);
     row_group(&mut writer, 3, |writer, column| {
-        chunk(writer, |writer| {
-            writer.i64(9, 4 + 100 * column as i64);
-            writer.i64(6, 100 - column as i64 * 50 + 50 * i64::from(column == 2));
-            writer.list(3, handmade::BINARY, 1);
-            writer.bytes_value(format!("c{column}").as_bytes());
-            if column == 2 {
-                odd(writer);
-            }
-        });
+        let mut fields = Fields {
+            path: format!("c{column}"),
+            codec: 6,
+            values: 10,
+            uncompressed: 100 - column as i64 * 50 + 50 * i64::from(column == 2),
+            compressed: 100,
+            data_page: 4 + 100 * column as i64,
+            more: |_| {},
+        };
+        if column == 2 {
+            odd(&mut fields);
+        }
+        fields.write(writer);
     });
     writer.stop();
     Footer::from_file_bytes(&handmade::file(304, writer.bytes()), &Options::new()).unwrap()
@@ -49,37 +86,33 @@ fn three(odd: impl Fn(&mut ThriftWriter)) -> Footer {
 #[test]
 fn each_thing_wrong_is_found_and_named() {
     assert_eq!(findings(&three(|_| {})), [""; 0]);
-    type Odd = fn(&mut ThriftWriter);
+    type Odd = fn(&mut Fields);
     let cases: [(Odd, &str); 9] = [
-        (|writer| writer.i64(9, 150), "in data of row_groups[0].columns[1] at 104..204"),
+        (|chunk| chunk.data_page = 150, "in data of row_groups[0].columns[1] at 104..204"),
         (
-            |writer| writer.i64(7, 1000),
+            |chunk| chunk.compressed = 1000,
             "expected data within bytes 4..304 of the file, found it at 204..1204",
         ),
-        (|writer| writer.i64(5, 9), "expected the row group's 10 values, found 9"),
+        (|chunk| chunk.values = 9, "expected the row group's 10 values, found 9"),
         (
-            |writer| writer.i64(11, 204),
+            |chunk| chunk.more = |writer| writer.i64(11, 204),
             "expected a dictionary page before the data page at 204, found one at 204",
         ),
-        (|writer| writer.i64(6, 7), "found 200 - row_groups[0].total_byte_size"),
-        (|writer| writer.i32(4, 77), "expected a codec of the format, found unknown (77)"),
+        (|chunk| chunk.uncompressed = 7, "found 200 - row_groups[0].total_byte_size"),
+        (|chunk| chunk.codec = 77, "expected a codec of the format, found unknown (77)"),
+        (|chunk| chunk.path = "other".to_owned(), "expected the path `c2`, found `other`"),
         (
-            |writer| {
-                writer.list(3, handmade::BINARY, 1);
-                writer.bytes_value(b"other");
-            },
-            "expected the path `c2`, found `other`",
-        ),
-        (
-            |writer| {
-                writer.begin(12);
-                writer.i64(3, 11);
-                writer.stop();
+            |chunk| {
+                chunk.more = |writer| {
+                    writer.begin(12);
+                    writer.i64(3, 11);
+                    writer.stop();
+                }
             },
             "expected 0 to 10 nulls, found 11",
         ),
         (
-            |writer| writer.i64(14, -5),
+            |chunk| chunk.more = |writer| writer.i64(14, -5),
             "expected an offset and a length of the bloom_filter, found -5 and none",
         ),
     ];
@@ -92,10 +125,10 @@ fn each_thing_wrong_is_found_and_named() {
 
 #[test]
 fn several_things_wrong_are_all_found() {
-    let found = findings(&three(|writer| {
-        writer.i64(5, 9);
-        writer.i64(9, 1);
-        writer.i64(11, -1);
+    let found = findings(&three(|chunk| {
+        chunk.values = 9;
+        chunk.data_page = 1;
+        chunk.more = |writer| writer.i64(11, -1);
     }));
     assert_eq!(found.len(), 3, "{found:?}");
 }
