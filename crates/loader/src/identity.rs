@@ -23,7 +23,7 @@ use crate::source::SourceFile;
 
 /// The files of a load as its record has them, in the load's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RecordedFiles {
+pub struct RecordedFiles {
     pub names: Vec<String>,
     pub fingerprints: Vec<String>,
     /// None where the content must be looked at, whatever the file system says.

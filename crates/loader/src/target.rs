@@ -6,7 +6,7 @@
 //! A writer commits a unit together with the record that says so. When all units are in, the session
 //! checks the content and finishes: whatever was out of sight until then is put in its place.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::identity::RecordedFiles;
 use crate::identity::recheck::Encoders;
 use crate::identity::remembered::Remembered;
 use crate::load::LoadOptions;
@@ -93,23 +94,19 @@ pub trait Session: Sync {
     /// The target has lost these units, which it had confirmed. They will be sent again.
     fn lost(&self, _units: &[Arrived]) {}
 
-    /// Positions of the files that may hold something else than when those units were recorded.
-    fn untrusted(&self) -> BTreeSet<u32> {
-        BTreeSet::new()
-    }
+    /// What is on record of the files that those units are of.
+    fn recorded_files(&self) -> &RecordedFiles;
 
     /// Whether a load that is complete is done anew where its source holds something else now.
     fn starts_anew(&self) -> bool {
         false
     }
 
-    /// Records that these files hold what was loaded of them, as they are now.
+    /// Records these stamps of the files, which hold what was loaded of them.
     ///
     /// # Errors
     /// A lost connection.
-    fn trust(&self, _files: &BTreeSet<u32>, _control: &Control<'_>) -> Result<()> {
-        Ok(())
-    }
+    fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()>;
 
     /// Encoders whose units come to what the target has of them: rows that were put aside are not counted. None where
     /// that cannot be told.

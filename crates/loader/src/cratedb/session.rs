@@ -3,7 +3,7 @@
 mod counting;
 mod placing;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +29,7 @@ use super::{CrateDb, Mode, pg, unnest};
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
 use crate::identity::recheck::Encoders;
 use crate::load::LoadOptions;
 use crate::source::{Source, UnitKey};
@@ -387,20 +388,13 @@ impl Session for CrateSession<'_> {
         &self.done
     }
 
-    fn untrusted(&self) -> BTreeSet<u32> {
-        match self.standing {
-            Standing::New => BTreeSet::new(),
-            _ => self.record.files.untrusted(self.source.files()),
-        }
+    fn recorded_files(&self) -> &RecordedFiles {
+        &self.record.files
     }
 
-    fn trust(&self, files: &BTreeSet<u32>, control: &Control<'_>) -> Result<()> {
-        if files.is_empty() {
-            return Ok(());
-        }
-        let now = self.record.files.with_stamps_of(self.source.files());
+    fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
         let mut client = Client::new(&self.cluster, false);
-        self.writers.checkpoints.set_stamps(&mut client, &self.writers.load_id, &now, control)
+        self.writers.checkpoints.set_stamps(&mut client, &self.writers.load_id, files, control)
     }
 
     fn starts_anew(&self) -> bool {

@@ -19,7 +19,7 @@ pub(crate) type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync 
 
 /// Compares the content of the units that are in the target with what the source holds now, and has the stamps of the
 /// files recorded that turned out the same. Of a load that will be verified all such units are looked at, otherwise
-/// those of files that cannot be trusted ([`Session::untrusted`]). Whether all that was to be looked at could be.
+/// those of files that cannot be trusted ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Whether all that was to be looked at could be.
 ///
 /// # Errors
 /// A file that holds something else than what was loaded of it, with its row group; one that cannot be read.
@@ -30,7 +30,11 @@ pub(crate) fn recheck(
     control: &Control<'_>,
 ) -> Result<bool> {
     let done = session.done();
-    let untrusted = session.untrusted();
+    let files = session.recorded_files();
+    let untrusted = match session.standing() {
+        Standing::New => BTreeSet::new(),
+        Standing::Resumed | Standing::Complete => files.untrusted(source.files()),
+    };
     let complete = session.standing() == Standing::Complete;
     let looked_at = |file: u32| options.verify || untrusted.contains(&file);
     let mut runs = source.plan(session.unit_rows());
@@ -59,7 +63,9 @@ pub(crate) fn recheck(
             return Err(changed(source, group, was, is, session.standing()));
         }
     }
-    session.trust(&untrusted, control)?;
+    if !untrusted.is_empty() {
+        session.record_stamps(&files.with_stamps_of(source.files()), control)?;
+    }
     Ok(true)
 }
 

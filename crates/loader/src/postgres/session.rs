@@ -8,7 +8,7 @@ mod put_aside;
 mod source_now;
 mod table_now;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,6 +30,7 @@ use crate::buffers::Buffers;
 use crate::content_sum::Tally;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
 use crate::identity::recheck::Encoders;
 use crate::load::LoadOptions;
 use crate::server_waits::ServerWaits;
@@ -175,20 +176,13 @@ impl Session for PostgresSession<'_> {
         }
     }
 
-    fn untrusted(&self) -> BTreeSet<u32> {
-        match self.standing {
-            Standing::New => BTreeSet::new(),
-            _ => self.record.files.untrusted(self.source.files()),
-        }
+    fn recorded_files(&self) -> &RecordedFiles {
+        &self.record.files
     }
 
-    fn trust(&self, files: &BTreeSet<u32>, control: &Control<'_>) -> Result<()> {
-        if files.is_empty() {
-            return Ok(());
-        }
+    fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let now = self.record.files.with_stamps_of(self.source.files());
-        self.with_connection(control, |connection| checkpoints.set_stamps(connection, id, &now, control))
+        self.with_connection(control, |connection| checkpoints.set_stamps(connection, id, files, control))
     }
 
     fn summing_encoders<'e>(
