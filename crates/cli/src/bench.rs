@@ -30,9 +30,9 @@ use crate::bench::outcome::Outcome;
 use crate::bench::own_process::Once;
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
-use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::flame;
+use crate::screen::console::Console;
+use crate::screen::flame;
 
 /// Measure whole runs, and compare them with another program or with a saved result.
 #[derive(Args, Debug)]

@@ -12,14 +12,14 @@ use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::arguments::target;
 use crate::demo_directory::Directory;
 use crate::error::Error;
 use crate::footer::{self, FooterSummary};
 use crate::r#gen::{self, GenJob};
 use crate::load::load_files;
-use crate::phases::{self, thousands};
-use crate::target;
+use crate::screen::console::Console;
+use crate::screen::phases::{self, thousands};
 use crate::verify as verification;
 
 /// Generate a dataset, read its footers, load it into a PostgreSQL, verify it.

@@ -10,29 +10,9 @@
 
 mod bench;
 mod bench_files;
-mod checked;
-mod chunks;
-mod columns;
-mod dataset;
-mod dates;
-mod document;
-mod dumped;
-mod each;
-mod in_order;
-mod indexed;
-mod key_value;
-mod open_file;
-mod page_index;
-mod row_groups;
-mod run;
-mod schema;
-mod schema_difference;
-mod selection;
-mod sizes;
-mod statistics;
-mod summary;
+mod files;
 mod text;
-mod values;
+mod views;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -41,13 +21,13 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Subcommand};
 use sawmill_footer::{FooterIndex, Options};
 
-use crate::console::Console;
+use crate::arguments::paths;
+use crate::arguments::size_arg;
 use crate::error::Error;
-use crate::footer::text::escaped;
-use crate::paths;
-use crate::size_arg;
-pub(crate) use run::Run;
-pub(crate) use summary::{FooterSummary, decode, summarise, table_of};
+use crate::footer::text::escape::escaped;
+use crate::screen::console::Console;
+pub(crate) use files::run::Run;
+pub(crate) use views::summary::{FooterSummary, decode, summarise, table_of};
 
 /// Decode the footers of Parquet files and show what they say.
 ///
@@ -149,15 +129,15 @@ pub(crate) struct FooterArgs {
     #[arg(long, value_name = "N,N", value_delimiter = ',', help_heading = "Selection")]
     column_number: Vec<usize>,
     /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
-    #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
+    #[arg(long, value_name = "N..M", value_parser = files::selection::row_groups, help_heading = "Selection")]
     row_group: Option<Range<usize>>,
     /// Only row groups of so many rows: ..5000 (fewer), 1M.. (as many at least).
-    #[arg(long, value_name = "N..M", value_parser = selection::rows, help_heading = "Selection",
+    #[arg(long, value_name = "N..M", value_parser = files::selection::rows, help_heading = "Selection",
         conflicts_with = "row_group")]
     row_group_rows: Option<Range<u64>>,
     /// Only row groups whose data starts in this range of the file's bytes: 0..64MB. Ranges that cover a
     /// file share its row groups out.
-    #[arg(long, value_name = "BYTES..BYTES", value_parser = selection::bytes, help_heading = "Selection",
+    #[arg(long, value_name = "BYTES..BYTES", value_parser = files::selection::bytes, help_heading = "Selection",
         conflicts_with_all = ["row_group", "row_group_rows"])]
     row_group_bytes: Option<Range<u64>>,
     /// Bytes to read from a file's end at first; a longer footer costs a second read.
@@ -169,8 +149,8 @@ pub(crate) struct FooterArgs {
         default_value = "1GiB", help_heading = "Opening")]
     max_footer: u64,
     /// How much of a footer is looked at before it is shown; what is wrong is an error of the file.
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded, help_heading = "Opening")]
-    verify: selection::Level,
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = files::selection::Level::Decoded, help_heading = "Opening")]
+    verify: files::selection::Level,
     /// Map footers instead of reading them: for footers of hundreds of megabytes in the page cache.
     /// Nobody may change or shorten the files meanwhile.
     #[cfg(all(unix, target_pointer_width = "64"))]
@@ -245,7 +225,7 @@ impl FooterArgs {
             let advice = "leave the views and indexes out";
             return Err(Error::usage("nothing of the files is shown", "a view", advice));
         }
-        Ok((paths::parquet_files(&self.files)?, selection::options(self)))
+        Ok((paths::parquet_files(&self.files)?, files::selection::options(self)))
     }
 
     fn views(&self) -> Vec<View> {
@@ -288,20 +268,20 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         return Err(Error::usage(what, escaped(&place), "give the index another name"));
     }
     if let (Some(index), [file]) = (&args.by_index, files.as_slice()) {
-        return indexed::run(args, file, index, console, cancel);
+        return views::indexed::run(args, file, index, console, cancel);
     }
-    let how = run::How {
-        options: selection::options(args),
+    let how = files::run::How {
+        options: files::selection::options(args),
         row_groups: args.row_group.clone(),
         #[cfg(all(unix, target_pointer_width = "64"))]
         mapped: args.mapped,
         save_index: args.save_index.clone(),
     };
     let format = match (console.json, args.ndjson, args.csv) {
-        (true, ..) => run::Format::Json,
-        (_, true, _) => run::Format::Ndjson,
-        (_, _, true) => run::Format::Csv,
-        _ => run::Format::Text,
+        (true, ..) => files::run::Format::Json,
+        (_, true, _) => files::run::Format::Ndjson,
+        (_, _, true) => files::run::Format::Csv,
+        _ => files::run::Format::Text,
     };
     Run::new(&files, how, args.views(), format, console, cancel).run()
 }

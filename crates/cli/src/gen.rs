@@ -23,13 +23,13 @@ use sawmill_generator::{
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
-use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::dataset_args::DatasetArgs;
 use crate::r#gen::file_args::FileArgs;
 use crate::r#gen::formats::{Format, FormatJob};
 use crate::r#gen::layout_args::LayoutArgs;
-use crate::phases;
+use crate::screen::console::Console;
+use crate::screen::phases;
 
 /// Generate a synthetic nested dataset as Parquet files.
 #[derive(Args, Debug)]

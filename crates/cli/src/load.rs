@@ -16,19 +16,19 @@ use sawmill_profile::{
 };
 use serde::Serialize;
 
-use crate::console::Console;
-use crate::crate_options::CrateArgs;
+use crate::arguments::crate_options::CrateArgs;
+use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::nested_args::NestedArgs;
+use crate::arguments::record_args::RecordArgs;
+use crate::arguments::row_args::RowArgs;
+use crate::arguments::table_args::{PartitionsPlan, TableArgs};
+use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
+use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
-use crate::inputs::{self, ColumnArgs};
-use crate::limit;
 use crate::load_tables;
-use crate::nested_args::NestedArgs;
-use crate::phases;
-use crate::record_args::RecordArgs;
-use crate::row_args::RowArgs;
-use crate::table_args::{PartitionsPlan, TableArgs};
-use crate::target::{Destination, EffortArgs, ModeArg, TargetArgs};
-use crate::value_args::{RejectArgs, ValueArgs};
+use crate::screen::console::Console;
+use crate::screen::limit;
+use crate::screen::phases;
 use reading::Reading;
 
 /// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.

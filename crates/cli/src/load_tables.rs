@@ -8,12 +8,12 @@ use sawmill_loader::{
 use sawmill_profile::{Bottleneck, Maxima, PhaseReport, Profile, Timeline, format_byte_rate};
 use serde::Serialize;
 
-use crate::console::Console;
 use crate::error::Error;
-use crate::limit;
 use crate::load::reading::Reading;
 use crate::load::{at_most, sampled};
-use crate::phases::{self, thousands};
+use crate::screen::console::Console;
+use crate::screen::limit;
+use crate::screen::phases::{self, thousands};
 use crate::verify as verification;
 
 /// What `--json` prints of a load.

@@ -3,31 +3,17 @@
 //! It wires the libraries together and has no logic of its own. Each sub-command has a file:
 //! its arguments, what it calls, what it prints.
 
+mod arguments;
 mod bench;
-mod connections;
-mod console;
-mod crate_options;
 mod demo;
 mod demo_directory;
 mod error;
-mod flame;
 mod footer;
 mod r#gen;
-mod help;
-mod inputs;
 mod interrupt;
-mod limit;
 mod load;
 mod load_tables;
-mod nested_args;
-mod paths;
-mod phases;
-mod record_args;
-mod row_args;
-mod size_arg;
-mod table_args;
-mod target;
-mod value_args;
+mod screen;
 mod verify;
 
 use std::ffi::OsString;
@@ -38,8 +24,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::bench::sweep::{self, Parameters};
-use crate::console::Console;
 use crate::error::{Error, Exit};
+use crate::screen::console::Console;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -118,10 +104,10 @@ fn main() -> ExitCode {
 fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     let points = sweep::points(std::env::args_os())?;
     let parsed = |words: Vec<OsString>| {
-        let mut matches = help::with_whole_examples(Cli::command())
+        let mut matches = screen::help::with_whole_examples(Cli::command())
             .try_get_matches_from(words)
-            .unwrap_or_else(|message| help::exit(&message));
-        Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| help::exit(&message))
+            .unwrap_or_else(|message| screen::help::exit(&message));
+        Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message))
     };
     Ok(points.into_iter().map(|point| (point.parameters, parsed(point.words))).collect())
 }
@@ -133,7 +119,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
         .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
     // A benchmark draws runs of its own, so that those that count are not sampled.
     let drawn = flamegraph.as_deref().filter(|_| !matches!(command, Command::Bench(_)));
-    flame::drawn(drawn, console, || match command {
+    screen::flame::drawn(drawn, console, || match command {
         Command::Demo(args) => demo::run(args, console, &cancel),
         Command::Gen(args) => r#gen::run(args, console, &cancel),
         Command::Footer(args) => footer::run(args, console, &cancel),

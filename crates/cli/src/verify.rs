@@ -8,17 +8,17 @@ use sawmill_loader::{Control, LoadOptions, Located, Verification};
 use sawmill_profile::Profile;
 use serde::Serialize;
 
-use crate::console::Console;
-use crate::crate_options::CrateArgs;
+use crate::arguments::crate_options::CrateArgs;
+use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::nested_args::NestedArgs;
+use crate::arguments::row_args::RowArgs;
+use crate::arguments::target::{EffortArgs, TargetArgs};
+use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
-use crate::inputs::{self, ColumnArgs};
 use crate::load::reading::Reading;
 use crate::load_tables;
-use crate::nested_args::NestedArgs;
-use crate::phases::{self, thousands};
-use crate::row_args::RowArgs;
-use crate::target::{EffortArgs, TargetArgs};
-use crate::value_args::ValueArgs;
+use crate::screen::console::Console;
+use crate::screen::phases::{self, thousands};
 
 /// Compare a table with Parquet files: rows, values of each column, and the content sum.
 #[derive(Args, Debug)]

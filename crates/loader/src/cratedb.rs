@@ -1,72 +1,46 @@
 //! CrateDB as a target: every row accounted for, and exactly once where rows have a key.
 //!
-//! A batch becomes rows of JSON ([`encoder`], values through [`bound`]) and, where the PostgreSQL wire is
-//! used, arrays beside them ([`unnest`]); a writer sends blocks, reads what came of every row, and records
-//! a unit when all of it is acknowledged ([`writer`], [`checkpoint`]); a session decides what there is to do
-//! and puts the finished table in its place ([`session`]); the table is read back in pages for proof
-//! ([`read_back`]). CrateDB has no transactions: what makes a repetition harmless is a primary key.
+//! | room | what it does |
+//! |---|---|
+//! | [`connect`] | HTTP, the PostgreSQL wire, TLS, and waiting for a cluster that restarts |
+//! | [`table`] | names, the catalogue, types, and whether a source's values fit the columns |
+//! | [`encode`] | Arrow batches as JSON rows and, for the PostgreSQL wire, as binary arrays |
+//! | [`mod@write`] | blocks sent, and an account of every row |
+//! | [`records`] | what the cluster knows of loads, and who may go on with one |
+//! | [`mod@verify`] | the table read back in pages, and rows compared by their keys |
+//!
+//! A [`session`] decides what there is to do and puts the finished table in its place. CrateDB has no
+//! transactions: a primary key makes it harmless to repeat a batch.
 
-mod address;
-mod bodies;
-mod bound;
-mod bulk;
-mod canonical;
-mod carried;
-mod catalogue;
-mod cells;
-mod checkpoint;
-mod client;
-mod columns;
-mod compare;
-mod crate_type;
-mod ddl;
-mod digits;
-mod durable;
-mod encoder;
-mod existing;
+pub(crate) mod connect;
+pub(crate) mod encode;
 mod explain;
-mod forget;
-mod form;
-mod http;
-mod integers;
-mod json;
-mod lease;
-mod names;
 mod options;
-mod pg;
 mod prepare;
-mod read_back;
-mod rejects;
-mod remembered;
+pub(crate) mod records;
 mod session;
-mod status;
-mod text_cells;
-mod there_before;
-mod tls;
-mod unnest;
+pub(crate) mod table;
 mod verify;
-mod waiting;
-mod without_refused;
-mod writer;
+pub(crate) mod write;
 
 use std::sync::Arc;
 
-pub use address::CrateServer;
+pub use connect::address::CrateServer;
 pub use explain::{CrateExplanation, ExplainedColumn};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
-pub use status::crate_status;
+pub use records::status::crate_status;
 
-use crate::control::Control;
+use crate::engine::control::Control;
+use crate::engine::identity::remembered::Remembered;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::{BatchEncoder, Session, Target};
+use crate::engine::verification::Verification;
 use crate::error::Result;
-use crate::identity::remembered::Remembered;
-use crate::load::LoadOptions;
 use crate::postgres::{Forgotten, Mode, RejectOptions, TableName};
-use crate::source::Source;
-use crate::target::{BatchEncoder, Session, Target};
-use crate::verify::Verification;
-use columns::{Column, Key};
-use encoder::{CrateEncoder, EncodePlan, file_hash};
-use names::CrateTable;
+use crate::source::units::Source;
+use encode::encoder::{CrateEncoder, EncodePlan, file_hash};
+use table::columns::{Column, Key};
+use table::names::CrateTable;
 
 /// The arrays in which a target would send a source's rows over the PostgreSQL wire: for each request the
 /// parameters of its UNNEST, in binary. For tests and measurements.
@@ -78,7 +52,7 @@ pub fn unnest_blocks(crate_db: &CrateDb, source: &dyn Source) -> Result<Vec<Vec<
     let mut reader = source.reader(LoadOptions::default().batch_rows);
     let mut blocks = Vec::new();
     for unit in source.plan(u64::MAX).into_iter().flatten() {
-        let mut emit = |block: crate::target::Block| {
+        let mut emit = |block: crate::engine::target::Block| {
             blocks.extend(block.marks.map(|marks| marks.columns));
             Ok(())
         };
@@ -86,8 +60,8 @@ pub fn unnest_blocks(crate_db: &CrateDb, source: &dyn Source) -> Result<Vec<Vec<
         encoder.begin_unit(&unit);
         while let Some(batch) = reader.next_batch()? {
             encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
-                crate::target::Refusal::Stopped(error) => error,
-                crate::target::Refusal::Value { column, what, .. } => {
+                crate::engine::target::Refusal::Stopped(error) => error,
+                crate::engine::target::Refusal::Value { column, what, .. } => {
                     crate::Error::new(crate::Kind::Value, what).at(format!("column {column:?}"))
                 }
             })?;
@@ -189,8 +163,8 @@ impl CrateDb {
     /// key that is not there.
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
         let table = self.table()?;
-        let columns = columns::natural(source.schema(), &self.options, &table)?;
-        ddl::create_table(&table, &columns, &self.wished_key(), &self.options)
+        let columns = table::columns::natural(source.schema(), &self.options, &table)?;
+        table::ddl::create_table(&table, &columns, &self.wished_key(), &self.options)
     }
 
     /// The key that a new table would get.
@@ -210,7 +184,7 @@ impl CrateDb {
             Key::None => return Ok(Vec::new()),
         };
         if let Some(text) = &self.options.partition_by {
-            let partition = ddl::Partition::parse(text, columns)?;
+            let partition = table::ddl::Partition::parse(text, columns)?;
             if !primary.contains(&partition.column) {
                 primary.push(partition.column);
             }
@@ -230,21 +204,21 @@ impl CrateDb {
         by_column: bool,
     ) -> Result<Box<dyn BatchEncoder>> {
         let table = self.table()?;
-        let columns = columns::natural(source.schema(), &self.options, &table)?;
+        let columns = table::columns::natural(source.schema(), &self.options, &table)?;
         let encode = EncodePlan {
             rows: self.options.request_rows(),
             bytes: batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES),
-            longest_row: encoder::longest_row(0),
+            longest_row: encode::encoder::longest_row(0),
             columns: by_column,
             leave_out: false,
             files: source.files().iter().map(file_hash).collect(),
-            plan: columns::Plan {
+            plan: table::columns::Plan {
                 columns,
                 key: self.wished_key(),
-                longest_text: Some(columns::LONGEST_TEXT),
+                longest_text: Some(table::columns::LONGEST_TEXT),
             },
         };
-        Ok(Box::new(CrateEncoder::new(Arc::new(encode), bodies::Bodies::new(batch_bytes))))
+        Ok(Box::new(CrateEncoder::new(Arc::new(encode), encode::bodies::Bodies::new(batch_bytes))))
     }
 
     /// Compares the table with a source, whoever loaded it.
@@ -260,7 +234,7 @@ impl CrateDb {
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Verification> {
-        verify::verify(source, self, options, control)
+        verify::table::verify(source, self, options, control)
     }
 
     /// Removes the records of all loads into the table and what unfinished ones left behind, and with
@@ -269,7 +243,7 @@ impl CrateDb {
     /// # Errors
     /// No connection, or no permission.
     pub fn forget(&self, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
-        forget::forget(self, drop_table, control)
+        records::forget::forget(self, drop_table, control)
     }
 }
 

@@ -11,6 +11,14 @@
 //! An order-independent sum over the rows' bytes ([`ContentSum`]) is taken on the way and again from the target
 //! to prove that both hold the same.
 //!
+//! | room | what it does |
+//! |---|---|
+//! | `source` | units of rows, conditions, columns of several files and of folders, generated rows |
+//! | `parquet_files` | Parquet files as a source: opened, planned, decoded, flattened into several tables |
+//! | `engine` | a load from plan to report: workers, schedule, identity of files, content sums, verification |
+//! | `postgres` | PostgreSQL as a target |
+//! | `cratedb` | CrateDB as a target |
+//!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
 //! use sawmill_loader::{Control, LoadOptions, ParquetFiles, Postgres, load};
@@ -26,66 +34,39 @@
 //! # Ok::<(), sawmill_loader::Error>(())
 //! ```
 
-mod all_cores;
-mod buffers;
 mod certificates;
-mod column_choice;
-mod common_columns;
-mod condition;
-mod content_sum;
-mod control;
 mod cratedb;
+mod engine;
 mod error;
-mod filtered;
-mod flat_columns;
-mod flat_tables;
-mod generated_rows;
-mod guarded;
-mod hive;
-mod identity;
-mod inline_view;
-mod known_columns;
-mod limited;
-mod load;
-mod page_checksums;
 mod parquet_files;
-mod parquet_interval;
-mod parquet_reader;
-mod parquet_schema;
 mod postgres;
-mod progress;
-mod schedule;
-mod server_waits;
 mod source;
-mod target;
-mod verify;
-mod worker;
 
-pub use condition::pruning::{Bounds, Known, Nulls};
-pub use condition::{Condition, Literal};
-pub use content_sum::{ContentSum, Tally};
-pub use control::Control;
 pub use cratedb::{
     Binary, CrateDb, CrateExplanation, CrateOptions, CrateServer, Dates, ExplainedColumn, LongText, Objects,
     Times, Timestamps, Transport, crate_status, unnest_blocks,
 };
+pub use engine::content_sum::{ContentSum, Tally};
+pub use engine::control::Control;
+pub use engine::identity::remembered::{AlreadyLoaded, Remembered};
+pub use engine::load::{LoadOptions, LoadReport, load};
+pub use engine::server_waits::ServerWaits;
+pub use engine::target::{
+    Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter,
+};
+pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use error::{Error, Kind, Result};
-pub use filtered::{Filtered, Pruned};
-pub use generated_rows::GeneratedRows;
-pub use guarded::silence_guarded_panics;
-pub use hive::{FolderColumn, FolderKind, Hive};
-pub use identity::remembered::{AlreadyLoaded, Remembered};
-pub use limited::Limited;
-pub use load::{LoadOptions, LoadReport, load};
-pub use parquet_files::ParquetFiles;
+pub use parquet_files::files::ParquetFiles;
+pub use parquet_files::guarded::silence_guarded_panics;
 pub use postgres::{
     Enums, FileStatus, Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy,
     Partitions, Postgres, PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind,
     TableName, ValueOptions, content, forget, status, verify,
 };
-pub use server_waits::ServerWaits;
-pub use source::{Source, SourceFile, Unit, UnitKey, UnitReader};
-pub use target::{
-    Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter,
-};
-pub use verify::{Located, LocatedUnit, Verification};
+pub use source::condition::pruning::{Bounds, Known, Nulls};
+pub use source::condition::{Condition, Literal};
+pub use source::filtered::{Filtered, Pruned};
+pub use source::generated_rows::GeneratedRows;
+pub use source::hive::{FolderColumn, FolderKind, Hive};
+pub use source::limited::Limited;
+pub use source::units::{Source, SourceFile, Unit, UnitKey, UnitReader};

@@ -1,112 +1,63 @@
 //! PostgreSQL as a target: binary COPY over several connections, exactly once.
 //!
-//! A batch becomes rows of binary COPY ([`copy_binary`], nested values through [`jsonb`]); a writer
-//! sends a unit's rows and commits them together with the unit's checkpoint ([`writer`],
-//! [`checkpoint`]); a session decides what there is to do and puts the finished table in its place
-//! ([`session`]); the table is read back for proof ([`read_back`]).
+//! | room | what it does |
+//! |---|---|
+//! | [`connect`] | addresses, TLS, sockets, what servers answer, and which server it is |
+//! | [`table`] | names, the catalogue, how columns fit together, how tables are made and replaced |
+//! | [`types`] | what a column becomes; composites and enumerations |
+//! | [`copy_binary`], [`jsonb`] | Arrow batches as rows of binary COPY, nested values as jsonb |
+//! | [`mod@write`] | COPY and the units' records in one transaction, directly or through part tables |
+//! | [`records`] | what the server knows of loads, and whether the tables still hold it |
+//! | [`partition`] | which row groups have rows of which partitions; the source read partition by partition |
+//! | [`nested`] | a nested source as several tables |
+//! | [`rejected`] | rejected rows and records |
+//! | [`mod@verify`] | the table read back, summed up, and compared with the source |
 //!
-//! Of a partitioned table it is known before the load which row groups have rows of which partitions
-//! ([`partition_survey`]); workers may then take a source partition by partition ([`partitioned_rows`]).
+//! A [`session`] decides what there is to do and puts the finished table in its place.
 
 mod activity;
-pub(crate) mod bad_records;
-mod blockers;
-mod canonical_row;
-mod catalogue;
-mod catalogue_type;
-pub(crate) mod checkpoint;
-mod checkpoint_schema;
-pub(crate) mod column_type;
-mod columns;
-pub(crate) mod connection;
-mod content;
+pub(crate) mod connect;
 pub(crate) mod copy_binary;
-mod dependents;
-mod durable;
-mod empty_table;
-mod enumerations;
-mod forget;
-mod incoming;
 pub(crate) mod jsonb;
-mod locate;
-mod made_types;
-mod new_table;
-mod parameters;
-mod part_writer;
-mod partition_by;
-mod partition_hash;
-mod partition_period;
-mod partition_slot;
-mod partition_survey;
-mod partition_tables;
-mod partitioned_rows;
-mod parts;
-mod password_file;
-pub(crate) mod pg_type;
-mod pooler;
+pub(crate) mod nested;
+pub(crate) mod partition;
 mod prepare;
-mod presence;
-mod read_back;
+pub(crate) mod records;
 mod rehearsal;
-mod reject_part_writer;
-mod reject_writer;
-mod rejected_records;
-mod rejecting_unit;
-mod rejects;
-mod rejects_file;
-mod remembered;
-mod replaced;
-pub(crate) mod server;
-pub(crate) mod server_error;
-mod server_identity;
-mod service_file;
+pub(crate) mod rejected;
 mod session;
-pub(crate) mod session_kind;
-mod socket;
-mod source_sums;
-mod sslmode;
-mod status;
-mod table_name;
-mod tables;
-pub(crate) mod tls;
-mod tuples;
-mod unit_group;
-mod unit_records;
-mod upsert;
-mod value_options;
+pub(crate) mod table;
+pub(crate) mod types;
 mod verify;
-mod way;
-mod whole_records;
-mod write_ahead;
-mod writer;
+pub(crate) mod write;
 
-use rejects_file::RejectsOf;
+use rejected::file::RejectsOf;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-pub use column_type::Nested;
-pub use content::content;
-pub use forget::{Forgotten, forget};
-pub use new_table::TableKind;
-pub use partition_by::PartitionBy;
-pub use partition_survey::{Partitions, Survey};
+pub use connect::server::Server;
+pub use nested::child_tables::{OfTable, PostgresTables};
+pub use partition::by::PartitionBy;
+pub use partition::survey::{Partitions, Survey};
+pub use records::forget::{Forgotten, forget};
+pub use records::status::{FileStatus, LoadStatus, status};
 pub use rehearsal::Rehearsal;
-pub use rejects::RejectOptions;
-pub use server::Server;
-pub use status::{FileStatus, LoadStatus, status};
-pub use table_name::TableName;
-pub use tables::{OfTable, PostgresTables};
-pub use value_options::{Enums, Nanoseconds, Nul, ValueOptions};
-pub use verify::verify;
+pub use rejected::rejects::RejectOptions;
+pub use table::new_table::TableKind;
+pub use table::table_name::TableName;
+pub use types::column_type::Nested;
+pub use types::value_options::{Enums, Nanoseconds, Nul, ValueOptions};
+pub use verify::compare::verify;
+pub use verify::content::content;
 
-use crate::buffers::Buffers;
-use crate::control::Control;
+use crate::engine::buffers::Buffers;
+use crate::engine::control::Control;
+use crate::engine::identity::remembered::Remembered;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::{BatchEncoder, Session, Target};
 use crate::error::Result;
-use crate::identity::remembered::Remembered;
-use crate::load::LoadOptions;
-use crate::source::Source;
-use crate::target::{BatchEncoder, Session, Target};
+use crate::source::units::Source;
 
 /// What happens to the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -175,7 +126,7 @@ pub struct Postgres {
     pub(crate) by_position: bool,
     pub(crate) nested: Nested,
     /// What the load of this table is recorded by, where it is one of several that are put in their places together.
-    part_of: Option<tables::OneOfSeveral>,
+    part_of: Option<nested::child_tables::OneOfSeveral>,
     /// The columns by which mode upsert finds rows.
     pub(crate) key: Vec<String>,
     /// How a new table is made.
@@ -324,7 +275,7 @@ impl Postgres {
     /// # Errors
     /// As [`ddl`](Self::ddl).
     pub fn encoder(&self, source: &dyn Source, block_bytes: usize) -> Result<Box<dyn BatchEncoder>> {
-        let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
+        let new = table::columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         Ok(Box::new(copy_binary::CopyEncoder::new(new.columns, Buffers::new(block_bytes))))
     }
 }

@@ -15,8 +15,8 @@ use crate::bench::against::{OURS, Other, Told};
 use crate::bench::own_process::{self, Once, Seen};
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
-use crate::console::Console;
 use crate::error::Error;
+use crate::screen::console::Console;
 
 /// What every case of a benchmark is measured with.
 pub(crate) struct Measurement<'a> {

@@ -7,15 +7,15 @@ use sawmill_generator::Output;
 use sawmill_profile::Run;
 use tempfile::TempDir;
 
+use crate::arguments::paths;
 use crate::bench::against::Told;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
-use crate::console::Console;
 use crate::error::Error;
 use crate::footer;
 use crate::r#gen::{self, GenArgs};
-use crate::paths;
+use crate::screen::console::Console;
 
 /// Measure the generation of a dataset.
 #[derive(Args, Debug)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use sawmill_profile::{ResultFile, results_table, write_html_report};
 
-use crate::console::Console;
 use crate::error::Error;
+use crate::screen::console::Console;
 
 /// Draw results, in the order in which they are named, as one page.
 #[derive(Args, Debug)]

@@ -13,19 +13,19 @@ use sawmill_loader::{
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Profile, Run, Target};
 
+use crate::arguments::crate_options::CrateArgs;
+use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::nested_args::NestedArgs;
+use crate::arguments::table_args::{StrategyArg, partitioned};
+use crate::arguments::target::{self, EffortArgs, ModeArg};
 use crate::bench::against::Told;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
-use crate::console::Console;
-use crate::crate_options::CrateArgs;
 use crate::demo;
 use crate::error::Error;
-use crate::inputs::{self, ColumnArgs};
 use crate::load::load_files;
-use crate::nested_args::NestedArgs;
-use crate::table_args::{StrategyArg, partitioned};
-use crate::target::{self, EffortArgs, ModeArg};
+use crate::screen::console::Console;
 
 /// Measure loading Parquet files into a table.
 #[derive(Args, Debug)]

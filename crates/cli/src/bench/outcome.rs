@@ -12,9 +12,9 @@ use sawmill_profile::{
 use crate::bench::case::Measured;
 use crate::bench::plan::PlanArgs;
 use crate::bench::saved;
-use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::flame;
+use crate::screen::console::Console;
+use crate::screen::flame;
 
 /// Results as they come together.
 pub(crate) struct Outcome<'a> {

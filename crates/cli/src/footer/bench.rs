@@ -14,9 +14,9 @@ use parquet::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, Par
 use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options};
 use serde::Serialize;
 
-use crate::footer::open_file::OpenFile;
-use crate::footer::text::{Left, Right, Table};
-use crate::phases::{bytes, seconds, thousands};
+use crate::footer::files::open_file::OpenFile;
+use crate::footer::text::escape::{Left, Right, Table};
+use crate::screen::phases::{bytes, seconds, thousands};
 
 /// Time for all ways together, and how often each is run at least and at most.
 const BUDGET: Duration = Duration::from_secs(3);

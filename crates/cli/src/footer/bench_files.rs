@@ -14,10 +14,10 @@ use sawmill_generator::{Dataset, Existing, Layout, Output, WrittenFile};
 use sawmill_profile::Profile;
 use serde::Serialize;
 
-use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::{GenJob, generate};
-use crate::phases;
+use crate::screen::console::Console;
+use crate::screen::phases;
 
 /// Make files of many columns, whose footers are what `--bench` measures.
 #[derive(Args, Debug)]

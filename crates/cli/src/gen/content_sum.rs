@@ -11,10 +11,10 @@ use sawmill_generator::{Checksum, Dataset, Layout, WrittenFile};
 use sawmill_loader::{Control, GeneratedRows, LoadOptions, Source, content};
 use sawmill_profile::Profile;
 
-use crate::console::Console;
+use crate::arguments::inputs::{self, ColumnArgs};
 use crate::error::Error;
 use crate::r#gen::GenArgs;
-use crate::inputs::{self, ColumnArgs};
+use crate::screen::console::Console;
 
 /// The content sum of the rows that are to be written, where it is asked for. They are drawn once more for it, from
 /// the dataset alone: that the files hold them, the sum of a load of the files tells.

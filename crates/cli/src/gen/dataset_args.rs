@@ -7,7 +7,7 @@ use sawmill_generator::{BUILT_IN, Dataset};
 
 use crate::error::Error;
 use crate::r#gen::infer;
-use crate::phases;
+use crate::screen::phases;
 
 #[derive(Args, Debug)]
 #[group(skip)]

@@ -5,11 +5,11 @@ use sawmill_generator::Explanation;
 use sawmill_profile::{Align, Table, format_bytes, format_count};
 use serde::Serialize;
 
-use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::dataset_args::DatasetArgs;
 use crate::r#gen::file_args::FileArgs;
 use crate::r#gen::layout_args::LayoutArgs;
+use crate::screen::console::Console;
 
 /// Show what a dataset will be: schema, sizes of rows and files, expected values.
 #[derive(Args, Debug)]

@@ -7,7 +7,7 @@ use sawmill_generator::{
     BloomColumn, Compression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
 };
 
-use crate::size_arg::bytes;
+use crate::arguments::size_arg::bytes;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How files are written")]

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, WholeFile, protect_sources};
 
-use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::formats::{FormatJob, failed};
+use crate::screen::console::Console;
 
 /// Files that are to be made, locked as long as this lives.
 pub(crate) struct PlannedFiles {

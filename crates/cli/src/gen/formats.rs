@@ -19,9 +19,9 @@ use clap::ValueEnum;
 use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
 use sawmill_profile::{Phase, PhaseReport, Profile};
 
-use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::format_files::{Planned, plan};
+use crate::screen::console::Console;
 use text_form::NoText;
 
 /// Rows of a batch.

@@ -11,8 +11,8 @@ use arrow_json::reader::infer_json_schema_from_seekable;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sawmill_generator::InferredSpec;
 
+use crate::arguments::paths;
 use crate::error::Error;
-use crate::paths;
 
 /// Rows of JSON whose keys and types are looked at where no sample is asked for.
 const JSON_ROWS: u64 = 10_000;

@@ -8,9 +8,9 @@ use sawmill_generator::{
     ROW_GROUP_BYTES, RowSize,
 };
 
+use crate::arguments::size_arg::bytes;
 use crate::error::Error;
-use crate::phases;
-use crate::size_arg::bytes;
+use crate::screen::phases;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Which rows stand where")]

@@ -3,8 +3,8 @@
 use clap::Args;
 use sawmill_generator::json_schema;
 
-use crate::console::Console;
 use crate::error::Error;
+use crate::screen::console::Console;
 
 /// Print the JSON schema of dataset specs, for editors that check and complete TOML.
 #[derive(Args, Debug)]

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::console::Console;
 use crate::error::Error;
 use crate::r#gen::dataset_args::DatasetArgs;
+use crate::screen::console::Console;
 
 /// Print the spec of a dataset, or one inferred from a file.
 #[derive(Args, Debug)]

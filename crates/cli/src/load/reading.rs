@@ -3,8 +3,8 @@
 use sawmill_loader::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
 
-use crate::inputs::Inputs;
-use crate::phases::thousands;
+use crate::arguments::inputs::Inputs;
+use crate::screen::phases::thousands;
 
 /// What is said of it, and printed with `--json`.
 #[derive(Serialize)]

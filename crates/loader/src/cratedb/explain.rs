@@ -2,17 +2,19 @@
 
 use serde::Serialize;
 
-use super::catalogue;
-use super::client::{Client, Cluster};
-use super::columns::{self, Key};
-use super::crate_type::Layout;
-use super::options::{LongText, Transport};
-use super::session::existing_plan;
-use super::{CrateDb, Mode, ddl};
-use crate::control::Control;
+use crate::cratedb::CrateDb;
+use crate::cratedb::Mode;
+use crate::cratedb::connect::client::{Client, Cluster};
+use crate::cratedb::options::{LongText, Transport};
+use crate::cratedb::session::existing_plan;
+use crate::cratedb::table::catalogue;
+use crate::cratedb::table::columns::{self, Key};
+use crate::cratedb::table::crate_type::Layout;
+use crate::cratedb::table::ddl;
+use crate::engine::control::Control;
+use crate::engine::load::{CHANNEL, LoadOptions};
 use crate::error::Result;
-use crate::load::{CHANNEL, LoadOptions};
-use crate::source::Source;
+use crate::source::units::Source;
 
 /// A load's plan.
 #[derive(Clone, Debug, Serialize)]
@@ -96,7 +98,7 @@ impl CrateDb {
             },
             sent_as: match column.crate_type.is_nested() {
                 true => format!("JSON text, cast to {}", column.crate_type.cast()),
-                false => format!("binary {}", super::unnest::array_type(&column.crate_type)),
+                false => format!("binary {}", crate::cratedb::encode::unnest::array_type(&column.crate_type)),
             },
         });
         let delivery = match (&key, self.mode) {

@@ -2,23 +2,23 @@
 
 use std::collections::HashSet;
 
-use super::catalogue;
-use super::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
-use super::client::Client;
-use super::columns::{Key, Plan};
-use super::ddl;
-use super::encoder::file_hash;
-use super::names::CrateTable;
-use super::read_back::{OfFiles, ReadBack, paging_key};
-use super::remembered::sharing_files;
-use super::{CrateDb, Mode};
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::cratedb::connect::client::Client;
+use crate::cratedb::encode::encoder::file_hash;
+use crate::cratedb::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
+use crate::cratedb::records::remembered::sharing_files;
+use crate::cratedb::table::catalogue;
+use crate::cratedb::table::columns::{Key, Plan};
+use crate::cratedb::table::ddl;
+use crate::cratedb::table::names::CrateTable;
+use crate::cratedb::verify::read_back::{OfFiles, ReadBack, paging_key};
+use crate::cratedb::{CrateDb, Mode};
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
+use crate::engine::identity::RecordedFiles;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::Standing;
 use crate::error::{Error, Kind, Result};
-use crate::identity::RecordedFiles;
-use crate::load::LoadOptions;
-use crate::source::{Source, SourceFile};
-use crate::target::Standing;
+use crate::source::units::{Source, SourceFile};
 
 /// The decision between new, resumed and complete.
 pub(super) struct Preparing<'p> {
@@ -299,7 +299,7 @@ pub(super) fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,
     source: &dyn Source,
-    existing: Option<(&[super::existing::Existing], &[String])>,
+    existing: Option<(&[crate::cratedb::table::existing::Existing], &[String])>,
 ) -> Result<Key> {
     let options = &crate_db.options;
     if let Some(name) = &options.row_key {

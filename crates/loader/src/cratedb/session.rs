@@ -7,34 +7,37 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bodies::Bodies;
-use super::carried::{Carried, Chosen};
-use super::catalogue;
-use super::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
-use super::client::{Client, Cluster};
-use super::columns::{self, Key, LONGEST_TEXT, Plan};
-use super::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
-use super::lease::{Lease, lease_name};
-use super::names::CrateTable;
-use super::options::{LongText, Transport};
-use super::prepare::{Preparing, choose_key, not_summed_up};
-use super::read_back::{OfFiles, ReadBack, paging_key};
-use super::rejects::Rejects;
-use super::remembered::sharing_files;
-use super::there_before::ThereBefore;
-use super::verify::encode_source;
-use super::without_refused::WithoutRefused;
-use super::writer::{CrateWriter, WriterPlan};
-use super::{CrateDb, Mode, pg, unnest};
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::cratedb::CrateDb;
+use crate::cratedb::Mode;
+use crate::cratedb::connect::client::{Client, Cluster};
+use crate::cratedb::connect::pg;
+use crate::cratedb::encode::bodies::Bodies;
+use crate::cratedb::encode::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
+use crate::cratedb::encode::unnest;
+use crate::cratedb::options::{LongText, Transport};
+use crate::cratedb::prepare::{Preparing, choose_key, not_summed_up};
+use crate::cratedb::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
+use crate::cratedb::records::lease::{Lease, lease_name};
+use crate::cratedb::records::remembered::sharing_files;
+use crate::cratedb::table::catalogue;
+use crate::cratedb::table::columns::{self, Key, LONGEST_TEXT, Plan};
+use crate::cratedb::table::names::CrateTable;
+use crate::cratedb::verify::read_back::{OfFiles, ReadBack, paging_key};
+use crate::cratedb::verify::table::encode_source;
+use crate::cratedb::verify::without_refused::WithoutRefused;
+use crate::cratedb::write::carried::{Carried, Chosen};
+use crate::cratedb::write::rejects::Rejects;
+use crate::cratedb::write::there_before::ThereBefore;
+use crate::cratedb::write::writer::{CrateWriter, WriterPlan};
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
+use crate::engine::identity::RecordedFiles;
+use crate::engine::identity::recheck::Encoders;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::{BatchEncoder, Session, Standing, UnitWriter};
+use crate::engine::verification::Verification;
 use crate::error::{Error, Kind, Result};
-use crate::identity::RecordedFiles;
-use crate::identity::recheck::Encoders;
-use crate::load::LoadOptions;
-use crate::source::{Source, UnitKey};
-use crate::target::{BatchEncoder, Session, Standing, UnitWriter};
-use crate::verify::Verification;
+use crate::source::units::{Source, UnitKey};
 
 /// An open load.
 pub(crate) struct CrateSession<'a> {
@@ -91,7 +94,7 @@ impl<'a> CrateSession<'a> {
             true => {
                 let columns = columns::natural(source.schema(), &crate_db.options, &table)?;
                 let key = choose_key(crate_db, &table, source, None)?;
-                super::ddl::create_table(&table, &columns, &key, &crate_db.options)?;
+                crate::cratedb::table::ddl::create_table(&table, &columns, &key, &crate_db.options)?;
                 Some((columns, key))
             }
             false => None,
@@ -269,7 +272,7 @@ fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Vec<u8> {
     let marks = vec!["?"; names.len()].join(",");
     let statement = format!("INSERT INTO {} ({}) VALUES ({marks}){clause}", table.quoted(), names.join(","));
     let mut head = b"{\"stmt\":".to_vec();
-    super::json::write_text(statement.as_bytes(), &mut head);
+    crate::cratedb::encode::json::write_text(statement.as_bytes(), &mut head);
     head.extend_from_slice(b",\"bulk_args\":[");
     head
 }
@@ -313,15 +316,15 @@ impl Source for Renamed<'_> {
         &self.schema
     }
 
-    fn files(&self) -> &[crate::source::SourceFile] {
+    fn files(&self) -> &[crate::source::units::SourceFile] {
         self.source.files()
     }
 
-    fn plan(&self, unit_rows: u64) -> Vec<Vec<crate::source::Unit>> {
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<crate::source::units::Unit>> {
         self.source.plan(unit_rows)
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn crate::source::UnitReader + '_> {
+    fn reader(&self, batch_rows: usize) -> Box<dyn crate::source::units::UnitReader + '_> {
         self.source.reader(batch_rows)
     }
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Statement;
 
-use super::connection::Connection;
-use super::server::Server;
-use super::write_ahead::{self, WriteAhead};
-use crate::control::Control;
+use crate::engine::control::Control;
+use crate::engine::server_waits::ServerWaits;
 use crate::error::Result;
-use crate::server_waits::ServerWaits;
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::connect::server::Server;
+use crate::postgres::write::write_ahead::{self, WriteAhead};
 
 /// Time between two looks; a look takes the server about a millisecond.
 const EVERY: Duration = Duration::from_millis(100);

@@ -36,11 +36,11 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Field;
 use bytes::Bytes;
 
-use super::canonical_row::CanonicalRow;
-use super::column_type::ColumnType;
-use super::value_options::ValueOptions;
-use crate::buffers::{Buffer, Buffers};
-use crate::content_sum::Tally;
+use crate::engine::buffers::{Buffer, Buffers};
+use crate::engine::content_sum::Tally;
+use crate::postgres::types::column_type::ColumnType;
+use crate::postgres::types::value_options::ValueOptions;
+use crate::postgres::verify::canonical_row::CanonicalRow;
 use conversion::Conversion;
 use element::Element;
 use fault::Fault;

@@ -33,8 +33,8 @@ use arrow_schema::{DataType, Field};
 
 pub(crate) use bound::BoundNode;
 
-use super::pg_type::is_uuid;
-use crate::parquet_interval::is_interval;
+use crate::parquet_files::interval::is_interval;
+use crate::postgres::types::pg_type::is_uuid;
 use text::write_string;
 
 /// A type's layout in jsonb, worked out once.

@@ -1,21 +1,29 @@
 //! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
 
-use super::catalogue::{Found, find};
-use super::checkpoint::{Checkpoints, LoadRecord, advisory_key};
-use super::connection::Connection;
-use super::copy_binary::Column;
-use super::presence::{Of, Presence, may_look};
-use super::read_back::ReadBack;
-use super::server_identity::KnownServer;
-use super::table_name::TableName;
-use super::{Mode, Postgres, blockers, columns, dependents, durable, enumerations, made_types, parts};
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
+use crate::engine::identity::RecordedFiles;
+use crate::engine::load::{LoadOptions, refuse_cut_otherwise};
+use crate::engine::target::Standing;
 use crate::error::{Error, Kind, Result};
-use crate::identity::RecordedFiles;
-use crate::load::{LoadOptions, refuse_cut_otherwise};
-use crate::source::Source;
-use crate::target::Standing;
+use crate::postgres::Mode;
+use crate::postgres::Postgres;
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::connect::server_identity::KnownServer;
+use crate::postgres::copy_binary::Column;
+use crate::postgres::records::checkpoint::{Checkpoints, LoadRecord, advisory_key};
+use crate::postgres::records::presence::{Of, Presence, may_look};
+use crate::postgres::table::blockers;
+use crate::postgres::table::catalogue::{Found, find};
+use crate::postgres::table::columns;
+use crate::postgres::table::dependents;
+use crate::postgres::table::table_name::TableName;
+use crate::postgres::types::enumerations;
+use crate::postgres::types::made_types;
+use crate::postgres::verify::read_back::ReadBack;
+use crate::postgres::write::durable;
+use crate::postgres::write::part_tables;
+use crate::source::units::Source;
 
 /// The decision between new, resumed and complete.
 pub(super) struct Preparing<'p, 'a> {
@@ -134,8 +142,8 @@ impl Preparing<'_, '_> {
         connection.begin(self.control)?;
         self.claim(staging)?;
         // Of a run whose table was dropped, parts may be left.
-        let left = parts::of_load(connection, self.checkpoints, self.id, self.control)?;
-        parts::drop_all(connection, &left, self.control)?;
+        let left = part_tables::of_load(connection, self.checkpoints, self.id, self.control)?;
+        part_tables::drop_all(connection, &left, self.control)?;
         made_types::drop_left(connection, &new.types, self.control)?;
         connection.batch(self.control, &create)?;
         let Some(found) = find(connection, staging, self.control)? else {

@@ -3,15 +3,15 @@
 
 use serde::Serialize;
 
-use super::Postgres;
-use super::session::PostgresSession;
-use crate::control::Control;
+use crate::engine::control::Control;
+use crate::engine::identity::portion::Portion;
+use crate::engine::identity::remembered::Remembered;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::{Session, Standing};
 use crate::error::Result;
-use crate::identity::portion::Portion;
-use crate::identity::remembered::Remembered;
-use crate::load::LoadOptions;
-use crate::source::Source;
-use crate::target::{Session, Standing};
+use crate::postgres::Postgres;
+use crate::postgres::session::PostgresSession;
+use crate::source::units::Source;
 
 /// What a load would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

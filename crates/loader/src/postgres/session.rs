@@ -12,31 +12,31 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::checkpoint::LoadRecord;
-use super::connection::Connection;
-use super::copy_binary::{Column, CopyEncoder, RejectingEncoder};
-use super::part_writer::{PartPlan, PartWriter};
-use super::partitioned_rows::PartitionedRows;
-use super::reject_part_writer::RejectingPartWriter;
-use super::reject_writer::RejectingWriter;
-use super::rejects::Rejecting;
-use super::server_identity::KnownServer;
-use super::table_name::TableName;
-use super::way::Way;
-use super::write_ahead::WriteAhead;
-use super::writer::{CopyWriter, WriterPlan};
-use super::{Mode, Postgres, activity};
-use crate::buffers::Buffers;
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::engine::buffers::Buffers;
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
+use crate::engine::identity::RecordedFiles;
+use crate::engine::identity::recheck::Encoders;
+use crate::engine::load::LoadOptions;
+use crate::engine::server_waits::ServerWaits;
+use crate::engine::target::{Arrived, BatchEncoder, Session, Standing, UnitWriter};
+use crate::engine::verification::Verification;
 use crate::error::{Error, Kind, Result};
-use crate::identity::RecordedFiles;
-use crate::identity::recheck::Encoders;
-use crate::load::LoadOptions;
-use crate::server_waits::ServerWaits;
-use crate::source::{Source, UnitKey};
-use crate::target::{Arrived, BatchEncoder, Session, Standing, UnitWriter};
-use crate::verify::Verification;
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::connect::server_identity::KnownServer;
+use crate::postgres::copy_binary::{Column, CopyEncoder, RejectingEncoder};
+use crate::postgres::partition::rows::PartitionedRows;
+use crate::postgres::records::checkpoint::LoadRecord;
+use crate::postgres::rejected::rejects::Rejecting;
+use crate::postgres::table::table_name::TableName;
+use crate::postgres::write::part_writer::{PartPlan, PartWriter};
+use crate::postgres::write::reject_part_writer::RejectingPartWriter;
+use crate::postgres::write::reject_writer::RejectingWriter;
+use crate::postgres::write::route::Way;
+use crate::postgres::write::write_ahead::WriteAhead;
+use crate::postgres::write::writer::{CopyWriter, WriterPlan};
+use crate::postgres::{Mode, Postgres, activity};
+use crate::source::units::{Source, UnitKey};
 
 /// An open load.
 pub(crate) struct PostgresSession<'a> {
@@ -102,7 +102,7 @@ impl<'a> PostgresSession<'a> {
         loop {
             match work(&connection) {
                 Err(error) if error.kind() == Kind::Connection && attempt < self.options.retries => {
-                    control.sleep(crate::load::backoff(attempt))?;
+                    control.sleep(crate::engine::load::backoff(attempt))?;
                     attempt += 1;
                     match self.reconnected(control) {
                         Ok(opened) => *connection = opened,

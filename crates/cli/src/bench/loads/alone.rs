@@ -11,13 +11,13 @@ use sawmill_loader::{
 use sawmill_profile::{Profile, Target};
 
 use super::{LoadBench, numbered};
+use crate::arguments::target::{self, Destination, ModeArg};
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
-use crate::console::Console;
 use crate::demo;
 use crate::error::Error;
 use crate::load::load_files;
 use crate::load_tables;
-use crate::target::{self, Destination, ModeArg};
+use crate::screen::console::Console;
 
 /// Whether a benchmark is measured so.
 pub(super) fn is_meant(args: &LoadBench) -> bool {

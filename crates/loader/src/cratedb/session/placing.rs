@@ -1,11 +1,12 @@
 //! A table whose rows have gathered out of sight gets its name.
 
 use super::{CrateSession, FORGET};
-use crate::control::Control;
-use crate::cratedb::client::{Client, Failed};
-use crate::cratedb::names::quote;
-use crate::cratedb::waiting::Waiting;
-use crate::cratedb::{Mode, catalogue};
+use crate::cratedb::Mode;
+use crate::cratedb::connect::client::{Client, Failed};
+use crate::cratedb::connect::waiting::Waiting;
+use crate::cratedb::table::catalogue;
+use crate::cratedb::table::names::quote;
+use crate::engine::control::Control;
 use crate::error::{Kind, Result};
 
 impl CrateSession<'_> {
@@ -46,7 +47,7 @@ impl CrateSession<'_> {
                 Err(Failed::Refused(error)) if refused >= retries => return Err(error),
                 Err(Failed::Refused(_)) => {
                     refused += 1;
-                    control.sleep(crate::load::backoff(refused))?;
+                    control.sleep(crate::engine::load::backoff(refused))?;
                     continue;
                 }
                 Err(Failed::Passing(error)) => error,

@@ -1,9 +1,9 @@
 //! The encoder as the loader's worker sees it.
 
 use super::{CopyEncoder, Refused, Stop};
-use crate::content_sum::Tally;
+use crate::engine::content_sum::Tally;
+use crate::engine::target::{BatchEncoder, Block, Refusal};
 use crate::error::{Error, Kind, Result};
-use crate::target::{BatchEncoder, Block, Refusal};
 
 impl BatchEncoder for CopyEncoder {
     fn encode(

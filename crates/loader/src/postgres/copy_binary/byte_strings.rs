@@ -12,7 +12,7 @@ use super::element::refuse_nul;
 use super::fault::Fault;
 use super::fields::{write_values, write_views};
 use super::valid::Valid;
-use crate::inline_view::BEYOND;
+use crate::parquet_files::inline_view::BEYOND;
 
 /// The values of one array, by its layout.
 pub(crate) enum ByteStrings<'a> {

@@ -20,9 +20,9 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::fault::Fault;
 use super::from_text::TextForm;
-use crate::postgres::column_type::ColumnType;
-use crate::postgres::pg_type::{PgType, is_json};
-use crate::postgres::value_options::{Nanoseconds, Nul, ValueOptions};
+use crate::postgres::types::column_type::ColumnType;
+use crate::postgres::types::pg_type::{PgType, is_json};
+use crate::postgres::types::value_options::{Nanoseconds, Nul, ValueOptions};
 
 /// What is done to a column's arrays before they are encoded; worked out once.
 #[derive(Clone, Debug, PartialEq, Eq)]

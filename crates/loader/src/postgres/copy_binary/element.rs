@@ -15,7 +15,7 @@ use super::native;
 use super::numeric;
 use super::valid::Valid;
 use crate::postgres::jsonb::{self, BoundNode};
-use crate::postgres::pg_type::PgType;
+use crate::postgres::types::pg_type::PgType;
 
 /// How single values of a column are encoded; chosen once from Arrow type and target type.
 #[derive(Clone, Debug)]

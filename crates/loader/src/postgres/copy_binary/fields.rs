@@ -11,7 +11,7 @@
 
 use super::short_numeric::ShortNumeric;
 use super::valid::Valid;
-use crate::inline_view::BEYOND;
+use crate::parquet_files::inline_view::BEYOND;
 
 /// The length of a NULL.
 const NULL: u32 = (-1i32).cast_unsigned();

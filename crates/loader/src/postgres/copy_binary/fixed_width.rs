@@ -14,7 +14,7 @@ use half::f16;
 
 use super::fault::Fault;
 use super::valid::Valid;
-use crate::postgres::pg_type::PgType;
+use crate::postgres::types::pg_type::PgType;
 
 /// Rows that are laid out and written together: all of them, their positions and a few columns' words stay in
 /// the first-level cache.

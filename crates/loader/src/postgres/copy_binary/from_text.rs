@@ -13,7 +13,7 @@ mod plain;
 
 use std::fmt;
 
-use crate::postgres::pg_type::PgType;
+use crate::postgres::types::pg_type::PgType;
 
 /// A type whose values are read from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

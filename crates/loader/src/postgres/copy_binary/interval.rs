@@ -7,7 +7,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use super::fault::Fault;
 use super::fixed_width::micros;
-use crate::parquet_interval::{INTERVAL_BYTES, ParquetInterval};
+use crate::parquet_files::interval::{INTERVAL_BYTES, ParquetInterval};
 
 /// An interval in PostgreSQL's three parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

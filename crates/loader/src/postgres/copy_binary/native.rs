@@ -22,7 +22,7 @@ use super::dictionary::Keys;
 use super::element::{BoundElement, Element};
 use super::fault::Fault;
 use super::lists::{Items, Lists, Offsets};
-use crate::postgres::column_type::{ColumnType, Composite, elements_of};
+use crate::postgres::types::column_type::{ColumnType, Composite, elements_of};
 
 /// What a refused list can be loaded as.
 const WAY_OUT: &str = "an array of PostgreSQL is rectangular; load the column as jsonb (--nested jsonb)";

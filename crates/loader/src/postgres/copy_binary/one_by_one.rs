@@ -13,8 +13,8 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 
 use super::*;
-use crate::content_sum::ContentSum;
-use crate::postgres::pg_type::PgType;
+use crate::engine::content_sum::ContentSum;
+use crate::postgres::types::pg_type::PgType;
 
 /// A value's bytes on the wire.
 fn value(array: &ArrayRef, row: usize) -> Vec<u8> {

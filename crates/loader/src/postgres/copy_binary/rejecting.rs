@@ -9,11 +9,11 @@ use arrow_array::types::Int64Type;
 use bytes::Bytes;
 
 use super::{CopyEncoder, Refused, Stop};
-use crate::content_sum::Tally;
+use crate::engine::content_sum::Tally;
+use crate::engine::target::{BatchEncoder, Block, Mark, Marks, Refusal};
 use crate::error::{Error, Kind, Result};
-use crate::flat_tables::RecordNumbers;
-use crate::source::Unit;
-use crate::target::{BatchEncoder, Block, Mark, Marks, Refusal};
+use crate::parquet_files::flat_tables::RecordNumbers;
+use crate::source::units::Unit;
 
 /// Rows that are tried at once after a refusal; twice as many after each success.
 const AFTER_REFUSAL: usize = 16;

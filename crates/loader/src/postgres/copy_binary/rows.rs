@@ -8,7 +8,7 @@ use super::fixed_width::BLOCK;
 use super::layout::{BoundColumn, ColumnLayout};
 use super::valid::Valid;
 use super::{CopyEncoder, element};
-use crate::buffers::SLACK;
+use crate::engine::buffers::SLACK;
 
 /// Columns that are written in one pass over the rows.
 pub(super) const MOST_TOGETHER: usize = 4;

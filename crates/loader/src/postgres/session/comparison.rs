@@ -1,14 +1,14 @@
 //! What is in the table beside what was sent.
 
 use super::PostgresSession;
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
+use crate::engine::load::again;
+use crate::engine::verification::Verification;
 use crate::error::{Error, Kind, Result};
-use crate::load::again;
-use crate::postgres::locate::Locating;
-use crate::postgres::read_back::ReadBack;
-use crate::postgres::source_sums::SourceSums;
-use crate::verify::Verification;
+use crate::postgres::verify::locate::Locating;
+use crate::postgres::verify::read_back::ReadBack;
+use crate::postgres::verify::source_sums::SourceSums;
 
 impl PostgresSession<'_> {
     /// Reads the table back and compares it with what was loaded.

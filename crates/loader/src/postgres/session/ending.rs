@@ -4,16 +4,23 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use super::PostgresSession;
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::postgres::catalogue::find;
-use crate::postgres::connection::Connection;
-use crate::postgres::replaced::Replaced;
-use crate::postgres::table_name::{TableName, quote};
-use crate::postgres::{
-    Mode, blockers, columns, durable, made_types, new_table, partition_tables, parts, replaced, upsert,
-};
+use crate::postgres::Mode;
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::partition::tables;
+use crate::postgres::table::blockers;
+use crate::postgres::table::catalogue::find;
+use crate::postgres::table::columns;
+use crate::postgres::table::new_table;
+use crate::postgres::table::replaced;
+use crate::postgres::table::replaced::Replaced;
+use crate::postgres::table::table_name::{TableName, quote};
+use crate::postgres::types::made_types;
+use crate::postgres::write::durable;
+use crate::postgres::write::part_tables;
+use crate::postgres::write::upsert;
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction.
@@ -87,16 +94,16 @@ impl PostgresSession<'_> {
         self.with_connection(control, |connection| {
             connection.begin(control)?;
             if checkpoints.of_unlogged_table() {
-                parts::drop_emptied(connection, checkpoints, &self.table, control)?;
+                part_tables::drop_emptied(connection, checkpoints, &self.table, control)?;
             }
             match &plan.partitions {
                 None => {
-                    let parts = parts::of_load(connection, checkpoints, id, control)?;
-                    parts::inherit(connection, &parts, &self.written, control)?;
+                    let parts = part_tables::of_load(connection, checkpoints, id, control)?;
+                    part_tables::inherit(connection, &parts, &self.written, control)?;
                 }
                 Some(partitions) => {
-                    let filled = partition_tables::filled(connection, checkpoints, id, partitions, control)?;
-                    partition_tables::attach(connection, &filled, partitions, &self.written, control)?;
+                    let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
+                    tables::attach(connection, &filled, partitions, &self.written, control)?;
                 }
             }
             connection.commit(control)
@@ -111,16 +118,16 @@ impl PostgresSession<'_> {
             if self.parts.is_none() {
                 return Ok(Vec::new());
             }
-            let parts = parts::of_load(connection, checkpoints, id, control)?;
-            return parts::rename(connection, &parts, &self.table, control);
+            let parts = part_tables::of_load(connection, checkpoints, id, control)?;
+            return part_tables::rename(connection, &parts, &self.table, control);
         };
         let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
         if self.way.staged {
             now.retain(|partition, _| partitions.is_empty(*partition));
-            let filled = partition_tables::filled(connection, checkpoints, id, partitions, control)?;
+            let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
             now.extend(filled.into_iter().map(|(name, partition, _)| (partition, name)));
         }
-        for name in partition_tables::rename(connection, &now, partitions, &self.table, control)? {
+        for name in tables::rename(connection, &now, partitions, &self.table, control)? {
             new_table::rename_key(connection, &name, control)?;
         }
         // Keys and indexes of the table are those of its partitions, too.

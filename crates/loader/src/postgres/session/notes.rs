@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::PostgresSession;
-use crate::target::{Session, Standing};
+use crate::engine::target::{Session, Standing};
 
 impl PostgresSession<'_> {
     /// All of it, in the order in which it is shown.

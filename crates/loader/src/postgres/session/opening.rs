@@ -5,24 +5,30 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use super::PostgresSession;
-use crate::buffers::Buffers;
-use crate::control::Control;
+use crate::engine::buffers::Buffers;
+use crate::engine::control::Control;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::Standing;
 use crate::error::{Error, Kind, Result};
-use crate::load::LoadOptions;
-use crate::postgres::canonical_row::CanonicalRow;
-use crate::postgres::catalogue::{current_schema, find};
-use crate::postgres::checkpoint::Checkpoints;
-use crate::postgres::columns::NewTable;
-use crate::postgres::connection::Connection;
-use crate::postgres::part_writer::PartPlan;
-use crate::postgres::partitioned_rows::PartitionedRows;
+use crate::postgres::Mode;
+use crate::postgres::Postgres;
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::connect::pooler;
+use crate::postgres::connect::server_identity::KnownServer;
+use crate::postgres::partition::rows::PartitionedRows;
 use crate::postgres::prepare::Preparing;
-use crate::postgres::rejects::Rejecting;
-use crate::postgres::server_identity::KnownServer;
-use crate::postgres::writer::WriterPlan;
-use crate::postgres::{Mode, Postgres, columns, parts, pooler, rejects_file, upsert};
-use crate::source::Source;
-use crate::target::Standing;
+use crate::postgres::records::checkpoint::Checkpoints;
+use crate::postgres::rejected::file;
+use crate::postgres::rejected::rejects::Rejecting;
+use crate::postgres::table::catalogue::{current_schema, find};
+use crate::postgres::table::columns;
+use crate::postgres::table::columns::NewTable;
+use crate::postgres::verify::canonical_row::CanonicalRow;
+use crate::postgres::write::part_tables;
+use crate::postgres::write::part_writer::PartPlan;
+use crate::postgres::write::upsert;
+use crate::postgres::write::writer::WriterPlan;
+use crate::source::units::Source;
 
 impl<'a> PostgresSession<'a> {
     pub(crate) fn prepare(
@@ -74,7 +80,7 @@ impl<'a> PostgresSession<'a> {
         let table = postgres.table.within(&schema);
         // Of one of several tables it was looked at for all of them.
         if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.part_of.is_none()) {
-            rejects_file::check(&rejects.path, postgres.rejects_of(source, &table))?;
+            file::check(&rejects.path, postgres.rejects_of(source, &table))?;
         }
         if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
             found.check_table(&table, connection.place())?;
@@ -198,9 +204,9 @@ impl<'a> PostgresSession<'a> {
             false => None,
             true => {
                 if plan.checkpoints.of_unlogged_table() {
-                    parts::drop_emptied(&connection, &plan.checkpoints, &table, control)?;
+                    part_tables::drop_emptied(&connection, &plan.checkpoints, &table, control)?;
                 }
-                let made = parts::of_load(&connection, &plan.checkpoints, &plan.load_id, control)?;
+                let made = part_tables::of_load(&connection, &plan.checkpoints, &plan.load_id, control)?;
                 let (kind, columns) = (postgres.kind.of_parts(), Arc::clone(&columns));
                 let schema = Arc::clone(source.schema());
                 Some(Arc::new(PartPlan {
@@ -217,7 +223,7 @@ impl<'a> PostgresSession<'a> {
                     partitions: postgres.partitions.clone(),
                     parent_oid: record.table_oid,
                     // Partitions that no worker fills have the first numbers.
-                    next: AtomicU32::new(parts::next_number(&made).max(
+                    next: AtomicU32::new(part_tables::next_number(&made).max(
                         postgres.partitions.as_ref().map_or(1, |partitions| partitions.count() as u32 + 1),
                     )),
                 }))

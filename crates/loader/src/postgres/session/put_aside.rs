@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::PostgresSession;
-use crate::control::Control;
+use crate::engine::control::Control;
+use crate::engine::target::{Session, Standing};
 use crate::error::Result;
-use crate::postgres::bad_records::{BadRecords, Places};
-use crate::postgres::connection::Connection;
-use crate::postgres::rejects_file::RejectsFile;
-use crate::source::{Unit, UnitKey};
-use crate::target::{Session, Standing};
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::rejected::bad_records::{BadRecords, Places};
+use crate::postgres::rejected::file::RejectsFile;
+use crate::source::units::{Unit, UnitKey};
 
 impl PostgresSession<'_> {
     /// Rows that were put aside, as the source counts them.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use super::PostgresSession;
-use crate::content_sum::Tally;
-use crate::control::Control;
+use crate::engine::content_sum::Tally;
+use crate::engine::control::Control;
+use crate::engine::identity::recheck::Encoders;
+use crate::engine::target::{BatchEncoder, Block, Refusal, Session};
 use crate::error::{Error, Kind, Result};
-use crate::identity::recheck::Encoders;
-use crate::postgres::bad_records::BadRecords;
-use crate::postgres::canonical_row::CanonicalRow;
 use crate::postgres::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
-use crate::postgres::tuples::Tuples;
-use crate::source::{Source, Unit};
-use crate::target::{BatchEncoder, Block, Refusal, Session};
+use crate::postgres::rejected::bad_records::BadRecords;
+use crate::postgres::verify::canonical_row::CanonicalRow;
+use crate::postgres::verify::tuples::Tuples;
+use crate::source::units::{Source, Unit};
 
 impl PostgresSession<'_> {
     /// Encoders of the rows that are in the table. Of several tables, records that were put aside are left out by the

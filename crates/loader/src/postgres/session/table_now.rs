@@ -1,11 +1,11 @@
 //! The table that a session's rows went into, as it is when the load ends.
 
 use super::PostgresSession;
-use crate::control::Control;
+use crate::engine::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::postgres::catalogue::find;
-use crate::postgres::connection::Connection;
-use crate::postgres::presence::{Of, Presence};
+use crate::postgres::connect::connection::Connection;
+use crate::postgres::records::presence::{Of, Presence};
+use crate::postgres::table::catalogue::find;
 
 impl PostgresSession<'_> {
     /// Makes sure, within the transaction that completes the load, that the rows are in the table that has its name, and

@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use crate::postgres::copy_binary::fault::Fault;
 use crate::postgres::copy_binary::from_text::numeric;
 use crate::postgres::copy_binary::numeric::write_text;
-use crate::postgres::pg_type::PgType;
+use crate::postgres::types::pg_type::PgType;
 
 /// A number's type on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

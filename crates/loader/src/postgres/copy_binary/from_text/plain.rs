@@ -4,7 +4,7 @@ use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use super::trimmed;
-use crate::postgres::table_name::LONGEST;
+use crate::postgres::table::table_name::LONGEST;
 
 fn utf8(text: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(text).map_err(|_| "it is no UTF-8".to_owned())

@@ -1,0 +1,197 @@
+//! Opened sources: the Parquet files that the paths of a command line name, the stream that `-` means, and the rows
+//! that `gen:` means.
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use clap::{Args, ValueEnum};
+use sawmill_footer::DEFAULT_MAX_FOOTER;
+use sawmill_loader::{GeneratedRows, Hive, ParquetFiles, Source};
+use tempfile::NamedTempFile;
+
+use crate::arguments::paths::{file_lists, parquet_files};
+use crate::arguments::size_arg;
+use crate::error::{Error, Exit};
+use crate::r#gen::dataset_args;
+use crate::screen::phases;
+
+/// Which columns of the files are meant, and how they are called.
+#[derive(Args, Debug, Default)]
+pub(crate) struct ColumnArgs {
+    /// Only these columns, in this order.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Give a column another name: OLD=NEW. Can be given several times.
+    #[arg(long, value_name = "OLD=NEW", value_delimiter = ',', value_parser = rename)]
+    pub rename: Vec<(String, String)>,
+    /// Whether folders such as year=2020 are columns of the files in them: whole numbers, dates or text, by the
+    /// values of all files. Columns that the files have themselves are taken from the files.
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "yes|no")]
+    pub hive: HiveArg,
+    /// Do not compare the checksums that pages of Parquet files may have with the pages' bytes.
+    #[arg(long)]
+    pub no_page_checksums: bool,
+    /// The longest footer of a Parquet file that is read, like 2GiB: a damaged file may claim one of 4 GiB
+    /// [default: 1GiB].
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
+    pub max_footer: Option<u64>,
+}
+
+/// Whether folders are columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HiveArg {
+    #[default]
+    Yes,
+    No,
+}
+
+impl From<HiveArg> for Hive {
+    fn from(arg: HiveArg) -> Self {
+        match arg {
+            HiveArg::Yes => Self::Columns,
+            HiveArg::No => Self::Ignored,
+        }
+    }
+}
+
+fn rename(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        _ => Err("write OLD=NEW".to_owned()),
+    }
+}
+
+/// An opened source.
+pub(crate) enum Inputs {
+    /// Files, and the one that holds a stream for as long as it is read.
+    Files { source: ParquetFiles, _spooled: Option<NamedTempFile> },
+    /// Rows that the generator makes.
+    Generated(GeneratedRows),
+}
+
+impl Inputs {
+    pub(crate) fn source(&self) -> &dyn Source {
+        match self {
+            Self::Files { source, .. } => source,
+            Self::Generated(rows) => rows,
+        }
+    }
+
+    /// The files, if it is files.
+    pub(crate) fn files(&self) -> Option<&ParquetFiles> {
+        match self {
+            Self::Files { source, .. } => Some(source),
+            Self::Generated(_) => None,
+        }
+    }
+}
+
+/// Opens what the paths and columns name; `-` is a Parquet stream on standard input, `gen:...` is the
+/// generator.
+pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool) -> Result<Inputs, Error> {
+    if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
+        if paths.len() > 1 {
+            let advice = "load them one after the other, with --mode append";
+            return Err(Error::usage("generated rows beside other sources", format!("gen:{named}"), advice));
+        }
+        let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
+        return Ok(Inputs::Generated(rows));
+    }
+    let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
+    let streams = paths.iter().filter(is_stream).count();
+    if streams > 1 {
+        return Err(Error::usage("standard input was given twice", "-", "give it once"));
+    }
+    if streams > 0 && paths.iter().any(|path| file_lists::is_on_standard_input(path)) {
+        let advice = "write the list to a file: @FILE";
+        return Err(Error::usage("standard input is a file and a list of files", "- and @-", advice));
+    }
+    let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
+    let mut files = parquet_files(&named)?;
+    let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
+    files.extend(spooled.iter().map(|file| file.path().to_owned()));
+    // The stream's own file is in a folder of ours.
+    let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
+    let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
+    let opened = ParquetFiles::open_within(&files, hive, max_footer);
+    let mut source = match (&spooled, opened) {
+        // Nobody knows the file in which the stream is kept.
+        (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
+            return Err(Error::failure(error.what(), "standard input", "send a whole Parquet file"));
+        }
+        (_, opened) => opened?,
+    };
+    if let Some(file) = &spooled {
+        source = source.called(file.path(), "standard input");
+    }
+    source = source.compare_page_checksums(!columns.no_page_checksums);
+    Ok(Inputs::Files { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
+}
+
+/// What stands behind `gen:`, unless there is a file of that name.
+fn generated_name(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_prefix("gen:").filter(|_| path.symlink_metadata().is_err())
+}
+
+/// The rows that `DATASET?rows=N&seed=N` means; rows are those of the spec, or a million.
+fn generated(named: &str) -> Result<GeneratedRows, Error> {
+    let (name, parameters) = named.split_once('?').unwrap_or((named, ""));
+    let dataset = dataset_args::named(name)?;
+    let (mut rows, mut seed) = (None, 42);
+    let mut given = HashSet::new();
+    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+        let wrong =
+            |what: String| Error::usage(what, format!("gen:{named}"), "write gen:DATASET?rows=10M&seed=7");
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        if !given.insert(key) {
+            return Err(wrong(format!("{key} is given twice")));
+        }
+        match key {
+            "rows" => {
+                rows = Some(phases::count(value).map_err(|error| wrong(format!("rows={value}: {error}")))?)
+            }
+            "seed" => seed = value.parse().map_err(|error| wrong(format!("seed={value}: {error}")))?,
+            _ => return Err(wrong(format!("there is no parameter {key:?}"))),
+        }
+    }
+    let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
+    Ok(GeneratedRows::new(dataset, rows, seed))
+}
+
+/// Writes standard input to a file of its own: a Parquet file is read from its end.
+fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
+    let failed = |error: std::io::Error| {
+        let what = format!("the stream cannot be kept: {error}");
+        Error::failure(what, std::env::temp_dir().display().to_string(), "make room, or set TMPDIR")
+    };
+    let mut file = NamedTempFile::with_prefix("sawmill-").map_err(failed)?;
+    let mut input = std::io::stdin().lock();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        if cancel.load(Relaxed) {
+            return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
+        }
+        let read = match input.read(&mut buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            read => read
+                .map_err(|error| Error::failure(format!("cannot be read: {error}"), "standard input", ""))?,
+        };
+        if read == 0 {
+            return file.flush().map(|()| file).map_err(failed);
+        }
+        file.write_all(&buffer[..read]).map_err(failed)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rename;
+
+    #[test]
+    fn a_column_without_a_name_gets_one_as_the_errors_about_it_advise() {
+        assert_eq!(rename("=unnamed"), Ok((String::new(), "unnamed".to_owned())));
+        assert!(rename("name=").is_err() && rename("name").is_err());
+    }
+}

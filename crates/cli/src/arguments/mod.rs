@@ -1,0 +1,12 @@
+//! Arguments that several sub-commands share: sources, targets, tables, rows and values.
+
+pub(crate) mod crate_options;
+pub(crate) mod inputs;
+pub(crate) mod nested_args;
+pub(crate) mod paths;
+pub(crate) mod record_args;
+pub(crate) mod row_args;
+pub(crate) mod size_arg;
+pub(crate) mod table_args;
+pub(crate) mod target;
+pub(crate) mod value_args;

@@ -1,0 +1,40 @@
+//! Where the records of loads are kept.
+
+use clap::Args;
+use sawmill_loader::{CrateDb, Postgres};
+
+use crate::arguments::target::Destination;
+
+/// The schema of the records.
+#[derive(Args, Debug, Default)]
+pub(crate) struct RecordArgs {
+    /// The schema in which the server keeps the records of loads; it is made where it is missing. Give the same one
+    /// to load, status and forget [default: _sawmill, CrateDB sawmill].
+    #[arg(long, value_name = "NAME")]
+    checkpoint_schema: Option<String>,
+}
+
+impl RecordArgs {
+    /// The destination with its records there.
+    pub(crate) fn of(&self, destination: Destination) -> Destination {
+        let Some(schema) = &self.checkpoint_schema else { return destination };
+        match destination {
+            Destination::Postgres(postgres) => {
+                Destination::Postgres(Box::new(postgres.checkpoint_schema(schema)))
+            }
+            Destination::CrateDb(crate_db) => {
+                Destination::CrateDb(Box::new(crate_db.checkpoint_schema(schema)))
+            }
+        }
+    }
+
+    /// The schema in PostgreSQL.
+    pub(crate) fn schema(&self) -> &str {
+        self.checkpoint_schema.as_deref().unwrap_or(Postgres::CHECKPOINT_SCHEMA)
+    }
+
+    /// The schema in CrateDB.
+    pub(crate) fn crate_schema(&self) -> &str {
+        self.checkpoint_schema.as_deref().unwrap_or(CrateDb::CHECKPOINT_SCHEMA)
+    }
+}

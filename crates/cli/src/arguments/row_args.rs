@@ -1,0 +1,52 @@
+//! Which rows of a source are meant.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use clap::Args;
+use sawmill_loader::{Condition, Control, Filtered, Limited, Source};
+use sawmill_profile::Profile;
+
+use crate::arguments::inputs::Inputs;
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::phases;
+
+#[derive(Args, Debug)]
+pub(crate) struct RowArgs {
+    /// Only rows for which this is true: comparisons of columns with values (= <> < <= > >=, in, between,
+    /// like, is null) joined by and, or, not. Row groups and pages are skipped by their statistics.
+    #[arg(long = "where", value_name = "CONDITION", value_parser = condition)]
+    condition: Option<Condition>,
+    /// Only so many rows, the first ones in the order of the files.
+    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
+    limit: Option<u64>,
+}
+
+fn condition(text: &str) -> Result<Condition, String> {
+    text.parse().map_err(|error: sawmill_loader::Error| error.to_string())
+}
+
+impl RowArgs {
+    /// The rows of the files that pass the condition, if there is one.
+    pub(crate) fn filtered<'a>(
+        &self,
+        inputs: &'a Inputs,
+        console: Console,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Filtered<'a>>, Error> {
+        let Some(condition) = &self.condition else { return Ok(None) };
+        let Some(files) = inputs.files() else {
+            let advice = "write the rows to a file first: sawmill gen";
+            return Err(Error::usage("a condition on rows that are generated", "--where", advice));
+        };
+        let phase = Profile::new().phase("count");
+        let control = Control::new(cancel, &phase);
+        let count = || files.filtered(condition.clone(), &control);
+        Ok(Some(console.with_bar("count", files.rows(), &AtomicU64::new(0), &phase, count)?))
+    }
+
+    /// The first rows of a source, if not all of them are meant.
+    pub(crate) fn limited<'a>(&self, source: &'a dyn Source) -> Option<Limited<'a>> {
+        self.limit.map(|rows| Limited::new(source, rows))
+    }
+}

@@ -1,0 +1,214 @@
+//! The arguments that say how a new table is made.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use clap::{Args, ValueEnum};
+use sawmill_loader::{Control, PartitionBy, Postgres, Source, Strategy, Survey, TableKind};
+use sawmill_profile::Profile;
+use serde::Serialize;
+
+use crate::arguments::target::Destination;
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::phases;
+
+/// Keys, indexes and storage of a new table.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "New table")]
+pub(crate) struct TableArgs {
+    /// Columns of the new table's primary key.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub primary_key: Vec<String>,
+    /// Partition the new table. PostgreSQL: month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or list(COLUMN);
+    /// CrateDB: COLUMN, or date_trunc('month', COLUMN) and the like.
+    #[arg(long, value_name = "BY")]
+    pub partition_by: Option<String>,
+    /// The way to the new table. PostgreSQL [default: auto].
+    #[arg(long, value_enum)]
+    strategy: Option<StrategyArg>,
+    /// Rows of a worker's own table in the staged strategy, which are committed at once [default: 4M].
+    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
+    part_rows: Option<u64>,
+    /// Add the primary key when all rows are in, which takes less time. PostgreSQL.
+    #[arg(long, requires = "primary_key")]
+    key_after: bool,
+    /// Build an index over these columns when all rows are in; may be given again. PostgreSQL.
+    #[arg(long, value_name = "COLUMNS")]
+    index: Vec<String>,
+    /// Make an unlogged table: faster, but a crash of the server empties it. PostgreSQL.
+    #[arg(long)]
+    unlogged: bool,
+    /// Where the table and its keys are stored. PostgreSQL.
+    #[arg(long, value_name = "NAME")]
+    tablespace: Option<String>,
+    /// How long the load waits for a lock of another session, such as 30s or 5min, before it ends; it reports for whom
+    /// it waits. PostgreSQL [default: as the server has it, mostly without a limit].
+    #[arg(long, value_name = "TIME")]
+    lock_timeout: Option<String>,
+    /// Set a parameter of the server on each connection, such as maintenance_work_mem=1GB; may be given again.
+    /// PostgreSQL.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+}
+
+/// The way to a new table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategyArg {
+    /// Whichever is better; what was chosen is told.
+    Auto,
+    /// All connections copy into one table.
+    Direct,
+    /// Each connection copies into tables of its own, which become the table's partitions, or its children
+    /// (INHERIT) where it has none.
+    Staged,
+}
+
+impl From<StrategyArg> for Strategy {
+    fn from(strategy: StrategyArg) -> Self {
+        match strategy {
+            StrategyArg::Auto => Self::Auto,
+            StrategyArg::Direct => Self::Direct,
+            StrategyArg::Staged => Self::Staged,
+        }
+    }
+}
+
+/// The table with the partitions that this source needs.
+pub(crate) fn partitioned(
+    postgres: Postgres,
+    by: &str,
+    source: &dyn Source,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<Postgres, Error> {
+    let by: PartitionBy = by.parse()?;
+    let phase = Profile::new().phase("partitions");
+    let control = Control::new(cancel, &phase);
+    let survey = || postgres.partitioned(&by, source, &control);
+    Ok(console.with_bar("partitions", source.rows(), &AtomicU64::new(0), &phase, survey)?)
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("give NAME=VALUE, such as maintenance_work_mem=1GB".to_owned()),
+    }
+}
+
+/// The partitions that a load would make.
+#[derive(Serialize)]
+pub(crate) struct PartitionsPlan {
+    by: String,
+    survey: Survey,
+    partitions: Vec<PlannedPartition>,
+}
+
+/// One of them.
+#[derive(Serialize)]
+struct PlannedPartition {
+    table: String,
+    bound: String,
+    /// None where only the server knows.
+    rows: Option<u64>,
+}
+
+impl PartitionsPlan {
+    /// None where the table has no partitions.
+    pub(crate) fn of(postgres: &Postgres) -> Option<Self> {
+        let partitions = postgres.partitions()?;
+        let planned = postgres.partition_list().into_iter();
+        let planned = planned.map(|(table, bound, rows)| PlannedPartition { table, bound, rows });
+        let (by, survey) = (partitions.by().to_string(), partitions.found());
+        Some(Self { by, survey, partitions: planned.collect() })
+    }
+
+    /// As people read it.
+    pub(crate) fn lines(&self) -> String {
+        let looked = match self.partitions.iter().all(|partition| partition.rows.is_some()) {
+            true => format!(
+                "; of {} row groups {} lie in one of them by their statistics, the column was read of the others",
+                phases::thousands(self.survey.row_groups),
+                phases::thousands(self.survey.row_groups_known)
+            ),
+            false => String::new(),
+        };
+        let mut rows = vec![["partition", "rows", "bound"].map(str::to_owned)];
+        for partition in &self.partitions {
+            let count = partition.rows.map_or_else(|| "?".to_owned(), phases::thousands);
+            rows.push([partition.table.clone(), count, partition.bound.clone()]);
+        }
+        let count = self.partitions.len();
+        format!("{count} partitions by {}{looked}\n{}", self.by, phases::table(&rows))
+    }
+}
+
+impl TableArgs {
+    /// The target with the partitions that this source needs, where partitions are asked for.
+    pub(crate) fn partitioned(
+        &self,
+        target: Destination,
+        source: &dyn Source,
+        console: Console,
+        cancel: &AtomicBool,
+    ) -> Result<Destination, Error> {
+        match (target, &self.partition_by) {
+            (Destination::Postgres(postgres), Some(by)) => {
+                Ok(Destination::Postgres(Box::new(partitioned(*postgres, by, source, console, cancel)?)))
+            }
+            (target, _) => Ok(target),
+        }
+    }
+
+    /// The target with these options; what its database does not know is refused.
+    pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
+        match target {
+            Destination::Postgres(postgres) => {
+                if self.partition_by.is_some() && self.part_rows.is_some() {
+                    return Err(Error::usage(
+                        "a partition is filled as a whole",
+                        "--part-rows",
+                        "leave the option out",
+                    ));
+                }
+                let names =
+                    |columns: &String| columns.split(',').map(|name| name.trim().to_owned()).collect();
+                let mut postgres = postgres.kind(TableKind {
+                    unlogged: self.unlogged,
+                    primary_key: self.primary_key.clone(),
+                    key_after: self.key_after,
+                    indexes: self.index.iter().map(names).collect(),
+                    tablespace: self.tablespace.clone(),
+                });
+                postgres = postgres.strategy(self.strategy.map(Into::into).unwrap_or_default());
+                postgres = postgres.part_rows(self.part_rows.unwrap_or(sawmill_loader::Postgres::PART_ROWS));
+                if let Some(time) = &self.lock_timeout {
+                    postgres = postgres.setting("lock_timeout", time);
+                }
+                for (name, value) in &self.set {
+                    postgres = postgres.setting(name, value);
+                }
+                Ok(Destination::Postgres(Box::new(postgres)))
+            }
+            Destination::CrateDb(crate_db) => {
+                let given = [
+                    ("--strategy", self.strategy.is_some()),
+                    ("--part-rows", self.part_rows.is_some()),
+                    ("--key-after", self.key_after),
+                    ("--index", !self.index.is_empty()),
+                    ("--unlogged", self.unlogged),
+                    ("--tablespace", self.tablespace.is_some()),
+                    ("--lock-timeout", self.lock_timeout.is_some()),
+                    ("--set", !self.set.is_empty()),
+                ];
+                if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+                    let what = format!("{option} is for PostgreSQL");
+                    return Err(Error::usage(what, "--to", "leave the option out"));
+                }
+                let crate_db = crate_db.primary_key(self.primary_key.clone());
+                Ok(Destination::CrateDb(Box::new(crate_db.partition_by(self.partition_by.clone()))))
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The part of a footer that the arguments select.
+
+use std::ops::Range;
+
+use clap::ValueEnum;
+use sawmill_footer::{ColumnSelector, Options, Verify};
+use sawmill_profile::parse_bytes;
+
+use crate::footer::FooterArgs;
+use crate::screen::phases;
+
+/// How much of a footer is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Level {
+    /// What is decoded.
+    Decoded,
+    /// All values, statistics among them.
+    Values,
+    /// All values, and whether they can be true of one another and of the file.
+    Consistency,
+}
+
+/// A range of row groups as a user writes it: `3`, `2..5`, `2..`, `..5`.
+pub(crate) fn row_groups(text: &str) -> Result<Range<usize>, String> {
+    let wrong = || format!("{text:?} is no range of row groups: give one like 3, 2..5, 2.. or ..5");
+    let range = range(text, |number| number.parse::<u64>().map_err(|_| wrong()))?;
+    let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(place(range.start)..place(range.end))
+}
+
+/// A range of numbers of rows: `5000`, `..5k`, `1M..`.
+pub(crate) fn rows(text: &str) -> Result<Range<u64>, String> {
+    range(text, phases::count)
+}
+
+/// A range of bytes of a file: `0..64MB`, `64MB..`.
+pub(crate) fn bytes(text: &str) -> Result<Range<u64>, String> {
+    range(text, |number| parse_bytes(number).map_err(|error| error.to_string()))
+}
+
+/// What both ends may be left out of; a single number is a range of one.
+fn range(text: &str, number: impl Fn(&str) -> Result<u64, String>) -> Result<Range<u64>, String> {
+    let end = |text: &str, none: u64| match text.trim() {
+        "" => Ok(none),
+        text => number(text),
+    };
+    let range = match text.split_once("..") {
+        Some((start, open)) => end(start, 0)?..end(open, u64::MAX)?,
+        None => {
+            let one = number(text.trim())?;
+            one..one.saturating_add(1)
+        }
+    };
+    if range.is_empty() {
+        return Err(format!("{text:?} is an empty range: its end is not part of it"));
+    }
+    Ok(range)
+}
+
+/// What is wrong with asking a file of `there` row groups for those of `wanted`, if it has none of them and
+/// that is no matter of course: a range without an end is what is left, and one from 0 on all up to there.
+pub(crate) fn none_of(wanted: &Range<usize>, there: usize) -> Option<String> {
+    let open = wanted.end == usize::MAX || (wanted.start == 0 && wanted.end > 1);
+    if open || wanted.start < there {
+        return None;
+    }
+    let last = match there.checked_sub(1) {
+        None => "found none in the file".to_owned(),
+        Some(0) => "found one row group in the file, 0".to_owned(),
+        Some(last) => format!("found {there} row groups in the file, 0 to {last}"),
+    };
+    Some(match wanted.len() {
+        1 => format!("expected a row group {}, {last}", wanted.start),
+        _ => format!("expected row groups from {} on, {last}", wanted.start),
+    })
+}
+
+/// What is to be decoded.
+pub(crate) fn options(args: &FooterArgs) -> Options {
+    let mut options = Options::new()
+        .tail_hint(usize::try_from(args.tail_hint).unwrap_or(usize::MAX))
+        .max_footer(args.max_footer)
+        .verify(match args.verify {
+            Level::Decoded => Verify::Decoded,
+            Level::Values => Verify::Values,
+            Level::Consistency => Verify::Consistency,
+        });
+    let columns = columns(args);
+    if !columns.is_empty() {
+        options = options.select(columns);
+    }
+    match (&args.row_group, &args.row_group_rows, &args.row_group_bytes) {
+        (Some(range), ..) => options.row_groups(range.clone()),
+        (_, Some(range), _) => {
+            let range = range.clone();
+            // No row group has fewer rows than none: the decoder refuses it.
+            options.row_groups_where(move |rows| range.contains(&u64::try_from(rows).unwrap_or(0)))
+        }
+        (_, _, Some(range)) => options.row_groups_in_bytes(range.clone()),
+        _ => options,
+    }
+}
+
+/// The wanted columns; none for all.
+pub(crate) fn columns(args: &FooterArgs) -> Vec<ColumnSelector> {
+    let selector = |column: &String| match column.contains(['*', '?']) {
+        true => ColumnSelector::Glob(column.clone()),
+        false => ColumnSelector::Path(column.clone()),
+    };
+    let numbers = args.column_number.iter().map(|&number| ColumnSelector::Index(number));
+    args.column.iter().map(selector).chain(numbers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes, none_of, row_groups, rows};
+
+    #[test]
+    fn ranges_of_row_groups_are_read_or_refused() {
+        assert_eq!(row_groups("3"), Ok(3..4));
+        assert_eq!(row_groups("2..5"), Ok(2..5));
+        assert_eq!(row_groups("2.."), Ok(2..usize::MAX));
+        assert_eq!(row_groups("..5"), Ok(0..5));
+        for bad in ["", "x", "5..2", "3..3", "-1", "1..=2", "1...3"] {
+            assert!(row_groups(bad).is_err(), "{bad}");
+        }
+        assert_eq!(rows("1k..2M"), Ok(1_000..2_000_000));
+        assert_eq!(bytes("..64MB"), Ok(0..64_000_000));
+        assert!(rows("many").is_err() && bytes("2..1").is_err());
+    }
+
+    #[test]
+    fn a_row_group_that_is_not_there_is_missed_and_the_rest_of_none_is_not() {
+        for (text, there) in [("0", 1), ("2..9", 3), ("7..", 3), ("..5", 0), ("0..", 0), ("0..2", 0)] {
+            assert_eq!(none_of(&row_groups(text).unwrap(), there), None, "{text} of {there}");
+        }
+        for (text, there, expected) in [
+            ("7", 1, "expected a row group 7, found one row group in the file, 0"),
+            ("0", 0, "expected a row group 0, found none in the file"),
+            ("3..5", 3, "expected row groups from 3 on, found 3 row groups in the file, 0 to 2"),
+        ] {
+            assert_eq!(none_of(&row_groups(text).unwrap(), there).as_deref(), Some(expected));
+        }
+    }
+}

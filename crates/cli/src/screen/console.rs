@@ -1,0 +1,201 @@
+//! What a person sees: results on standard output, everything else on standard error.
+//!
+//! Progress bars and notes appear only where standard error is a terminal; in a pipe a command is
+//! quiet but for its result and its errors.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use sawmill_profile::{Phase, format_decimal_bytes, format_rate};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::screen::connections::ConnectionLines;
+
+/// How the user wants to be talked to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Console {
+    /// Results as JSON.
+    pub json: bool,
+    /// No progress, no steps.
+    pub quiet: bool,
+    /// How many `-v` were given.
+    pub verbose: u8,
+}
+
+/// How often a progress bar looks at its phase.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The bars that are shown now.
+static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
+
+/// Bytes of output that are written in one go.
+const OUTPUT_BUFFER: usize = 64 * 1024;
+
+/// Standard output that ends when the command is told to stop.
+pub(crate) struct Output<'a> {
+    stdout: StdoutLock<'static>,
+    cancel: &'a AtomicBool,
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.cancel.load(Relaxed) {
+            // Not `ErrorKind::Interrupted`, upon which `write_all` would try again.
+            return Err(io::Error::other("interrupted"));
+        }
+        self.stdout.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+}
+
+impl Console {
+    /// Whether bars and steps are shown.
+    fn live(self) -> bool {
+        !self.quiet && std::io::stderr().is_terminal()
+    }
+
+    /// Prints a result: `text` for people, or `value` with `--json`.
+    pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
+        if !self.json {
+            return print(&text());
+        }
+        let json = serde_json::to_string_pretty(value);
+        print(&(json.map_err(|e| Error::failure(e.to_string(), "the result", ""))? + "\n"))
+    }
+
+    /// Prints the first part of a result that has more to come; `--json` prints all at the end.
+    pub(crate) fn text(self, text: &str) -> Result<(), Error> {
+        if self.json { Ok(()) } else { print(text) }
+    }
+
+    /// Standard output for results that are written piece by piece, buffered: flush it in the end.
+    pub(crate) fn output(self, cancel: &AtomicBool) -> BufWriter<Output<'_>> {
+        BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock(), cancel })
+    }
+
+    /// A bar that counts files, where bars are shown.
+    pub(crate) fn bar_of_files(self, files: u64) -> Option<ProgressBar> {
+        if !self.live() {
+            return None;
+        }
+        let bar = ProgressBar::new(files);
+        let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} files, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // A terminal that is closed cannot show an error.
+                let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
+            };
+            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
+        }
+        Some(bar.with_prefix("read"))
+    }
+
+    /// Says what happens next, on a terminal or with `-v`.
+    pub(crate) fn step(self, text: &str) {
+        if self.live() || self.verbose > 0 {
+            // Standard error is closed: nothing can report this failure.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Says at once what a person should know, above the bars where there are some.
+    pub(crate) fn notice(self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Standard error is closed: nothing can report this failure.
+        let _ = match screen {
+            Some(screen) => screen.println(text),
+            None => writeln!(std::io::stderr(), "{text}"),
+        };
+    }
+
+    /// Says how it happens, with `-v`.
+    pub(crate) fn detail(self, text: impl FnOnce() -> String) {
+        if self.verbose > 0 {
+            let _ = writeln!(std::io::stderr(), "  {}", text());
+        }
+    }
+
+    /// A spinner for work whose steps are known but not its size; none without a terminal.
+    pub(crate) fn spinner(self) -> ProgressBar {
+        if !self.live() {
+            return ProgressBar::hidden();
+        }
+        let spinner = ProgressBar::new_spinner();
+        spinner.enable_steady_tick(TICK);
+        spinner
+    }
+
+    /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted, with a line for each
+    /// connection that sends. `kept` are those of
+    /// them that turn out to need no work.
+    pub(crate) fn with_bar<T>(
+        self,
+        title: &str,
+        rows: u64,
+        kept: &AtomicU64,
+        phase: &Phase,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        self.with_named_bar(title, rows, kept, phase, |_| work())
+    }
+
+    /// The same for work that gives the bar other names as it goes on.
+    pub(crate) fn with_named_bar<T>(
+        self,
+        title: &str,
+        rows: u64,
+        kept: &AtomicU64,
+        phase: &Phase,
+        work: impl FnOnce(&dyn Fn(String)) -> T,
+    ) -> T {
+        if !self.live() {
+            return work(&|_| {});
+        }
+        let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
+        let screen = MultiProgress::new();
+        *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen.clone());
+        let bar = screen.add(ProgressBar::new(rows).with_prefix(title.to_owned()));
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // A terminal that is closed cannot show an error.
+                let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
+            };
+            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
+        }
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let ticker = scope.spawn(|| {
+                let mut connections = ConnectionLines::below(screen.clone());
+                while !done.load(Relaxed) {
+                    bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
+                    bar.set_position(phase.rows());
+                    bar.set_message(format_decimal_bytes(phase.bytes()));
+                    connections.look(&phase.live());
+                    std::thread::park_timeout(TICK);
+                }
+                connections.clear();
+            });
+            let result = work(&|name| bar.set_prefix(name));
+            done.store(true, Relaxed);
+            ticker.thread().unpark();
+            bar.finish_and_clear();
+            *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            result
+        })
+    }
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Error::output(&e))
+}

@@ -1,0 +1,8 @@
+//! What a person sees: results, progress, help, and what set the speed.
+
+pub(crate) mod connections;
+pub(crate) mod console;
+pub(crate) mod flame;
+pub(crate) mod help;
+pub(crate) mod limit;
+pub(crate) mod phases;

@@ -1,0 +1,6 @@
+//! The table read back, and rows compared by their keys.
+
+pub(crate) mod compare;
+pub(crate) mod read_back;
+pub(crate) mod table;
+pub(crate) mod without_refused;

@@ -1,0 +1,125 @@
+//! The comparison of what was loaded with what is in the target.
+
+use serde::Serialize;
+
+use crate::engine::content_sum::Tally;
+use crate::error::{Error, Kind, Result};
+
+/// Where the two sides of a verification differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Located {
+    /// Units of the source some rows of which are not in the target.
+    pub units: Vec<LocatedUnit>,
+    /// Rows of the target that are none of the source's.
+    pub rows_of_none: u64,
+}
+
+/// A unit whose rows are not all in the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocatedUnit {
+    /// Name of its file.
+    pub file: String,
+    /// Row group in the file.
+    pub row_group: u32,
+    /// First and last row, counted from 0 in the row group.
+    pub first_row: u64,
+    /// See `first_row`.
+    pub last_row: u64,
+    /// How many of its rows the target lacks.
+    pub missing: u64,
+    /// The first of them, counted from 0 in the row group.
+    pub first_missing: Vec<u64>,
+}
+
+impl std::fmt::Display for LocatedUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, row_group, first_row, last_row, missing, first_missing } = self;
+        let rows: Vec<String> = first_missing.iter().map(u64::to_string).collect();
+        let more = if (rows.len() as u64) < *missing { " and more" } else { "" };
+        write!(
+            f,
+            "{file}, row group {row_group}, rows {first_row} to {last_row}: {missing} not in the table ({}{more})",
+            rows.join(", ")
+        )
+    }
+}
+
+/// Both sides of a verification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// Names of the compared columns, in the order of the tallies' counts.
+    pub columns: Vec<String>,
+    /// What the source holds, but for the rows that were put aside.
+    pub source: Tally,
+    /// What the target holds.
+    pub target: Tally,
+    /// Rows of the source that were put aside, where they are left out of the comparison.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub put_aside: u64,
+    /// Columns of the target that the source lacks: nothing is said of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<String>,
+    /// Columns whose values differ; empty when all agree, and when they were not looked at one by one.
+    pub differing: Vec<String>,
+    /// Where they differ, where that was asked for and they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub located: Option<Located>,
+}
+
+fn is_zero(rows: &u64) -> bool {
+    *rows == 0
+}
+
+impl Verification {
+    /// Adds the verification of other rows of the same table.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.source.add(&other.source);
+        self.target.add(&other.target);
+        self.put_aside += other.put_aside;
+        self.differing.extend(other.differing);
+    }
+
+    /// Whether rows, sums and counts agree.
+    pub fn matches(&self) -> bool {
+        self.source == self.target
+    }
+
+    /// The difference as an error, with the columns by name.
+    pub(crate) fn into_result(self, table: &str) -> Result<Self> {
+        if self.matches() {
+            return Ok(self);
+        }
+        let mut what = String::from("the table does not hold what the files hold");
+        if self.source.rows != self.target.rows {
+            what += &format!(": {} rows instead of {}", self.target.rows, self.source.rows);
+        }
+        let counts = self.source.non_null.iter().zip(&self.target.non_null);
+        for (name, (source, target)) in self.columns.iter().zip(counts) {
+            if source != target {
+                what += &format!("; column {name:?}: {target} values instead of {source}");
+            }
+        }
+        if !self.differing.is_empty() {
+            what += &format!("; values differ in {}", self.differing.join(", "));
+        }
+        if self.source.rows == self.target.rows && self.source.content_sum != self.target.content_sum {
+            what +=
+                &format!("; content sum {} instead of {}", self.target.content_sum, self.source.content_sum);
+        }
+        if let Some(Located { units, rows_of_none }) = &self.located {
+            const NAMED: usize = 20;
+            for unit in units.iter().take(NAMED) {
+                what += &format!("; {unit}");
+            }
+            if units.len() > NAMED {
+                what += &format!("; and {} more units", units.len() - NAMED);
+            }
+            if *rows_of_none > 0 {
+                what += &format!("; {rows_of_none} rows of the table are not in the files");
+            }
+        }
+        Err(Error::new(Kind::Mismatch, what)
+            .at(table)
+            .advise("somebody else wrote to the table, or a trigger changed rows; load it again"))
+    }
+}

@@ -1,0 +1,262 @@
+//! One connection's pair of threads, and what happens when the connection is lost.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+use sawmill_profile::{WaitKind, span, wait};
+use tokio::sync::mpsc;
+
+use crate::engine::control::Control;
+use crate::engine::load::{CHANNEL, LoadOptions, backoff};
+use crate::engine::progress::Progress;
+use crate::engine::schedule::Schedule;
+use crate::engine::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
+use crate::error::{Error, Kind, Result};
+use crate::source::units::{Source, Unit, UnitKey, UnitReader};
+
+/// What a worker works with.
+pub(crate) struct Worker<'a> {
+    /// Which of the workers it is, from 1; the names of its threads end in it.
+    pub number: usize,
+    pub source: &'a dyn Source,
+    pub session: &'a dyn Session,
+    pub options: &'a LoadOptions,
+    pub schedule: &'a Schedule,
+    pub progress: &'a Progress,
+    /// What it has taken on.
+    pub hand: &'a Hand,
+}
+
+/// What a worker has taken on; it outlives a lost connection.
+#[derive(Default)]
+pub(crate) struct Hand {
+    /// Units that the decoder took from the schedule and whose commit has not been confirmed.
+    units: Mutex<VecDeque<Unit>>,
+    /// Those of them whose rows the progress counts already.
+    counted: Mutex<HashSet<UnitKey>>,
+    /// Where in the schedule the worker reads on.
+    place: Mutex<Option<usize>>,
+}
+
+/// Loads units until none is left. A lost connection is tried again after a pause; what was in hand
+/// is first looked up in the target, since the commit may have happened and only its answer been lost.
+pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<()> {
+    let _attached = control.phase().attach(&format!("sender {}", worker.number));
+    let (mut attempt, mut reconnecting) = (0, false);
+    loop {
+        let mut arrived = false;
+        let tried = match worker.take_back_lost(reconnecting, control) {
+            Ok(()) => try_units(worker, control, &mut arrived),
+            Err(error) => Err(error),
+        };
+        match tried {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                if arrived {
+                    attempt = 0;
+                }
+                if error.kind() != Kind::Connection || attempt >= worker.options.retries {
+                    return Err(error);
+                }
+                {
+                    let _lost = wait(WaitKind::Network);
+                    control.sleep(backoff(attempt))?;
+                }
+                attempt += 1;
+                reconnecting = true;
+                worker.progress.retries.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> Result<()> {
+    let mut writer = {
+        let _connecting = wait(WaitKind::Network);
+        let mut writer = worker.session.writer(control)?;
+        for unit in worker.held() {
+            if let Some(tally) = writer.committed(unit.key, control)? {
+                worker.confirm(&Arrived { unit, tally }, control);
+                *arrived = true;
+            }
+        }
+        writer
+    };
+    let (parcels, mut received) = mpsc::channel(CHANNEL);
+    std::thread::scope(|scope| {
+        let name = format!("encoder-{}", worker.number);
+        let decoder = Builder::new().name(name).spawn_scoped(scope, || {
+            let _attached = control.phase().attach(&format!("encoder {}", worker.number));
+            let parcels = parcels;
+            if let Err(error) = decode_units(worker, control, &parcels) {
+                // Nobody listens any more when the connection was lost; then its error is told.
+                let _ = parcels.blocking_send(Parcel::Failed(error));
+            }
+        });
+        let decoder = decoder.map_err(|error| no_thread(&error))?;
+        let sent = send_units(worker, control, writer.as_mut(), &mut received, arrived);
+        drop(received);
+        if let Err(panic) = decoder.join() {
+            std::panic::resume_unwind(panic);
+        }
+        sent
+    })
+}
+
+fn send_units(
+    worker: &Worker<'_>,
+    control: &Control<'_>,
+    writer: &mut dyn UnitWriter,
+    parcels: &mut crate::engine::target::Parcels,
+    arrived: &mut bool,
+) -> Result<()> {
+    while let Some(parcel) = receive(parcels) {
+        match parcel {
+            Parcel::Unit(unit) => {
+                let Some(committed) = writer.write(&unit, parcels, control)? else {
+                    return control.check();
+                };
+                worker.count(&unit, control);
+                *arrived |= !committed.is_empty();
+                committed.iter().for_each(|committed| worker.confirm(committed, control));
+            }
+            Parcel::Failed(error) => return Err(error),
+            Parcel::Rows(_) | Parcel::End(_) => {
+                return Err(Error::new(Kind::Source, "rows came outside of a unit"));
+            }
+        }
+    }
+    control.check()?;
+    for committed in writer.close(control)? {
+        worker.confirm(&committed, control);
+        *arrived = true;
+    }
+    Ok(())
+}
+
+fn receive(parcels: &mut crate::engine::target::Parcels) -> Option<Parcel> {
+    let _empty = wait(WaitKind::ChannelEmpty);
+    parcels.blocking_recv()
+}
+
+/// Decodes and encodes the units in hand, then those of the schedule.
+fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
+    let mut reader = match worker.session.numbers_rows() {
+        true => worker.source.numbering_reader(worker.options.batch_rows),
+        false => worker.source.reader(worker.options.batch_rows),
+    };
+    let mut encoder = worker.session.encoder()?;
+    let send = |parcel| {
+        let _full = wait(WaitKind::ChannelFull);
+        parcels.blocking_send(parcel).map_err(|_| Error::cancelled())
+    };
+    let mut place = worker.hand.place.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = worker.held();
+    loop {
+        control.check()?;
+        let unit = match held.pop_front() {
+            Some(unit) => unit,
+            None => match worker.schedule.next(&mut place) {
+                Some(unit) => {
+                    worker.hand.units.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
+                    unit
+                }
+                None => return Ok(()),
+            },
+        };
+        send(Parcel::Unit(unit))?;
+        reader.start(&unit)?;
+        encoder.begin_unit(&unit);
+        let mut emit = |block: crate::engine::target::Block| {
+            worker.progress.sent(block.wire_bytes(), control);
+            send(Parcel::Rows(block))
+        };
+        let mut row = unit.key.first_row;
+        let decode = |reader: &mut dyn UnitReader| {
+            let decoding = span("decode");
+            let batch = reader.next_batch();
+            if let Ok(Some(batch)) = &batch {
+                decoding.add_rows(batch.num_rows() as u64);
+            }
+            batch
+        };
+        while let Some(batch) = decode(reader.as_mut())? {
+            control.check()?;
+            let encoding = span("encode");
+            encoding.add_rows(batch.num_rows() as u64);
+            encoder
+                .encode(&batch, &mut emit)
+                .map_err(|refusal| told(refusal, worker.source, reader.as_ref(), unit.key, row))?;
+            row += batch.num_rows() as u64;
+        }
+        let tally = {
+            let _encoding = span("encode");
+            encoder.end_unit(&mut emit)?
+        };
+        send(Parcel::End(tally))?;
+    }
+}
+
+/// A refusal with the place of the value in the source's files; `row` is that of the batch's first row, counted as
+/// units count.
+pub(crate) fn told(
+    refusal: Refusal,
+    source: &dyn Source,
+    reader: &dyn UnitReader,
+    unit: UnitKey,
+    row: u64,
+) -> Error {
+    let (in_batch, column, what) = match refusal {
+        Refusal::Stopped(error) => return error,
+        Refusal::Value { row, column, what } => (row, column, what),
+    };
+    let file = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+    let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
+    let row = match source.row_in_group(UnitKey { first_row: 0, ..unit }, row) {
+        Some(row) => format!("row {row}"),
+        None => format!("row {row} of those that are loaded"),
+    };
+    Error::new(Kind::Value, what)
+        .at(format!("{file}, row group {}, {row}, column {column:?}", unit.row_group))
+        .advise(
+            "rows count from 0 in their row group; correct the value in the source, or put such rows aside with --rejects",
+        )
+}
+
+/// A thread that the system does not give.
+pub(crate) fn no_thread(error: &std::io::Error) -> Error {
+    Error::new(Kind::Config, format!("no thread: {error}")).advise("raise the limit of threads (ulimit -u)")
+}
+
+impl Worker<'_> {
+    fn held(&self) -> VecDeque<Unit> {
+        self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// After a lost connection: what the target no longer has, though it had confirmed it, is there to be taken again.
+    fn take_back_lost(&self, reconnecting: bool, control: &Control<'_>) -> Result<()> {
+        if reconnecting {
+            let lost = self.progress.take_off_lost(self.source, self.session, control)?;
+            self.schedule.put_back(lost);
+        }
+        Ok(())
+    }
+
+    /// The unit was written; it need not be committed yet, and may have to be written again.
+    fn count(&self, unit: &Unit, control: &Control<'_>) {
+        let mut counted = self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.insert(unit.key) && !self.progress.was_lost(unit.key) {
+            control.phase().add_rows(unit.rows);
+        }
+    }
+
+    fn confirm(&self, committed: &Arrived, control: &Control<'_>) {
+        self.count(&committed.unit, control);
+        let key = committed.unit.key;
+        self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != key);
+        self.progress.committed(committed);
+    }
+}

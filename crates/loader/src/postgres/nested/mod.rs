@@ -1,0 +1,3 @@
+//! A nested source as several tables that refer to each other.
+
+pub(crate) mod child_tables;

@@ -1,0 +1,9 @@
+//! Partitioned tables: which partition a row goes to, and how partitions are made and attached.
+
+pub(crate) mod by;
+pub(crate) mod hash;
+pub(crate) mod period;
+pub(crate) mod rows;
+pub(crate) mod slot;
+pub(crate) mod survey;
+pub(crate) mod tables;

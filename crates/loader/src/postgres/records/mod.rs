@@ -1,0 +1,8 @@
+//! What the server knows of loads: their units, files and rows, and whether the tables still hold them.
+
+pub(crate) mod checkpoint;
+pub(crate) mod forget;
+pub(crate) mod presence;
+pub(crate) mod remembered;
+pub(crate) mod schema;
+pub(crate) mod status;

@@ -1,0 +1,11 @@
+//! Tables: names, the catalogue, how columns of source and table fit together, how tables are made and replaced.
+
+pub(crate) mod blockers;
+pub(crate) mod catalogue;
+pub(crate) mod catalogue_type;
+pub(crate) mod columns;
+pub(crate) mod dependents;
+pub(crate) mod empty_table;
+pub(crate) mod new_table;
+pub(crate) mod replaced;
+pub(crate) mod table_name;

@@ -1,0 +1,9 @@
+//! The table read back, summed up, and compared with the source.
+
+pub(crate) mod canonical_row;
+pub(crate) mod compare;
+pub(crate) mod content;
+pub(crate) mod locate;
+pub(crate) mod read_back;
+pub(crate) mod source_sums;
+pub(crate) mod tuples;
