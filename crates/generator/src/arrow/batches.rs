@@ -434,11 +434,19 @@ mod tests {
     #[test]
     fn a_row_that_is_too_long_alone_is_an_error_that_names_it() {
         let dataset = Dataset::built_in("contacts").unwrap().unwrap();
-        let mut batches = Batches { most: 1, ..dataset.batches(3..500, 7, 100) };
-        let error = batches.next().unwrap().unwrap_err();
-        assert!(
-            error.to_string().contains("rows 3 to 4") && error.to_string().contains("in one row"),
-            "{error}"
-        );
+        let batches = Batches { most: 1, ..dataset.batches(3..500, 7, 100) };
+        let mut row = 3;
+        for batch in batches {
+            match batch {
+                // Rows without a name and with one phone at most have nothing that is too long.
+                Ok(batch) => row += batch.num_rows(),
+                Err(error) => {
+                    let (error, place) = (error.to_string(), format!("rows {row} to {}", row + 1));
+                    assert!(error.contains(&place) && error.contains("in one row"), "{error}");
+                    return;
+                }
+            }
+        }
+        panic!("no row was too long");
     }
 }
