@@ -96,9 +96,11 @@ impl Connection<'_> {
             }
         }
         self.send(b'R', &0u32.to_be_bytes())?;
-        for (name, value) in
-            [("server_version", "14.0"), ("crate_version", "6.4.3"), ("client_encoding", "UTF8")]
-        {
+        for (name, value) in [
+            ("server_version", "14.0"),
+            ("crate_version", crate::engine::VERSION),
+            ("client_encoding", "UTF8"),
+        ] {
             self.send(b'S', format!("{name}\0{value}\0").as_bytes())?;
         }
         self.send(b'K', &[0; 8])?;

@@ -30,6 +30,7 @@ pub use explain::{CrateExplanation, ExplainedColumn};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
 pub use records::status::crate_status;
 
+use crate::cratedb::connect::client::{Client, Cluster};
 use crate::engine::control::Control;
 use crate::engine::identity::remembered::Remembered;
 use crate::engine::load::LoadOptions;
@@ -235,6 +236,17 @@ impl CrateDb {
         control: &Control<'_>,
     ) -> Result<Verification> {
         verify::table::verify(source, self, options, control)
+    }
+
+    /// The version of the cluster's first node: `6.4.3`.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
+        let cluster = Cluster::new(&self.server, std::time::Duration::ZERO)?;
+        let mut client = Client::new(&cluster, false);
+        let asked = client.sql("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], 0, control)?;
+        Ok(asked.all::<(String,)>()?.pop().map(|(version,)| version).unwrap_or_default())
     }
 
     /// Removes the records of all loads into the table and what unfinished ones left behind, and with

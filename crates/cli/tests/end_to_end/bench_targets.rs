@@ -29,6 +29,9 @@ fn loads_into_cratedb_are_measured_and_their_tables_are_gone_afterwards() {
     let json = bench(&home, &args).ok().json();
     assert_eq!(json["cases"].as_array().unwrap().len(), 2);
     assert_measured(&json, 2000, false);
+    assert_eq!(json["versions"]["CrateDB"], "6.4.3", "{json}");
+    let watched = json["cases"][0]["sides"][0]["timeline"]["watched"].as_array().unwrap();
+    assert_eq!(watched[0], "CrateDB", "the server's process is sampled: {json}");
     assert!(!json.to_string().contains(&url), "the address is not on record");
     let status = sawmill(["load", "status", "--to", &url]).ok().out;
     assert!(!status.contains("sawmill_bench"), "{status}");

@@ -71,7 +71,7 @@ fn memory_follows_the_options_and_not_the_width_of_rows() {
             ];
             let plan = sawmill(args.into_iter().chain(["--explain", "--json"])).ok().json();
             let encoded = plan["memory_bytes"].as_u64().unwrap();
-            assert_eq!(encoded, 24 << 20);
+            assert_eq!(encoded, 28 << 20);
             let mut child = start(args);
             let mut most = 0;
             while child.try_wait().unwrap().is_none() {

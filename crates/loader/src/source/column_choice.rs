@@ -22,7 +22,8 @@ impl ColumnChoice {
     /// nothing is asked for.
     ///
     /// # Errors
-    /// A column that is not there or named twice; two columns that end with the same name.
+    /// A column that is not there, named twice, or whose name several columns have; two columns that end with the
+    /// same name.
     pub(crate) fn of(
         schema: &SchemaRef,
         columns: &[String],
@@ -35,6 +36,17 @@ impl ColumnChoice {
             let names = schema.fields().iter().map(|field| field.name().as_str());
             Error::new(Kind::Config, what).advise(known_columns(name, names))
         };
+        let named = columns.iter().chain(renames.iter().map(|(from, _)| from));
+        for name in named {
+            let bearers = schema.fields().iter().filter(|field| field.name() == name).count();
+            if bearers > 1 {
+                let what = format!(
+                    "{bearers} columns are called {name:?}, and the name does not say which is meant"
+                );
+                return Err(Error::new(Kind::Config, what)
+                    .advise("name other columns with --columns, or write the file with different names"));
+            }
+        }
         let places: Vec<usize> = match columns {
             [] => (0..schema.fields().len()).collect(),
             names => {
@@ -58,5 +70,25 @@ impl ColumnChoice {
         }
         let mapping = format!("columns {columns:?} renames {renames:?}");
         Ok(Some(Self { places, schema: Arc::new(Schema::new(fields)), mapping }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::DataType;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_columns_have_chooses_neither() {
+        let field = |name| Field::new(name, DataType::Int32, true);
+        let schema = Arc::new(Schema::new(vec![field("a"), field("a"), field("b")]));
+        let chosen = ColumnChoice::of(&schema, &["b".to_owned()], &[]).unwrap().unwrap();
+        assert_eq!(chosen.places, [2]);
+        let renames = [("a".to_owned(), "c".to_owned())];
+        for (columns, renames) in [(&["a".to_owned()][..], &[][..]), (&[], &renames)] {
+            let error = ColumnChoice::of(&schema, columns, renames).err().unwrap();
+            assert!(error.to_string().contains("2 columns are called \"a\""), "{error}");
+        }
     }
 }

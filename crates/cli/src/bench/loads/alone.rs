@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_loader::{
-    Control, CrateDb, CrateServer, LoadOptions, Postgres, PostgresTables, Server as Address, Source,
-    TableName,
+    CrateDb, CrateServer, LoadOptions, Postgres, PostgresTables, Server as Address, Source, TableName,
 };
 use sawmill_profile::{Profile, Target};
 
-use super::{LoadBench, numbered};
+use super::{LoadBench, numbered, quietly};
 use crate::arguments::target::{self, Destination, ModeArg};
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::demo;
@@ -50,13 +49,13 @@ fn refuse_other_options(args: &LoadBench) -> Result<(), Error> {
 
 /// What is beside the runs.
 struct Beside {
-    server: Option<Target>,
+    server: Option<(&'static str, Target)>,
     folders: Vec<PathBuf>,
 }
 
 impl Surroundings for Beside {
     fn watched(&self) -> Vec<(&'static str, Target)> {
-        self.server.iter().map(|server| ("PostgreSQL", server.clone())).collect()
+        self.server.clone().into_iter().collect()
     }
 
     fn folders(&self) -> Vec<PathBuf> {
@@ -75,10 +74,14 @@ pub(super) fn measure(
     refuse_other_options(args)?;
     let number = Cell::new(0);
     let name = args.name()?;
-    let listener = || url.parse::<Address>().ok()?.local_listener();
-    let beside = Beside { server: local.or_else(listener), folders };
+    let (product, listener) = match into_crate_db(args) {
+        true => ("CrateDB", url.parse::<CrateServer>().ok().and_then(|server| server.local_listener())),
+        false => ("PostgreSQL", url.parse::<Address>().ok().and_then(|server| server.local_listener())),
+    };
+    let server = local.or(listener).map(|process| (product, process));
+    let beside = Beside { server, folders };
     let quiet = Console { verbose: 0, ..measurement.console };
-    measurement.case(beside, |profile| {
+    let mut measured = measurement.case(beside, |profile| {
         number.set(number.get() + 1);
         let destination = destination(args, url, &numbered(&name, number.get()))?;
         let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&destination)? };
@@ -102,7 +105,15 @@ pub(super) fn measure(
                 Err(error)
             }
         }
-    })
+    })?;
+    if measurement.once.is_none() {
+        let version = match destination(args, url, &name.to_string())? {
+            Destination::CrateDb(crate_db) => quietly(|control| Ok(crate_db.server_version(control)?))?,
+            Destination::Postgres(postgres) => quietly(|control| Ok(postgres.server_version(control)?))?,
+        };
+        measured.versions.insert(product.to_owned(), version);
+    }
+    Ok(measured)
 }
 
 fn destination(args: &LoadBench, url: &str, table: &str) -> Result<Destination, Error> {
@@ -160,9 +171,7 @@ fn remove(
 ) -> Result<(), Error> {
     match (destination, tables) {
         (Destination::CrateDb(crate_db), _) => {
-            let (profile, proceed) = (Profile::new(), AtomicBool::new(false));
-            let phase = profile.phase("remove");
-            crate_db.forget(made, &Control::new(&proceed, &phase))?;
+            quietly(|control| Ok(crate_db.forget(made, control)?))?;
             Ok(())
         }
         (Destination::Postgres(postgres), None) => demo::remove(postgres, made),

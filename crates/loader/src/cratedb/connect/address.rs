@@ -67,6 +67,13 @@ impl CrateServer {
     pub fn understands(address: &str) -> bool {
         address.starts_with("crate://") || address.starts_with("crates://")
     }
+
+    /// Where a node on this host listens for HTTP; `None` if all of them are elsewhere.
+    pub fn local_listener(&self) -> Option<sawmill_profile::Target> {
+        let local =
+            self.nodes.iter().find(|node| ["localhost", "127.0.0.1", "::1"].contains(&node.host.as_str()));
+        local.map(|node| sawmill_profile::Target::TcpPort(node.port))
+    }
 }
 
 impl FromStr for CrateServer {
