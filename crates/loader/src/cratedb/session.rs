@@ -512,7 +512,7 @@ impl Session for CrateSession<'_> {
         };
         count(self.writers.retried.load(Relaxed), "requests were tried again");
         count(self.writers.redone.load(Relaxed), "batches were redone over HTTP");
-        count(self.writers.rejected.load(Relaxed), "rows were refused and put aside");
+        notes.extend(self.note_of_rejected());
         match (self.writers.before.rows(), self.writers.before.is_counted()) {
             (0, true) => {}
             (rows, true) => notes.push(format!(
@@ -536,6 +536,18 @@ impl Session for CrateSession<'_> {
 }
 
 impl CrateSession<'_> {
+    /// How many rows were rejected, and where they are now.
+    fn note_of_rejected(&self) -> Option<String> {
+        let rows = self.rejected();
+        let what = match &self.crate_db.options.rejects {
+            _ if rows == 0 => return None,
+            Some(file) if file.exists() => format!("{rows} rows were rejected, see {}", file.display()),
+            Some(file) => format!("{rows} rows were rejected, and {} is gone", file.display()),
+            None => format!("{rows} rows were rejected, see the file that --rejects named when they were"),
+        };
+        Some(what)
+    }
+
     /// What the table held before this load of rows that are not this load's, too.
     fn before_without_ours(&self) -> Result<Tally> {
         let place = format!("table {}", self.table);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use sawmill_loader::{CrateOptions, Kind, LoadOptions, ParquetFiles, Standing, Timestamps, Transport};
+use sawmill_loader::{
+    CrateOptions, Kind, LoadOptions, LoadReport, ParquetFiles, Standing, Timestamps, Transport,
+};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, append, run, small, source_of};
@@ -75,6 +77,16 @@ fn refused_rows_are_put_aside_with_place_and_reason_and_the_rest_goes_in() {
             assert_ne!(row["reason"], "the server gives no reason", "{row}");
             assert_eq!(row["values"][0], format!("key {}", row["values"][1]));
         }
+        let says = |report: &LoadReport, what: &str| report.notes.iter().any(|note| note.ends_with(what));
+        assert!(says(&report, &format!("see {}", rejects.display())), "{:?}", report.notes);
+        std::fs::remove_file(&rejects).unwrap();
+        let again = run(&source, &target, &small()).unwrap();
+        assert_eq!((again.rows_loaded, again.rows_rejected), (0, report.rows_rejected));
+        assert!(
+            says(&again, "is gone"),
+            "a file that is gone is not named as if it were there: {:?}",
+            again.notes
+        );
     }
 }
 
