@@ -331,6 +331,9 @@ impl StandIn {
     }
 
     /// Starts a node again on its port.
+    ///
+    /// # Panics
+    /// If another process has taken the port: a test without its node has nothing left to show.
     pub fn restart(&self, node: usize) {
         listen(&self.shared, node, bind(self.port(node)));
     }
@@ -345,6 +348,9 @@ impl Drop for StandIn {
 }
 
 /// Binds a local port, retrying because a recently used port may take a while.
+///
+/// # Panics
+/// If the port stays taken for five seconds. The stand-in serves tests only, and a test cannot go on without it.
 fn bind(port: u16) -> TcpListener {
     for _ in 0..100 {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {

@@ -96,7 +96,7 @@ impl Error {
         parts.join(", ")
     }
 
-    /// What to do about it; empty if there is no useful advice.
+    /// What the caller can do about it; may be empty.
     pub fn advice(&self) -> String {
         self.inner.advice.clone()
     }

@@ -25,7 +25,7 @@ impl Error {
         self.place.clone()
     }
 
-    /// What to do about it. Empty if there is no useful advice.
+    /// What the caller can do about it; may be empty.
     pub fn advice(&self) -> String {
         self.advice.clone()
     }

@@ -148,8 +148,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Adopts the traits that another engine, started as a copy of this one, has found. Returns the index
-    /// here for every index there, empty if all are equal; `None` if there is no room.
+    /// Adopts the traits that another engine, started as a copy of this one, has found. Returns this
+    /// engine's index for each of `other`'s, or an empty list if they are the same. `None`: the table is full.
     pub fn adopt(&mut self, other: &Self) -> Option<Vec<u16>> {
         let mut places: Vec<u16> =
             other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect::<Option<_>>()?;

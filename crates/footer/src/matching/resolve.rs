@@ -55,7 +55,7 @@ impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
             }
         }
         let seen = &mut self.engine.seen[self.column];
-        // One odd chunk is no reason to expect more of its kind.
+        // Change the expected shape only when most chunks differ from it: a single odd chunk proves nothing.
         if missed * 2 > LANES {
             *seen = Seen { last: found, other: self.expected };
             return Ok(found);

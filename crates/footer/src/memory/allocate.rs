@@ -66,7 +66,7 @@ pub(crate) fn unwritten<T>(len: usize) -> Option<Vec<MaybeUninit<T>>> {
     Some(vec)
 }
 
-/// The error if there is no memory for `bytes` bytes of `what`.
+/// Reports that allocating `bytes` bytes for `what` failed.
 pub(crate) fn too_little(what: &str, bytes: usize) -> Error {
     Error::new(format!("expected memory for {what} of {bytes} bytes, found too little")).with_advice(ADVICE)
 }

@@ -35,8 +35,8 @@ pub(crate) struct OffsetEntry {
     pub sizes: Option<Span>,
 }
 
-/// An entry in few words, which keeps a table of them small: most of its cost is touching memory. All zeros,
-/// as in untouched memory, mean that there is no index.
+/// An entry in few words, which keeps a table of them small: most of its cost is touching memory. All
+/// zeros, as in untouched memory, mark a chunk without an index.
 pub(crate) type Words<const N: usize> = [u32; N];
 
 /// A part of a table in two words, with its start counted from 1: two zeros mean `None`.

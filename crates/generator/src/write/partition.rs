@@ -63,6 +63,7 @@ impl<'a> UnitMaker<'a> {
                 shredder: Shredder::new(plan.dataset, seed),
                 maker: PageMaker::new(plan)?,
                 folders: HashMap::new(),
+                null_folder: None,
                 waiting: Vec::new(),
                 of_rows: Vec::new(),
                 physical: PhysicalRoom::default(),
@@ -115,7 +116,9 @@ struct Sorter<'a> {
     shredder: Shredder<'a>,
     maker: PageMaker<'a>,
     /// For each value, `None` being null, the index of its folder among the groups.
-    folders: HashMap<Option<Vec<u8>>, usize>,
+    folders: HashMap<Vec<u8>, usize>,
+    /// The folder of null.
+    null_folder: Option<usize>,
     /// For each folder the rows that are not in a page yet.
     waiting: Vec<Shredded>,
     /// For each row of a page the index of its folder.
@@ -155,7 +158,10 @@ impl Sorter<'_> {
                 let there = max == 0 || column.definition[row] == max;
                 let value = if there { values.next() } else { None };
                 // A key is copied only when it is new.
-                let known = self.folders.get(&value.map(<[u8]>::to_vec)).copied();
+                let known = match value {
+                    Some(value) => self.folders.get(value).copied(),
+                    None => self.null_folder,
+                };
                 let folder = match known {
                     Some(folder) => folder,
                     None => {
@@ -166,7 +172,10 @@ impl Sorter<'_> {
                                 "partition by a column of fewer values",
                             ));
                         }
-                        self.folders.insert(value.map(<[u8]>::to_vec), groups.len());
+                        match value {
+                            Some(value) => _ = self.folders.insert(value.to_vec(), groups.len()),
+                            None => self.null_folder = Some(groups.len()),
+                        }
                         groups.push(MadeGroup {
                             folder: folder_name(&self.field.name, &self.leaf.kind, value),
                             rows: 0,
@@ -190,7 +199,7 @@ impl Sorter<'_> {
             scatter(self.maker.plan, shredded, &self.of_rows, &mut self.waiting);
             at += shredded.rows as u64;
             drop(sorting);
-            // Rows that wait for their page are counted as they are drawn; what is in pages is no more.
+            // `drawn` is the raw size of the unit's rows in all folders; `stored` that of the largest folder's pages.
             let stored = groups.iter().map(|group| bytes_of(&group.chunks).0).max().unwrap_or(0);
             if most.reached(stored, drawn) {
                 break;
