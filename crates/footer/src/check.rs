@@ -347,54 +347,16 @@ impl Check<'_, '_> {
         offsets: Option<&OffsetIndex>,
         bounds: Option<&ColumnIndex>,
     ) {
-        let data = chunk.byte_range();
         if let Some(offsets) = offsets {
-            let mut end = data.start;
-            let mut row = -1;
-            for (page, location) in offsets.page_locations().iter().enumerate() {
-                // Both are non-negative: decoding rejects negative values.
-                let start = location.offset as u64;
-                if start < end || start.saturating_add(location.compressed_page_size as u64) > data.end {
-                    let what =
-                        format!("expected page {page} within bytes {:?}, found it at {start}", end..data.end);
-                    self.chunk(chunk, what, ", offset index");
-                }
-                if location.first_row_index <= row || (page == 0 && location.first_row_index != 0) {
-                    let found = location.first_row_index;
-                    let what =
-                        format!("expected page {page} to start with a row after {row}, found row {found}");
-                    self.chunk(chunk, what, ", offset index");
-                }
-                end = start.saturating_add(location.compressed_page_size as u64);
-                row = location.first_row_index;
-            }
-            if row >= chunk.row_group().num_rows() && row > 0 {
-                let rows = chunk.row_group().num_rows();
-                self.chunk(
-                    chunk,
-                    format!("expected pages of {rows} rows, found one of row {row}"),
-                    ", offset index",
-                );
-            }
-            let first = offsets.page_locations().first().map(|page| page.offset);
-            if let Some(first) = first.filter(|&first| first != chunk.data_page_offset()) {
-                let data = chunk.data_page_offset();
-                self.chunk(
-                    chunk,
-                    format!("expected the first data page at {data}, found it at {first}"),
-                    ", offset index",
-                );
-            }
+            self.page_locations(chunk, offsets);
+            self.page_rows(chunk, offsets);
         }
         if let (Some(offsets), Some(bounds)) = (offsets, bounds)
             && offsets.page_locations().len() != bounds.num_pages()
         {
             let (expected, found) = (offsets.page_locations().len(), bounds.num_pages());
-            self.chunk(
-                chunk,
-                format!("expected the offset index's {expected} pages, found {found}"),
-                ", column index",
-            );
+            let what = format!("expected the offset index's {expected} pages, found {found}");
+            self.chunk(chunk, what, ", column index");
         }
         if let Some(bounds) = bounds {
             self.bounds_of_pages(chunk, bounds);
@@ -406,6 +368,44 @@ impl Check<'_, '_> {
                 let what = format!("expected the statistics' {count} nulls, found {sum} in all pages");
                 self.chunk(chunk, what, ", column index");
             }
+        }
+    }
+
+    /// Pages follow one another within the chunk's bytes, and so do their first rows.
+    fn page_locations(&mut self, chunk: &ColumnChunk<'_>, offsets: &OffsetIndex) {
+        let data = chunk.byte_range();
+        let (mut end, mut row) = (data.start, -1);
+        for (page, location) in offsets.page_locations().iter().enumerate() {
+            // Both are non-negative: decoding rejects negative values.
+            let start = location.offset as u64;
+            if start < end || start.saturating_add(location.compressed_page_size as u64) > data.end {
+                let what =
+                    format!("expected page {page} within bytes {:?}, found it at {start}", end..data.end);
+                self.chunk(chunk, what, ", offset index");
+            }
+            if location.first_row_index <= row || (page == 0 && location.first_row_index != 0) {
+                let found = location.first_row_index;
+                let what = format!("expected page {page} to start with a row after {row}, found row {found}");
+                self.chunk(chunk, what, ", offset index");
+            }
+            end = start.saturating_add(location.compressed_page_size as u64);
+            row = location.first_row_index;
+        }
+    }
+
+    /// The last page starts within the row group, and the first one where the chunk's data starts.
+    fn page_rows(&mut self, chunk: &ColumnChunk<'_>, offsets: &OffsetIndex) {
+        let row = offsets.page_locations().last().map_or(-1, |page| page.first_row_index);
+        if row >= chunk.row_group().num_rows() && row > 0 {
+            let rows = chunk.row_group().num_rows();
+            let what = format!("expected pages of {rows} rows, found one of row {row}");
+            self.chunk(chunk, what, ", offset index");
+        }
+        let first = offsets.page_locations().first().map(|page| page.offset);
+        if let Some(first) = first.filter(|&first| first != chunk.data_page_offset()) {
+            let data = chunk.data_page_offset();
+            let what = format!("expected the first data page at {data}, found it at {first}");
+            self.chunk(chunk, what, ", offset index");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::chunk::encryption::EncryptionAlgorithm;
 use crate::chunk::row_group::RowGroup;
 use crate::decode::carried::Carried;
 use crate::decode::file_metadata::{self, Decoded};
-use crate::decode::trailing_fields::Found;
+use crate::decode::trailing_fields::FoundTail;
 use crate::error::{Error, Fault};
 use crate::matching::kernel::Method;
 use crate::open::buffer::FooterBytes;
@@ -150,7 +150,7 @@ impl Footer {
     }
 
     /// The trailing fields, walked first if they have not been.
-    fn tail(&self) -> Option<Found<'_>> {
+    fn tail(&self) -> Option<FoundTail<'_>> {
         let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
         self.decoded.tail.get(walk)
     }
@@ -222,7 +222,7 @@ impl Footer {
     ///
     /// The struct is malformed.
     pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
-        let place = |found: Found<'_>| Some(found.place(found.tail.encryption_algorithm? as usize));
+        let place = |found: FoundTail<'_>| Some(found.place(found.tail.encryption_algorithm? as usize));
         let Some(at) = self.tail().and_then(place) else { return Ok(None) };
         let mut cursor = crate::thrift::cursor::Cursor::new(self.bytes.as_slice(), at);
         crate::chunk::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
@@ -261,7 +261,7 @@ impl Footer {
 
     /// The bytes after the metadata: in a signed plaintext footer, the nonce and the signature.
     pub fn trailing_bytes(&self) -> &[u8] {
-        let rest = |found: Found<'_>| self.bytes.as_slice().get(found.place(found.tail.end)..);
+        let rest = |found: FoundTail<'_>| self.bytes.as_slice().get(found.place(found.tail.end)..);
         self.tail().and_then(rest).unwrap_or_default()
     }
 

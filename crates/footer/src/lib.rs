@@ -66,9 +66,7 @@ pub use footer::Footer;
 pub use matching::kernel::Method;
 pub use open::buffer::FooterBytes;
 pub use open::source::RangeReader;
-pub use options::{
-    DEFAULT_MAX_FOOTER, DEFAULT_TAIL_HINT, Options, PageIndexPolicy, StatisticsPolicy, Verify,
-};
+pub use options::{DEFAULT_MAX_FOOTER, Options, PageIndexPolicy, StatisticsPolicy, Verify};
 pub use page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
 pub use saved_index::index::FooterIndex;
 pub use saved_index::indexed_chunk::IndexedChunk;

@@ -12,7 +12,7 @@ use crate::schema::columns::{self, ColumnSelector};
 
 /// The bytes to read first from the end of a file: enough for most footers, and no more than a disk or an
 /// object store returns at once.
-pub const DEFAULT_TAIL_HINT: usize = 64 * 1024;
+pub(crate) const DEFAULT_TAIL_HINT: usize = 64 * 1024;
 
 /// The default for the longest footer to read: 1 GiB. Four times as long as one of 100,000 columns in 20 row
 /// groups.
@@ -184,7 +184,8 @@ impl Options {
         self
     }
 
-    /// Sets how many bytes to read first from the end of a file; a longer footer costs a second read.
+    /// Sets how many bytes to read first from the end of a file, by default 64 KiB; a longer footer costs a
+    /// second read.
     pub fn tail_hint(mut self, bytes: usize) -> Self {
         self.tail_hint = bytes;
         self

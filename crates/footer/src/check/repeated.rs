@@ -7,7 +7,7 @@ use crate::chunk::column_chunk::ColumnChunk;
 use crate::open::source::RangeReader;
 use crate::thrift::cursor::{Cursor, DEPTH_LIMIT, LIST, MAP, SET, STOP, STRUCT, Step};
 use crate::thrift::format::{
-    COLUMN_CHUNK, COLUMN_INDEX, FILE_META_DATA, Kind, OFFSET_INDEX, ROW_GROUP, StructDef,
+    COLUMN_CHUNK, COLUMN_INDEX, FILE_META_DATA, FieldKind, OFFSET_INDEX, ROW_GROUP, StructDef,
 };
 
 /// The field of a footer that lists its row groups, and the field of a row group that lists its column
@@ -22,11 +22,11 @@ impl Check<'_, '_> {
         let bytes = footer.bytes();
         repeated(bytes, 0, (&FILE_META_DATA, Some(ROW_GROUPS)), &[], self.found);
         for group in footer.row_groups() {
-            let path = [Part::Name("row_groups"), Part::Index(group.index())];
+            let path = [PathStep::Name("row_groups"), PathStep::Index(group.index())];
             repeated(bytes, group.footer_offset(), (&ROW_GROUP, Some(COLUMNS)), &path, self.found);
             for chunk in group.columns() {
                 let [groups, group] = path;
-                let path = [groups, group, Part::Name("columns"), Part::Index(chunk.leaf())];
+                let path = [groups, group, PathStep::Name("columns"), PathStep::Index(chunk.leaf())];
                 repeated(bytes, chunk.footer_offset(), (&COLUMN_CHUNK, None), &path, self.found);
             }
         }
@@ -67,26 +67,26 @@ pub(super) fn repeated(
     bytes: &[u8],
     start: usize,
     (def, apart): (&'static StructDef, Option<i16>),
-    path: &[Part],
+    path: &[PathStep],
     found: &mut dyn FnMut(Finding),
 ) {
-    let mut walk = Walk { cursor: Cursor::new(bytes, start), path: path.to_vec(), found };
+    let mut walk = RepeatedFields { cursor: Cursor::new(bytes, start), path: path.to_vec(), found };
     // Decoding has already rejected what cannot be walked.
     let _ = walk.fields(Some(def), apart, DEPTH_LIMIT);
 }
 
 /// A step of the path to a value.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum PathStep {
     Name(&'static str),
     /// A field unknown to this version of the format.
     Field(i16),
     Index(usize),
 }
 
-struct Walk<'a, 'f> {
+struct RepeatedFields<'a, 'f> {
     cursor: Cursor<'a>,
-    path: Vec<Part>,
+    path: Vec<PathStep>,
     found: &'f mut dyn FnMut(Finding),
 }
 
@@ -113,7 +113,7 @@ impl Seen {
     }
 }
 
-impl Walk<'_, '_> {
+impl RepeatedFields<'_, '_> {
     fn fields(&mut self, def: Option<&'static StructDef>, apart: Option<i16>, depth: u32) -> Step<()> {
         let (mut seen, mut last) = (Seen::default(), 0);
         loop {
@@ -122,7 +122,7 @@ impl Walk<'_, '_> {
                 return Ok(());
             }
             let known = def.and_then(|def| def.field(field.id));
-            self.path.push(known.map_or(Part::Field(field.id), |known| Part::Name(known.name)));
+            self.path.push(known.map_or(PathStep::Field(field.id), |known| PathStep::Name(known.name)));
             if seen.again(field.id) {
                 self.tell();
             }
@@ -134,11 +134,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn value(&mut self, wire: u8, kind: Option<&'static Kind>, depth: u32) -> Step<()> {
+    fn value(&mut self, wire: u8, kind: Option<&'static FieldKind>, depth: u32) -> Step<()> {
         match wire {
             STRUCT if depth > 0 => {
                 let def = match kind {
-                    Some(Kind::Struct(def)) => Some(*def),
+                    Some(FieldKind::Struct(def)) => Some(*def),
                     _ => None,
                 };
                 self.fields(def, None, depth - 1)
@@ -148,7 +148,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn elements(&mut self, list: u8, kind: Option<&'static Kind>, depth: u32) -> Step<()> {
+    fn elements(&mut self, list: u8, kind: Option<&'static FieldKind>, depth: u32) -> Step<()> {
         let start = self.cursor;
         let (wire, count) = self.cursor.list()?;
         if !matches!(wire, STRUCT | LIST | SET | MAP) {
@@ -156,11 +156,11 @@ impl Walk<'_, '_> {
             return self.cursor.skip(list);
         }
         let kind = match kind {
-            Some(Kind::List(element)) => Some(*element),
+            Some(FieldKind::List(element)) => Some(*element),
             _ => None,
         };
         for index in 0..count {
-            self.path.push(Part::Index(index));
+            self.path.push(PathStep::Index(index));
             self.value(wire, kind, depth)?;
             self.path.pop();
         }
@@ -173,14 +173,14 @@ impl Walk<'_, '_> {
             let dot = if path.is_empty() { "" } else { "." };
             // Writing to a String cannot fail.
             let _ = match part {
-                Part::Name(field) => write!(path, "{dot}{field}"),
-                Part::Field(id) => write!(path, "{dot}field {id}"),
-                Part::Index(index) => write!(path, "[{index}]"),
+                PathStep::Name(field) => write!(path, "{dot}{field}"),
+                PathStep::Field(id) => write!(path, "{dot}field {id}"),
+                PathStep::Index(index) => write!(path, "[{index}]"),
             };
         }
         match self.path.last() {
-            Some(Part::Name(field)) => name.push_str(field),
-            Some(Part::Field(id)) => name = id.to_string(),
+            Some(PathStep::Name(field)) => name.push_str(field),
+            Some(PathStep::Field(id)) => name = id.to_string(),
             _ => {}
         }
         let what = format!("expected the field `{name}` once, found it again");

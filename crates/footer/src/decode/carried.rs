@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::chunk::rows::TraitTable;
-use crate::decode::trailing_fields::Shared;
+use crate::decode::trailing_fields::SharedTail;
 use crate::matching::engine::Engine;
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, Step};
@@ -24,7 +24,7 @@ pub(crate) struct Carried {
     /// Whether to carry anything over at all.
     carries: bool,
     schema: Option<(Vec<u8>, Arc<Schema>)>,
-    tail: Option<(Vec<u8>, Shared)>,
+    tail: Option<(Vec<u8>, SharedTail)>,
     engine: Option<Box<Engine>>,
     /// The engine's traits in the form that footers share.
     traits: Arc<TraitTable>,
@@ -60,14 +60,14 @@ impl Carried {
 
     /// The fields after the row groups, if the cursor is there and the same bytes follow as in the previous
     /// footer.
-    pub fn tail(&self, cursor: &Cursor<'_>) -> Option<Shared> {
+    pub fn tail(&self, cursor: &Cursor<'_>) -> Option<SharedTail> {
         let (bytes, shared) = self.tail.as_ref()?;
         let same = cursor.bytes.get(cursor.at..)?.starts_with(bytes);
-        same.then(|| Shared { start: cursor.at, tail: Arc::clone(&shared.tail) })
+        same.then(|| SharedTail { start: cursor.at, tail: Arc::clone(&shared.tail) })
     }
 
     /// Keeps what was found after the row groups of a footer with these bytes.
-    pub fn keep_tail(&mut self, bytes: &[u8], found: &Shared) {
+    pub fn keep_tail(&mut self, bytes: &[u8], found: &SharedTail) {
         if self.carries && found.tail.end - found.start <= MOST_BYTES {
             let bytes = bytes.get(found.start..found.tail.end).unwrap_or_default();
             self.tail = Some((bytes.to_vec(), found.clone()));

@@ -8,7 +8,7 @@ use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
 use crate::decode::carried::Carried;
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan;
-use crate::decode::trailing_fields::{LazyTail, Shared, Tail};
+use crate::decode::trailing_fields::{LazyTail, SharedTail, Tail};
 use crate::error::{Error, Fault, FaultKind};
 use crate::matching::engine::Engine;
 use crate::matching::kernel::{self, Kernel, Method};
@@ -157,7 +157,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
     };
-    let tail = Shared { start: tail.start, tail: Arc::new(tail) };
+    let tail = SharedTail { start: tail.start, tail: Arc::new(tail) };
     if trailing_at.is_some() {
         carried.keep_tail(bytes, &tail);
     }
@@ -231,7 +231,7 @@ fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
     Fault::new(cursor.at, FaultKind::Wire { found, expected })
 }
 
-struct Found {
+struct FoundGroups {
     columns: Option<Vec<u32>>,
     with_statistics: Option<Vec<u32>>,
     row_groups: Vec<GroupFields>,
@@ -241,7 +241,7 @@ struct Found {
     finished: bool,
 }
 
-impl Found {
+impl FoundGroups {
     fn decoded(self, version: i32, num_rows: i64, schema: Arc<Schema>, tail: LazyTail) -> Decoded {
         let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
         Decoded {
@@ -265,7 +265,7 @@ fn row_groups(
     options: &Options,
     may_stop: bool,
     carried: &mut Carried,
-) -> Result<Found, Stop> {
+) -> Result<FoundGroups, Stop> {
     struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Box<Engine>>);
     impl kernel::Choose for Decode<'_, '_> {
         type Output = Step<Groups<Packed>>;
@@ -300,7 +300,15 @@ fn row_groups(
         }
     }
     let with_statistics = options.columns_with_statistics(schema)?;
-    Ok(Found { columns, with_statistics, row_groups, rows, row_groups_in_file: in_file, groups_at, finished })
+    Ok(FoundGroups {
+        columns,
+        with_statistics,
+        row_groups,
+        rows,
+        row_groups_in_file: in_file,
+        groups_at,
+        finished,
+    })
 }
 
 /// Drops the row groups that the options exclude, now that they are known.

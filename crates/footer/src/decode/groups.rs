@@ -115,7 +115,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         Some(engine) => engine,
         None => Box::new(Engine::new(start, wanted.columns, wanted.matching && worth)?),
     };
-    let mut walk = Walk {
+    let mut walk = ListWalk {
         kernel,
         bytes: cursor.bytes,
         columns: wanted.columns,
@@ -150,7 +150,7 @@ pub(crate) fn decode<K: Kernel, T: Row>(
 
 /// The walk over the list.
 #[derive(Clone)]
-pub(crate) struct Walk<'a, K> {
+pub(crate) struct ListWalk<'a, K> {
     kernel: K,
     pub bytes: &'a [u8],
     pub columns: usize,
@@ -166,7 +166,7 @@ pub(crate) struct Walk<'a, K> {
     pub size: usize,
 }
 
-impl<K: Kernel> Walk<'_, K> {
+impl<K: Kernel> ListWalk<'_, K> {
     /// Walks the row groups with these indices, all decoded or all skipped. `rows` starts with the rows of
     /// the first decoded one, which is row `first_row` overall.
     pub fn run<T: Row>(

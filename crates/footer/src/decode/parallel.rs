@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::chunk::row::Row;
 use crate::chunk::rows::Chunk;
-use crate::decode::groups::{GroupFields, LANES, MOST_LANES, Walk, lanes_for};
+use crate::decode::groups::{GroupFields, LANES, ListWalk, MOST_LANES, lanes_for};
 use crate::matching::kernel::Kernel;
 use crate::memory::allocate;
 use crate::thrift::cursor::{Cursor, Step};
@@ -41,7 +41,7 @@ const FEW: usize = 64;
 const SOON: Duration = Duration::from_micros(200);
 
 /// A part that no thread has taken yet.
-struct Waiting<'r, T> {
+struct WaitingPart<'r, T> {
     indices: Range<usize>,
     /// The row of its first row group's first chunk, if it starts where expected.
     first_row: usize,
@@ -49,8 +49,8 @@ struct Waiting<'r, T> {
 }
 
 /// State shared among threads.
-struct Shared<'r, T> {
-    waiting: std::vec::IntoIter<Waiting<'r, T>>,
+struct SharedWork<'r, T> {
+    waiting: std::vec::IntoIter<WaitingPart<'r, T>>,
     /// Row groups and their known or guessed starts.
     starts: BTreeMap<usize, usize>,
     /// Whether row groups are so few that a start found is that of the row group searched for.
@@ -59,7 +59,7 @@ struct Shared<'r, T> {
     size: usize,
 }
 
-impl<T> Shared<'_, T> {
+impl<T> SharedWork<'_, T> {
     fn found(&mut self, index: usize, start: usize) {
         if self.few {
             self.starts.insert(index, start);
@@ -88,7 +88,7 @@ enum Start {
 }
 
 /// A part after its walk.
-struct Part {
+struct WalkedPart {
     /// The row groups assigned to it; it may have walked fewer.
     indices: Range<usize>,
     fields: Vec<GroupFields>,
@@ -100,8 +100,8 @@ struct Part {
     places: Vec<u16>,
 }
 
-impl<K: Kernel> Walk<'_, K> {
-    /// Like [`Walk::run`] for all decoded row groups, but shares them among threads if that may pay.
+impl<K: Kernel> ListWalk<'_, K> {
+    /// Like [`ListWalk::run`] for all decoded row groups, but shares them among threads if that may pay.
     pub fn shared<T: Row>(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -147,7 +147,7 @@ impl<K: Kernel> Walk<'_, K> {
             };
             rest = others;
             let first_row = (first - indices.start) * width;
-            waiting.push(Waiting { indices: first..first + len, first_row, rows: own });
+            waiting.push(WaitingPart { indices: first..first + len, first_row, rows: own });
             first += len;
         }
         // Of many row groups the mean size is a better estimate than the first one's size; of few, the
@@ -155,7 +155,7 @@ impl<K: Kernel> Walk<'_, K> {
         let few = indices.len() <= FEW;
         let size = if few { self.size } else { (self.bytes.len() - cursor.at) / indices.len() };
         let starts = BTreeMap::from([(indices.start, cursor.at)]);
-        let shared = Mutex::new(Shared { waiting: waiting.into_iter(), starts, few, size });
+        let shared = Mutex::new(SharedWork { waiting: waiting.into_iter(), starts, few, size });
         let walked_elsewhere = Mutex::new(Vec::new());
         let mut walked = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads)
@@ -186,7 +186,7 @@ impl<K: Kernel> Walk<'_, K> {
         for (parts, engine) in others {
             // Without room for its traits a thread's parts cannot be used.
             if let Some(places) = self.engine.adopt(&engine) {
-                walked.extend(parts.into_iter().map(|part| Part { places: places.clone(), ..part }));
+                walked.extend(parts.into_iter().map(|part| WalkedPart { places: places.clone(), ..part }));
             }
         }
         walked.sort_unstable_by_key(|part| part.indices.start);
@@ -200,7 +200,7 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// Takes waiting parts one by one, sharing them with other threads, from the front or from the back.
-    fn take_turns<T: Row>(&mut self, shared: &Mutex<Shared<'_, T>>, last: bool) -> Vec<Part> {
+    fn take_turns<T: Row>(&mut self, shared: &Mutex<SharedWork<'_, T>>, last: bool) -> Vec<WalkedPart> {
         let before = std::mem::take(&mut self.engine.wide);
         let mut parts = Vec::new();
         let shared = || shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,8 +229,8 @@ impl<K: Kernel> Walk<'_, K> {
     }
 
     /// Walks a part from its start while row groups follow.
-    fn part<T: Row>(&mut self, waiting: Waiting<'_, T>, start: usize) -> Part {
-        let Waiting { indices, first_row, rows } = waiting;
+    fn part<T: Row>(&mut self, waiting: WaitingPart<'_, T>, start: usize) -> WalkedPart {
+        let WaitingPart { indices, first_row, rows } = waiting;
         let mut cursor = Cursor::new(self.bytes, start);
         let (room, mut end) = (allocate::with_room(indices.len()), start);
         // Without memory for its row groups the part walks none; the merge then walks them one after the
@@ -251,7 +251,7 @@ impl<K: Kernel> Walk<'_, K> {
             }
             (next, end) = (few.end, cursor.at);
         }
-        Part { indices, fields, end, wide: std::mem::take(&mut self.engine.wide), places: Vec::new() }
+        WalkedPart { indices, fields, end, wide: std::mem::take(&mut self.engine.wide), places: Vec::new() }
     }
 
     /// Takes over a part's row groups from the one that starts where the previous part ends; false if the
@@ -260,12 +260,12 @@ impl<K: Kernel> Walk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
-        part: Part,
+        part: WalkedPart,
         rows: &mut [MaybeUninit<T>],
         fields: &mut Vec<GroupFields>,
         done: &mut usize,
     ) -> Step<bool> {
-        let Part { indices: guessed, fields: mut found, end, mut wide, places } = part;
+        let WalkedPart { indices: guessed, fields: mut found, end, mut wide, places } = part;
         let width = self.width;
         let starts_at =
             |cursor: &Cursor<'_>| found.binary_search_by_key(&cursor.at, |group| group.fields.at as usize);

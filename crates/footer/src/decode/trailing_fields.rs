@@ -31,7 +31,7 @@ pub(crate) struct Tail {
 
 /// A tail, and where its bytes start in the current footer.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedTail {
     pub tail: Arc<Tail>,
     pub start: usize,
 }
@@ -39,18 +39,18 @@ pub(crate) struct Shared {
 /// The fields after the row groups, walked immediately or on demand.
 #[derive(Debug, Clone)]
 pub(crate) enum LazyTail {
-    Walked(Shared),
+    Walked(SharedTail),
     /// `None` inside if malformed. Boxed because footers are moved more often than this is created.
     Later(Box<OnceLock<Option<Tail>>>),
 }
 
 impl LazyTail {
     /// Returns what the walk found, running it first if necessary.
-    pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<Found<'_>> {
+    pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<FoundTail<'_>> {
         match self {
-            Self::Walked(Shared { tail, start }) => Some(Found { tail, start: *start }),
+            Self::Walked(SharedTail { tail, start }) => Some(FoundTail { tail, start: *start }),
             Self::Later(tail) => {
-                tail.get_or_init(walk).as_ref().map(|tail| Found { tail, start: tail.start })
+                tail.get_or_init(walk).as_ref().map(|tail| FoundTail { tail, start: tail.start })
             }
         }
     }
@@ -58,12 +58,12 @@ impl LazyTail {
 
 /// A tail and where it starts in the current footer.
 #[derive(Clone, Copy)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundTail<'a> {
     pub tail: &'a Tail,
     start: usize,
 }
 
-impl Found<'_> {
+impl FoundTail<'_> {
     /// Translates an offset of the tail into the current footer.
     pub fn place(&self, place: usize) -> usize {
         place - self.tail.start + self.start

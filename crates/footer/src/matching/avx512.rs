@@ -87,7 +87,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
 ) -> [usize; LANES] {
     // SAFETY: the caller ensures the features.
     unsafe {
-        let mut lanes = Lanes { at: starts, decoded: [_mm512_setzero_si512(); LANES], stopped: 0 };
+        let mut lanes = Progress { at: starts, decoded: [_mm512_setzero_si512(); LANES], stopped: 0 };
         for (index, segment) in shape.segments.iter().enumerate() {
             let loaded = Loaded { gathered: load(&segment.gathered), mask: load(&segment.gathered_mask) };
             let decoded = &mut lanes.decoded;
@@ -133,7 +133,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
 
 /// The progress of each lane.
 #[derive(Clone, Copy)]
-struct Lanes<const LANES: usize> {
+struct Progress<const LANES: usize> {
     /// Where the next segment starts.
     at: [usize; LANES],
     decoded: [__m512i; LANES],
@@ -147,11 +147,11 @@ struct Lanes<const LANES: usize> {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 fn apart<const VALUES: bool, const LANES: usize>(
     bytes: &[u8],
-    mut lanes: Lanes<LANES>,
+    mut lanes: Progress<LANES>,
     segment: &Segment,
     index: usize,
     values: &mut [Values; LANES],
-) -> Lanes<LANES> {
+) -> Progress<LANES> {
     let mut moving = None;
     for (lane, values) in values.iter_mut().enumerate() {
         if lanes.stopped >> lane & 1 != 0 {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::chunk::rows::Packed;
 use crate::matching::kernel::{Kernel, Stopped, Task, Values, windows};
 use crate::matching::portable::{self, TOP_BITS, prefetch, word};
-use crate::matching::shape::{Constants, Decoded, Mark, Segment, Shape, WINDOW};
+use crate::matching::shape::{Constants, DecodedVarint, Mark, Segment, Shape, WINDOW};
 
 /// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
@@ -71,21 +71,21 @@ fn other(found: __m256i, fixed: &[u8; WINDOW], mask: &[u8; WINDOW], half: usize)
 
 /// A segment with the tokens to compare and decode.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct SegmentTokens<'a> {
     segment: &'a Segment,
     constants: &'a [Constants],
-    decoded: &'a [Decoded],
+    decoded: &'a [DecodedVarint],
 }
 
 /// The segments of a shape in order.
-fn parts(shape: &Shape) -> impl Iterator<Item = Part<'_>> {
+fn parts(shape: &Shape) -> impl Iterator<Item = SegmentTokens<'_>> {
     let (mut constants, mut decoded) = (shape.constants.as_slice(), shape.decoded.as_slice());
     shape.segments.iter().map(move |segment| {
         let (here, rest) = constants.split_at_checked(segment.constants as usize).unwrap_or_default();
         constants = rest;
         let (varints, rest) = decoded.split_at_checked(segment.decoded as usize).unwrap_or_default();
         decoded = rest;
-        Part { segment, constants: here, decoded: varints }
+        SegmentTokens { segment, constants: here, decoded: varints }
     })
 }
 
@@ -96,8 +96,13 @@ fn parts(shape: &Shape) -> impl Iterator<Item = Part<'_>> {
 /// The processor has the features that [`Avx2::detect`] checks; the same holds for the other unsafe functions
 /// here.
 #[inline(always)]
-unsafe fn matched<const VALUES: bool>(bytes: &[u8], at: usize, part: Part<'_>, values: &mut Values) -> usize {
-    let Part { segment, constants, decoded } = part;
+unsafe fn matched<const VALUES: bool>(
+    bytes: &[u8],
+    at: usize,
+    part: SegmentTokens<'_>,
+    values: &mut Values,
+) -> usize {
+    let SegmentTokens { segment, constants, decoded } = part;
     let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<REACH>()) else {
         return NOWHERE;
     };
@@ -177,7 +182,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     shape: &Shape,
     values: &mut [Values; LANES],
 ) -> [usize; LANES] {
-    let mut lanes = Lanes { at: starts, stopped: 0 };
+    let mut lanes = Progress { at: starts, stopped: 0 };
     for (index, part) in parts(shape).enumerate() {
         let ends = match windows(bytes, lanes.at) {
             None => None,
@@ -211,7 +216,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
 
 /// The progress of each lane.
 #[derive(Clone, Copy)]
-struct Lanes<const LANES: usize> {
+struct Progress<const LANES: usize> {
     /// Where the next segment starts.
     at: [usize; LANES],
     /// The stopped lanes as bits.
@@ -224,11 +229,11 @@ struct Lanes<const LANES: usize> {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn apart<const VALUES: bool, const LANES: usize>(
     bytes: &[u8],
-    mut lanes: Lanes<LANES>,
-    part: Part<'_>,
+    mut lanes: Progress<LANES>,
+    part: SegmentTokens<'_>,
     index: usize,
     values: &mut [Values; LANES],
-) -> Lanes<LANES> {
+) -> Progress<LANES> {
     let mut moving = None;
     for (lane, values) in values.iter_mut().enumerate() {
         if lanes.stopped >> lane & 1 != 0 {
@@ -261,10 +266,10 @@ fn apart<const VALUES: bool, const LANES: usize>(
 unsafe fn together<const VALUES: bool, const LANES: usize>(
     windows: [&[u8; REACH]; LANES],
     at: [usize; LANES],
-    part: Part<'_>,
+    part: SegmentTokens<'_>,
     values: &mut [Values; LANES],
 ) -> Option<[usize; LANES]> {
-    let Part { segment, constants, decoded } = part;
+    let SegmentTokens { segment, constants, decoded } = part;
     // SAFETY: the caller ensures the features; the loads are within the windows.
     unsafe {
         let mut ends = at;

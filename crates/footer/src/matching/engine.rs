@@ -113,9 +113,15 @@ impl Engine {
             return self.walk(bytes, columns, slots, lanes);
         }
         let outcome = if lanes[0].rows.is_empty() {
-            kernel.enter(Walk::<'_, '_, T, LANES, false> { engine: self, bytes, columns, slots, lanes })
+            kernel.enter(MatchChunks::<'_, '_, T, LANES, false> {
+                engine: self,
+                bytes,
+                columns,
+                slots,
+                lanes,
+            })
         } else {
-            kernel.enter(Walk::<'_, '_, T, LANES, true> { engine: self, bytes, columns, slots, lanes })
+            kernel.enter(MatchChunks::<'_, '_, T, LANES, true> { engine: self, bytes, columns, slots, lanes })
         };
         // If chunks differ so much that most are walked, trying shapes first only costs time.
         if self.tally.walked > 1000 && self.tally.walked > self.tally.chunks / 2 {
@@ -171,7 +177,7 @@ impl Engine {
 }
 
 /// The walk over the chunks of some row groups, for any kernel.
-struct Walk<'a, 'b, T, const LANES: usize, const ROWS: bool> {
+struct MatchChunks<'a, 'b, T, const LANES: usize, const ROWS: bool> {
     engine: &'a mut Engine,
     bytes: &'a [u8],
     columns: usize,
@@ -179,7 +185,7 @@ struct Walk<'a, 'b, T, const LANES: usize, const ROWS: bool> {
     lanes: &'a mut [Lane<'b, T>; LANES],
 }
 
-impl<T: Row, const LANES: usize, const ROWS: bool> Task for Walk<'_, '_, T, LANES, ROWS> {
+impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, T, LANES, ROWS> {
     type Output = Step<()>;
 
     #[inline(always)]

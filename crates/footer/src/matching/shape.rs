@@ -68,7 +68,7 @@ pub(crate) struct Constants {
 
 /// A varint that a lane decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedVarint {
     /// Its bit among the segment's tokens.
     pub token: u64,
     pub lane: u8,
@@ -125,7 +125,7 @@ pub(crate) struct Shape {
     pub ops: Vec<Op>,
     /// The same as the operations, for kernels that find all tokens at once, segment by segment.
     pub constants: Vec<Constants>,
-    pub decoded: Vec<Decoded>,
+    pub decoded: Vec<DecodedVarint>,
     /// The index of the chunks' traits.
     pub traits: u16,
     pub has_dictionary: bool,
@@ -218,7 +218,7 @@ struct Builder {
     segments: Vec<Segment>,
     ops: Vec<Op>,
     constants: Vec<Constants>,
-    decoded: Vec<Decoded>,
+    decoded: Vec<DecodedVarint>,
     /// The masked bytes of the open segment.
     fixed: Vec<(u8, u8)>,
     tokens: Vec<Token>,
@@ -306,7 +306,7 @@ impl Builder {
                     let bytes = usize::from(lane) * 8..usize::from(lane) * 8 + 8;
                     segment.lane_tokens[bytes].fill((before + index) as u8);
                     segment.lanes |= 0xff << (lane * 8);
-                    self.decoded.push(Decoded { token: 1 << index, lane });
+                    self.decoded.push(DecodedVarint { token: 1 << index, lane });
                 }
             }
             constant_before = matches!(token, Token::Constant(_));

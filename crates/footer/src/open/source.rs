@@ -78,7 +78,7 @@ impl RangeReader for [u8] {
 }
 
 impl Footer {
-    /// Reads the footer of a file: the last [`DEFAULT_TAIL_HINT`](crate::DEFAULT_TAIL_HINT) bytes, and the
+    /// Reads the footer of a file: the last 64 KiB, and the
     /// rest in a second read if the footer is longer.
     ///
     /// # Errors

@@ -35,11 +35,11 @@ pub(crate) fn each(
     wanted: impl Fn(usize, usize) -> bool,
     found: impl FnMut(usize, Location) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let walk = Walk { footer, wanted, found, shapes: Vec::new(), method: footer.method() };
+    let walk = LocateIndexes { footer, wanted, found, shapes: Vec::new(), method: footer.method() };
     footer.method().choose(walk)
 }
 
-struct Walk<'a, W, F> {
+struct LocateIndexes<'a, W, F> {
     footer: &'a Footer,
     wanted: W,
     found: F,
@@ -47,7 +47,9 @@ struct Walk<'a, W, F> {
     method: Method,
 }
 
-impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Choose for Walk<'_, W, F> {
+impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Choose
+    for LocateIndexes<'_, W, F>
+{
     type Output = Result<(), Error>;
 
     fn with<K: Kernel>(self, kernel: K) -> Self::Output {
@@ -55,7 +57,9 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
     }
 }
 
-impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Task for Walk<'_, W, F> {
+impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>> Task
+    for LocateIndexes<'_, W, F>
+{
     type Output = Result<(), Error>;
 
     #[inline(always)]
@@ -106,7 +110,7 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
     }
 }
 
-impl<W, F> Walk<'_, W, F> {
+impl<W, F> LocateIndexes<'_, W, F> {
     /// The location of a chunk that does not match the expected shape; expects its shape from now on.
     #[inline(never)]
     fn other<K: Kernel>(

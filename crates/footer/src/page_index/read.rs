@@ -30,13 +30,13 @@ const READ_LEN: u64 = 8 << 20;
 
 /// An index to read: its offset, its length, and the row of its chunk.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct WantedIndex {
     start: u64,
     len: u32,
     row: u32,
 }
 
-impl Wanted {
+impl WantedIndex {
     fn range(&self) -> Range<u64> {
         self.start..self.start.saturating_add(self.len.into())
     }
@@ -52,8 +52,8 @@ struct Decoding<'d, R: ?Sized> {
     reader: &'d R,
     found: PageIndexes,
     tables: Tables,
-    of_columns: Vec<Wanted>,
-    of_offsets: Vec<Wanted>,
+    of_columns: Vec<WantedIndex>,
+    of_offsets: Vec<WantedIndex>,
     /// The bytes of offset indexes, which are not kept.
     scratch: Vec<u8>,
 }
@@ -81,7 +81,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     #[inline(always)]
     fn add(&mut self, row: usize, location: Location) -> Result<(), Error> {
         // There are fewer rows than footer bytes, whose number has 32 bits.
-        let wanted = |(start, len)| Wanted { start, len, row: row as u32 };
+        let wanted = |(start, len)| WantedIndex { start, len, row: row as u32 };
         self.of_columns.extend(location.column_index.map(wanted));
         self.of_offsets.extend(location.offset_index.map(wanted));
         if self.of_columns.len().max(self.of_offsets.len()) >= BATCH { self.decode() } else { Ok(()) }
@@ -133,7 +133,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
         at: usize,
         def: &'static StructDef,
         mut fault: Fault,
-        wanted: Wanted,
+        wanted: WantedIndex,
     ) -> Error {
         fault.at = fault.at.saturating_sub(at);
         self.footer.in_chunk(explain(own.get(at..).unwrap_or_default(), def, fault), wanted)
@@ -141,7 +141,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
 }
 
 /// The bytes of a run up to the end of one of its indexes, and where that index starts.
-fn part_of<'b>(bytes: &'b [u8], run: &[Wanted], wanted: &Wanted) -> (&'b [u8], usize) {
+fn part_of<'b>(bytes: &'b [u8], run: &[WantedIndex], wanted: &WantedIndex) -> (&'b [u8], usize) {
     let at = (wanted.start - run[0].start) as usize;
     (bytes.get(..at + wanted.len as usize).unwrap_or_default(), at)
 }
@@ -212,7 +212,7 @@ impl Footer {
     fn read_run<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
-        run: &[Wanted],
+        run: &[WantedIndex],
         bytes: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let (first, last) = (run[0], run[run.len() - 1]);
@@ -233,7 +233,7 @@ impl Footer {
             .map_err(|error| self.in_chunk(Error::io("reading a page index", &error), first))
     }
 
-    fn in_chunk(&self, error: Error, wanted: Wanted) -> Error {
+    fn in_chunk(&self, error: Error, wanted: WantedIndex) -> Error {
         let columns = self.num_columns().max(1);
         let row = wanted.row as usize;
         let chunk = self.column_chunk(row / columns, row % columns);
@@ -247,7 +247,7 @@ impl Footer {
 }
 
 /// The leading indexes that are adjacent in the file, up to [`READ_LEN`] bytes.
-fn first_run(wanted: &[Wanted]) -> Option<&[Wanted]> {
+fn first_run(wanted: &[WantedIndex]) -> Option<&[WantedIndex]> {
     let start = wanted.first()?.start;
     let mut count = 1;
     while let Some(next) = wanted.get(count) {
@@ -292,10 +292,10 @@ impl ColumnChunk<'_> {
         ColumnIndex::decode(bytes).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 
-    fn wanted(&self, range: Option<Range<u64>>) -> Option<Wanted> {
+    fn wanted(&self, range: Option<Range<u64>>) -> Option<WantedIndex> {
         let range = range.filter(|_| !self.is_encrypted())?;
         let row = self.group.position * self.group.footer.num_columns() + self.position;
         // The lengths of indexes have 32 bits.
-        Some(Wanted { start: range.start, len: (range.end - range.start) as u32, row: row as u32 })
+        Some(WantedIndex { start: range.start, len: (range.end - range.start) as u32, row: row as u32 })
     }
 }

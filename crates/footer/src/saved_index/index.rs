@@ -56,7 +56,7 @@ pub(crate) enum ChunkSums {
 
 /// Where a chunk is in the footer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct ChunkPlace {
     pub at: u64,
     /// 0 if unknown.
     pub len: u64,
@@ -228,13 +228,13 @@ impl FooterIndex {
         self.footer_len
     }
 
-    pub(crate) fn place(&self, row_group: usize, column: usize) -> Option<Place> {
+    pub(crate) fn place(&self, row_group: usize, column: usize) -> Option<ChunkPlace> {
         if column >= self.columns || row_group >= self.row_groups {
             return None;
         }
         let at = (row_group * self.columns + column) * 8;
         let locator = u64::from_le_bytes(*self.locators.as_slice().get(at..)?.first_chunk()?);
-        Some(Place { at: locator & 0xffff_ffff, len: locator >> 32 & 0xffff })
+        Some(ChunkPlace { at: locator & 0xffff_ffff, len: locator >> 32 & 0xffff })
     }
 
     /// Checks that these are the bytes of a chunk's struct in the indexed footer, if the index has checksums:

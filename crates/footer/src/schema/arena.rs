@@ -68,6 +68,37 @@ pub(crate) struct ElementTraits {
     pub(crate) present: u16,
 }
 
+impl ElementTraits {
+    /// Reads a field of `SchemaElement` that is a number; skips fields of other ids and types.
+    fn read_field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
+        let (number, bit) = match (id, wire) {
+            (1, I32) => (&mut self.physical_type, PHYSICAL_TYPE),
+            (2, I32) => (&mut self.type_length, TYPE_LENGTH),
+            (3, I32) => (&mut self.repetition, REPETITION),
+            (5, I32) => return self.read_num_children(cursor),
+            (6, I32) => (&mut self.converted_type, CONVERTED_TYPE),
+            (7, I32) => (&mut self.scale, SCALE),
+            (8, I32) => (&mut self.precision, PRECISION),
+            (9, I32) => (&mut self.field_id, FIELD_ID),
+            (_, wire) => return cursor.skip(wire),
+        };
+        *number = cursor.i32()?;
+        self.present |= bit;
+        Ok(())
+    }
+
+    fn read_num_children(&mut self, cursor: &mut Cursor<'_>) -> Step<()> {
+        let at = cursor.at;
+        let value = cursor.i32()?;
+        self.num_children = u32::try_from(value).map_err(|_| {
+            let expected = "a non-negative number of children";
+            Fault::new(at, FaultKind::Range { value: value.into(), expected })
+        })?;
+        self.present |= NUM_CHILDREN;
+        Ok(())
+    }
+}
+
 pub(crate) const PHYSICAL_TYPE: u16 = 1 << 0;
 pub(crate) const TYPE_LENGTH: u16 = 1 << 1;
 pub(crate) const REPETITION: u16 = 1 << 2;
@@ -151,20 +182,8 @@ impl Schema {
         let mut last = 0;
         loop {
             let field = cursor.field(&mut last)?;
-            let bit = match (field.id, field.wire) {
+            match (field.id, field.wire) {
                 (_, STOP) => break,
-                (1, I32) => {
-                    traits.physical_type = cursor.i32()?;
-                    PHYSICAL_TYPE
-                }
-                (2, I32) => {
-                    traits.type_length = cursor.i32()?;
-                    TYPE_LENGTH
-                }
-                (3, I32) => {
-                    traits.repetition = cursor.i32()?;
-                    REPETITION
-                }
                 (4, BINARY) => {
                     let at = cursor.at;
                     let name = cursor.binary()?;
@@ -172,54 +191,18 @@ impl Schema {
                     let range = cursor.at - name.len()..cursor.at;
                     name_start = names.push(cursor.bytes, range).ok_or(Fault::new(at, FaultKind::Utf8))?;
                     name_len = name.len() as u32;
-                    NAME
+                    traits.present |= NAME;
                 }
                 (4, found) => {
-                    return Err(Fault::new(
-                        cursor.at,
-                        FaultKind::Wire { found, expected: "a name (binary)" },
-                    ));
-                }
-                (5, I32) => {
-                    let at = cursor.at;
-                    let value = cursor.i32()?;
-                    traits.num_children = u32::try_from(value).map_err(|_| {
-                        let expected = "a non-negative number of children";
-                        Fault::new(at, FaultKind::Range { value: value.into(), expected })
-                    })?;
-                    NUM_CHILDREN
-                }
-                (6, I32) => {
-                    traits.converted_type = cursor.i32()?;
-                    CONVERTED_TYPE
-                }
-                (7, I32) => {
-                    traits.scale = cursor.i32()?;
-                    SCALE
-                }
-                (8, I32) => {
-                    traits.precision = cursor.i32()?;
-                    PRECISION
-                }
-                (9, I32) => {
-                    traits.field_id = cursor.i32()?;
-                    FIELD_ID
+                    let kind = FaultKind::Wire { found, expected: "a name (binary)" };
+                    return Err(Fault::new(cursor.at, kind));
                 }
                 (10, STRUCT) => {
-                    let logical = logical::read(cursor)?;
-                    // Neighbours are often alike: store only one of a run.
-                    if self.logical_types.last() != Some(&logical) {
-                        self.logical_types.push(logical);
-                    }
-                    traits.logical_type = self.logical_types.len() as u32 - 1;
-                    LOGICAL_TYPE
+                    traits.logical_type = self.read_logical_type(cursor)?;
+                    traits.present |= LOGICAL_TYPE;
                 }
-                (_, wire) => {
-                    cursor.skip(wire)?;
-                    0
-                }
-            };
-            traits.present |= bit;
+                (id, wire) => traits.read_field(cursor, id, wire)?,
+            }
         }
         if traits.present & NAME == 0 {
             return Err(Fault::new(start, FaultKind::Missing { field: "name" }));
@@ -227,7 +210,21 @@ impl Schema {
         if traits.present & REPETITION == 0 && !self.nodes.is_empty() {
             return Err(Fault::new(start, FaultKind::Missing { field: "repetition_type" }));
         }
-        // Neighbours are often alike: reuse one of the last traits if possible.
+        Ok((Node::new(name_start, name_len, self.place_of(traits)), name_at))
+    }
+
+    /// Decodes the logical type at the cursor and returns its index in the list.
+    fn read_logical_type(&mut self, cursor: &mut Cursor<'_>) -> Step<u32> {
+        let logical = logical::read(cursor)?;
+        // Neighbours are often alike: store only one of a run.
+        if self.logical_types.last() != Some(&logical) {
+            self.logical_types.push(logical);
+        }
+        Ok(self.logical_types.len() as u32 - 1)
+    }
+
+    /// The index of these traits, added unless they are among the last ones: neighbours are often alike.
+    fn place_of(&mut self, traits: ElementTraits) -> u32 {
         let last = self.traits.len().saturating_sub(LAST_TRAITS);
         let known = self.traits[last..].iter().position(|known| *known == traits);
         let place = last + known.unwrap_or(self.traits.len() - last);
@@ -235,8 +232,7 @@ impl Schema {
             self.traits.push(traits);
         }
         // Elements are part of the footer, whose length has 32 bits.
-        let traits = place as u32;
-        Ok((Node::new(name_start, name_len, traits), name_at))
+        place as u32
     }
 
     /// The number of elements, including the root.

@@ -42,7 +42,7 @@ impl Pattern {
     }
 }
 
-struct Kind {
+struct ElementKind {
     /// From the element's start through its name's length.
     before: Pattern,
     /// From the end of the name to the element's end.
@@ -54,7 +54,7 @@ struct Kind {
 
 /// The kinds found so far, the most recent first.
 pub(crate) struct Kinds {
-    kinds: Vec<Kind>,
+    kinds: Vec<ElementKind>,
     room: usize,
 }
 
@@ -119,7 +119,7 @@ impl Kinds {
         if let (true, Some(before), Some(after)) =
             (one_byte, part(element.start..name.start), part(name.end..element.end))
         {
-            self.kinds.insert(0, Kind { before, after, traits, place });
+            self.kinds.insert(0, ElementKind { before, after, traits, place });
             self.kinds.truncate(self.room);
         }
     }

@@ -8,7 +8,7 @@ use crate::thrift::cursor::{
     TRUE, UUID, wire_name,
 };
 use crate::thrift::format::{
-    COLUMN_INDEX, FILE_CRYPTO_META_DATA, FILE_META_DATA, Kind, OFFSET_INDEX, StructDef,
+    COLUMN_INDEX, FILE_CRYPTO_META_DATA, FILE_META_DATA, FieldKind, OFFSET_INDEX, StructDef,
 };
 use crate::thrift::trace;
 
@@ -134,12 +134,12 @@ struct Dump<'a, 'f> {
 
 /// What is known about a value before it is read.
 #[derive(Clone, Copy)]
-struct Place {
+struct ValueContext {
     depth: usize,
     id: Option<i16>,
     name: Option<&'static str>,
     index: Option<usize>,
-    kind: Option<&'static Kind>,
+    kind: Option<&'static FieldKind>,
 }
 
 impl<'a> Dump<'a, '_> {
@@ -154,7 +154,7 @@ impl<'a> Dump<'a, '_> {
             let known = def.and_then(|def| def.field(field.id));
             let name = known.map(|known| known.name);
             let kind = known.map(|known| &known.kind);
-            let place = Place { depth, id: Some(field.id), name, index: None, kind };
+            let place = ValueContext { depth, id: Some(field.id), name, index: None, kind };
             let goes_on = match field.wire {
                 TRUE | FALSE => {
                     self.report(self.cursor.at, place, field.wire, DumpValue::Bool(field.wire == TRUE))
@@ -167,13 +167,13 @@ impl<'a> Dump<'a, '_> {
         }
     }
 
-    fn report(&mut self, offset: usize, place: Place, wire: u8, value: DumpValue<'a>) -> bool {
-        let Place { depth, id, name, index, .. } = place;
+    fn report(&mut self, offset: usize, place: ValueContext, wire: u8, value: DumpValue<'a>) -> bool {
+        let ValueContext { depth, id, name, index, .. } = place;
         (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), value })
     }
 
     /// Dumps a value with bytes of its own; returns false to stop.
-    fn value(&mut self, wire: u8, place: Place) -> Step<bool> {
+    fn value(&mut self, wire: u8, place: ValueContext) -> Step<bool> {
         let offset = self.cursor.at;
         if place.depth >= DEPTH_LIMIT as usize {
             // `skip` reports any fault; deeper values are not dumped.
@@ -186,18 +186,18 @@ impl<'a> Dump<'a, '_> {
             (I16 | I32 | I64, kind) => {
                 let number = self.cursor.integer()?;
                 let name = match kind {
-                    Some(Kind::Enum(name_of)) => i32::try_from(number).ok().and_then(name_of),
+                    Some(FieldKind::Enum(name_of)) => i32::try_from(number).ok().and_then(name_of),
                     _ => None,
                 };
                 name.map_or(DumpValue::Integer(number), |name| DumpValue::Named(number, name))
             }
             (DOUBLE, _) => DumpValue::Double(self.cursor.double()?),
-            (BINARY, Some(Kind::Text)) => DumpValue::Text(self.cursor.binary()?),
+            (BINARY, Some(FieldKind::Text)) => DumpValue::Text(self.cursor.binary()?),
             (BINARY, _) => DumpValue::Binary(self.cursor.binary()?),
             (UUID, _) => DumpValue::Binary(self.cursor.take(16)?),
             (STRUCT, kind) => {
                 let def = match kind {
-                    Some(Kind::Struct(def)) => Some(*def),
+                    Some(FieldKind::Struct(def)) => Some(*def),
                     _ => None,
                 };
                 let name = def.map_or("", |def| def.name);
@@ -219,17 +219,24 @@ impl<'a> Dump<'a, '_> {
         Ok(self.report(offset, place, wire, value))
     }
 
-    fn list(&mut self, offset: usize, wire: u8, place: Place, kind: Option<&'static Kind>) -> Step<bool> {
+    fn list(
+        &mut self,
+        offset: usize,
+        wire: u8,
+        place: ValueContext,
+        kind: Option<&'static FieldKind>,
+    ) -> Step<bool> {
         let (element, count) = self.cursor.list()?;
         if !self.report(offset, place, wire, DumpValue::List(count)) {
             return Ok(false);
         }
         let kind = match kind {
-            Some(Kind::List(kind)) => Some(*kind),
+            Some(FieldKind::List(kind)) => Some(*kind),
             _ => None,
         };
         for index in 0..count {
-            let place = Place { depth: place.depth + 1, id: None, name: None, index: Some(index), kind };
+            let place =
+                ValueContext { depth: place.depth + 1, id: None, name: None, index: Some(index), kind };
             if !self.value(element, place)? {
                 return Ok(false);
             }

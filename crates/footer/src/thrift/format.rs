@@ -5,7 +5,7 @@
 //! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift), as
 //! of August 2026.
 
-use Kind::{Binary, Bool, Double, Enum, I8, I16, I32, I64, List, Struct, Text};
+use FieldKind::{Binary, Bool, Double, Enum, I8, I16, I32, I64, List, Struct, Text};
 
 use crate::schema::enums::{
     BoundaryOrder, Codec, ConvertedType, EdgeInterpolationAlgorithm, Encoding, PageType, PhysicalType,
@@ -13,7 +13,7 @@ use crate::schema::enums::{
 };
 
 /// The type of a field or of a list's elements.
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     Bool,
     I8,
     I16,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     /// An i32 whose values have names.
     Enum(fn(i32) -> Option<&'static str>),
     Struct(&'static StructDef),
-    List(&'static Kind),
+    List(&'static FieldKind),
 }
 
 /// A struct or union.
@@ -38,7 +38,7 @@ pub(crate) struct StructDef {
 pub(crate) struct FieldDef {
     pub id: i16,
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: FieldKind,
 }
 
 impl StructDef {
@@ -48,7 +48,7 @@ impl StructDef {
     }
 }
 
-const fn field(id: i16, name: &'static str, kind: Kind) -> FieldDef {
+const fn field(id: i16, name: &'static str, kind: FieldKind) -> FieldDef {
     FieldDef { id, name, kind }
 }
 

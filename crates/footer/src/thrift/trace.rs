@@ -4,7 +4,7 @@
 //! the offset and descending into the one that contains it.
 
 use crate::thrift::cursor::{Cursor, FALSE, LIST, SET, STOP, STRUCT, TRUE};
-use crate::thrift::format::{COLUMN_CHUNK, Kind, StructDef};
+use crate::thrift::format::{COLUMN_CHUNK, FieldKind, StructDef};
 
 /// The path of `offset` within the struct of type `root` that starts at byte `start`.
 pub(crate) fn path_of(bytes: &[u8], start: usize, root: &'static StructDef, offset: usize) -> String {
@@ -55,10 +55,16 @@ fn descend(cursor: &mut Cursor<'_>, def: &'static StructDef, offset: usize, path
     }
 }
 
-fn enter(cursor: &mut Cursor<'_>, wire: u8, kind: Option<&'static Kind>, offset: usize, path: &mut String) {
+fn enter(
+    cursor: &mut Cursor<'_>,
+    wire: u8,
+    kind: Option<&'static FieldKind>,
+    offset: usize,
+    path: &mut String,
+) {
     match (wire, kind) {
-        (STRUCT, Some(Kind::Struct(def))) => descend(cursor, def, offset, path),
-        (LIST | SET, Some(Kind::List(element))) => {
+        (STRUCT, Some(FieldKind::Struct(def))) => descend(cursor, def, offset, path),
+        (LIST | SET, Some(FieldKind::List(element))) => {
             let Ok((wire, count)) = cursor.list() else { return };
             for index in 0..count {
                 let start = *cursor;
