@@ -16,50 +16,66 @@
 //! Threads attached to a phase ([`Phase::attach`]) record nested [`span`]s of work and [`wait`]s by kind;
 //! from these, [`bottleneck`] determines what limited the speed.
 //!
-//! | room | what it does |
-//! |---|---|
-//! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they reveal |
-//! | `watch` | samples during a run: memory, CPU time and stacks of this process and others |
-//! | `measure` | runs and compares whole processes, statistics with intervals, result files |
-//! | `reports` | tables for the terminal, HTML pages, flame graphs |
-//! | `text` | formats and parses sizes, counts, durations and dates |
+//! | room | what it does | feature |
+//! |---|---|---|
+//! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they reveal | |
+//! | `watch` | samples during a run: memory, CPU time and stacks of this process and others | `measure` |
+//! | `measure` | runs and compares whole processes, statistics with intervals, result files | `measure` |
+//! | `reports` | tables for the terminal, HTML pages, flame graphs | `measure` |
+//! | `text` | formats and parses sizes, counts, durations and dates | `measure` |
+//!
+//! Libraries need only `trace`, which knows nothing of the other rooms.
 
+#[cfg(feature = "measure")]
 mod error;
+#[cfg(feature = "measure")]
 mod measure;
+#[cfg(feature = "measure")]
 mod reports;
+#[cfg(feature = "measure")]
 mod text;
 mod trace;
+#[cfg(feature = "measure")]
 mod watch;
 
-pub use error::{Error, Result};
-pub use measure::bootstrap::Interval;
-pub use measure::captured_output::CapturedOutput;
-pub use measure::command_run::{CommandLine, CommandRun, Ending, Output};
-pub use measure::command_words::split_command;
-pub use measure::commit::Commit;
-pub use measure::comparison::{Comparison, Method, Verdict};
-pub use measure::hardware::{Hardware, HardwareCounters, HardwareCounts, HardwareSnapshot};
-pub use measure::machine::{Filesystem, Machine};
-pub use measure::results::{Case, RESULT_FORMAT, RESULT_VERSION, ResultFile, SideComparison, SideResult};
-pub use measure::run::{Run, RunNumber, RunPlan, Side, run_interleaved};
-pub use measure::statistics::Statistics;
-pub use reports::html::{html_report, write_html_report};
-pub use reports::phase_table::{phases_table, results_table, spans_table};
-pub use reports::sweep_table::sweep_tables;
-pub use reports::table::{Align, Table};
-pub use text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
-pub use text::counts::{format_count, format_grouped, format_rate, parse_count};
-pub use text::durations::{format_duration, parse_duration};
-pub use trace::bottleneck::{Bottleneck, Limit, StageTime, bottleneck, stages};
+pub use trace::bottleneck::{Bottleneck, Limit, bottleneck};
 pub use trace::ledger::{AttachedThread, SpanSink, flush_thread};
 pub use trace::live::LiveThread;
 pub use trace::phase::{Phase, PhaseReport, Profile};
-pub use trace::process::{cpu_time, name_thread, peak_memory, reset_peak_memory};
 pub use trace::span::{Span, span, wait};
 pub use trace::span_report::{SpanReport, ThreadReport};
+pub use trace::system::hardware::{Hardware, HardwareCounts};
+pub use trace::system::process::{cpu_time, name_thread, peak_memory};
+pub use trace::system::target::Target;
 pub use trace::wait::WaitKind;
-pub use trace::wire::{CountedStream, WireCounters};
-pub use watch::cpu_sampler::{CpuSampler, SampledStacks};
-pub use watch::folded_stacks::FoldedStacks;
-pub use watch::sampler::{Sampler, SamplerOptions, Target};
-pub use watch::timeline::{Maxima, Points, Sample, Timeline, Usage};
+pub use trace::wire::WireCounters;
+
+#[cfg(feature = "measure")]
+pub use measuring::*;
+
+/// What the feature `measure` adds.
+#[cfg(feature = "measure")]
+mod measuring {
+    pub use crate::error::{Error, Result};
+    pub use crate::measure::command::captured_output::CapturedOutput;
+    pub use crate::measure::command::command_run::{CommandLine, CommandRun, Ending, Output};
+    pub use crate::measure::command::command_words::split_command;
+    pub use crate::measure::commit::Commit;
+    pub use crate::measure::compare::bootstrap::Interval;
+    pub use crate::measure::compare::comparison::{Comparison, Method, Verdict};
+    pub use crate::measure::compare::statistics::Statistics;
+    pub use crate::measure::machine::{Filesystem, Machine};
+    pub use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};
+    pub use crate::measure::run::{Run, RunNumber, RunPlan, Side, run_interleaved};
+    pub use crate::reports::html::{html_report, write_html_report};
+    pub use crate::reports::results_table::results_table;
+    pub use crate::reports::sweep_table::sweep_tables;
+    pub use crate::reports::table::{Align, Table};
+    pub use crate::text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
+    pub use crate::text::counts::{format_count, format_grouped, format_rate, parse_count};
+    pub use crate::text::durations::{format_duration, parse_duration};
+    pub use crate::watch::cpu_sampler::{CpuSampler, SampledStacks};
+    pub use crate::watch::folded_stacks::FoldedStacks;
+    pub use crate::watch::sampler::{Sampler, SamplerOptions};
+    pub use crate::watch::timeline::{Maxima, Points, Sample, Timeline, Usage};
+}

@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::measure::commit::Commit;
-use crate::measure::comparison::Comparison;
+use crate::measure::compare::comparison::Comparison;
+use crate::measure::compare::statistics::Statistics;
 use crate::measure::machine::{Filesystem, Machine};
 use crate::measure::run::Run;
-use crate::measure::statistics::Statistics;
 use crate::reports::whole_file::write_whole;
 use crate::trace::bottleneck::{Bottleneck, bottleneck};
 use crate::trace::phase::PhaseReport;
 use crate::watch::timeline::Timeline;
 
 /// The value of [`ResultFile::format`].
-pub const RESULT_FORMAT: &str = "sawmill-bench";
+pub(crate) const RESULT_FORMAT: &str = "sawmill-bench";
 /// The version of the schema that this code writes. It reads older versions and rejects newer ones. New
 /// fields need no new version: readers ignore unknown fields.
-pub const RESULT_VERSION: u32 = 1;
+pub(crate) const RESULT_VERSION: u32 = 1;
 
 /// The results of one invocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
-    /// [`RESULT_FORMAT`].
+    /// `RESULT_FORMAT`.
     pub format: String,
     /// The version of the schema.
     pub version: u32,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::text::seconds;
+use crate::trace::seconds;
 
 /// One measured run: of a whole process, or of a call within this one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

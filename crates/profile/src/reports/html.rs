@@ -16,14 +16,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::measure::compare::statistics::Statistics;
 use crate::measure::results::{Case, ResultFile};
-use crate::measure::statistics::Statistics;
 use crate::reports::svg::escape;
 use crate::reports::whole_file::write_whole;
 use crate::text::byte_sizes::format_bytes;
 use crate::text::counts::format_rate;
 use crate::text::durations::format_duration;
-use crate::text::seconds;
+use crate::trace::seconds;
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -184,7 +184,7 @@ fn summary(file: &ResultFile) -> String {
 
 /// A verdict as a coloured word, with its interval as a tooltip.
 fn verdict(found: Option<&crate::measure::results::SideComparison>) -> String {
-    use crate::measure::comparison::Verdict;
+    use crate::measure::compare::comparison::Verdict;
     let Some(found) = found else { return String::new() };
     let class = match found.comparison.verdict {
         Verdict::Faster => "faster",

@@ -2,7 +2,7 @@
 
 pub(crate) mod flamegraph;
 pub(crate) mod html;
-pub(crate) mod phase_table;
+pub(crate) mod results_table;
 pub(crate) mod svg;
 pub(crate) mod sweep_table;
 pub(crate) mod table;

@@ -8,7 +8,7 @@ use crate::reports::table::{Align, Table};
 use crate::text::byte_sizes::format_byte_rate;
 use crate::text::counts::format_rate;
 use crate::text::durations::format_duration;
-use crate::text::seconds;
+use crate::trace::seconds;
 
 /// Tables of our side's median times over the values of one parameter, each titled with its case and the
 /// other parameters, in run order. Cases without the parameter are omitted.

@@ -5,4 +5,3 @@ pub(crate) mod calendar;
 pub(crate) mod counts;
 pub(crate) mod durations;
 pub(crate) mod number_text;
-pub(crate) mod seconds;

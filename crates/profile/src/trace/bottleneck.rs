@@ -52,7 +52,7 @@ pub struct Bottleneck {
 
 /// The time of all threads of one stage, by activity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StageTime {
+pub(crate) struct StageTime {
     /// The stage: its threads' name without their number.
     pub stage: String,
     /// How many times its threads were attached.
@@ -92,7 +92,7 @@ impl StageTime {
 }
 
 /// The threads of a phase by stage, in name order.
-pub fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
+pub(crate) fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
     let mut stages: BTreeMap<&str, StageTime> = BTreeMap::new();
     for thread in threads {
         let ready = thread.ready.map(|ready| ready.as_secs_f64());

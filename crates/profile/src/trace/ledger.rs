@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::trace::live::{LiveThread, Shown, ShownThreads};
 use crate::trace::span_report::{SpanReport, ThreadReport, merge};
-use crate::trace::thread_clock::{ThreadClock, thread_ready_time};
+use crate::trace::system::thread_clock::{ThreadClock, thread_ready_time};
 use crate::trace::wait::WaitKind;
 
 /// The most nodes in one thread's tree of spans. Further spans are not recorded, so that recursion cannot

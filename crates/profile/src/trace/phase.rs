@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::hardware::{Hardware, HardwareCounters, HardwareSnapshot};
-use crate::text::seconds;
 use crate::trace::ledger::{AttachedThread, SpanSink};
 use crate::trace::live::LiveThread;
-use crate::trace::peak_memory::PeakMemory;
-use crate::trace::process;
+use crate::trace::seconds;
 use crate::trace::span_report::ThreadReport;
+use crate::trace::system::hardware::{Hardware, HardwareCounters, HardwareSnapshot};
+use crate::trace::system::peak_memory::PeakMemory;
+use crate::trace::system::process;
 use crate::trace::wire::WireCounters;
 
 /// One measured run with its finished phases. Clones share it.
@@ -73,6 +73,7 @@ impl Profile {
     }
 
     /// The total row count of its phases.
+    #[cfg(feature = "measure")]
     pub(crate) fn rows(&self) -> &Arc<AtomicU64> {
         &self.run.rows
     }
@@ -120,7 +121,7 @@ impl Profile {
         self.run.started.elapsed()
     }
 
-    /// When the run started; a [`crate::Sampler`] with the same start shares its time axis.
+    /// When the run started; a `Sampler` with the same start shares its time axis.
     pub fn started(&self) -> Instant {
         self.run.started
     }

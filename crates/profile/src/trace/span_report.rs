@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::seconds;
+use crate::trace::seconds;
 use crate::trace::wait::WaitKind;
 
 /// All spans with one name at one place in the nesting, on one thread or on threads with one name.

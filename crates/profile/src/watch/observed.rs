@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::trace::process;
+use crate::trace::system::process;
 use crate::trace::wire::WireCounters;
 #[cfg(target_os = "linux")]
 use crate::watch::process_tree::{ProcessTree, TreeUse};

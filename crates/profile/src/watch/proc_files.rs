@@ -1,9 +1,9 @@
 //! Parses the files of `/proc` that the sampler reads (`proc(5)`), without allocating for those read ten
 //! times a second.
 
-use std::fs::File;
-use std::io::Read;
 use std::time::Duration;
+
+use crate::trace::system::proc_text::with_text;
 
 /// The contents of `/proc/<pid>/stat` or `/proc/<pid>/task/<tid>/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,17 +54,6 @@ pub(crate) fn run_time(path: &str) -> Option<Duration> {
     with_text(path, |text| text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos))?
 }
 
-/// Time that a thread was ready to run but did not get a processor: the second number of
-/// `/proc/<pid>/task/<tid>/schedstat`; `None` if the kernel does not count it.
-pub(crate) fn ready_time(path: &str) -> Option<Duration> {
-    let numbers = with_text(path, |text| {
-        let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
-        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-    })?;
-    // A kernel without these statistics shows zeros.
-    numbers.filter(|(ran, ready)| (*ran, *ready) != (0, 0)).map(|(_, ready)| Duration::from_nanos(ready))
-}
-
 /// Resident and shared memory in bytes: fields 2 and 3 of `/proc/<pid>/statm`.
 pub(crate) fn resident_and_shared(path: &str) -> Option<(u64, u64)> {
     with_text(path, |text| {
@@ -86,15 +75,6 @@ pub(crate) fn storage_bytes(path: &str) -> Option<(u64, u64)> {
     })?
 }
 
-/// A kB value of `/proc/<pid>/status`, in bytes.
-pub(crate) fn status_bytes(path: &str, key: &str) -> Option<u64> {
-    with_text(path, |text| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kib * 1024)
-    })?
-}
-
 /// The id of the process or thread started most recently on the system: the last number of `/proc/loadavg`.
 /// While it is unchanged, nothing was started.
 pub(crate) fn last_started() -> Option<u32> {
@@ -113,24 +93,6 @@ pub(crate) fn since_boot() -> Option<Duration> {
 pub(crate) fn numbered(path: &str) -> Vec<u32> {
     let listed = std::fs::read_dir(path).ok();
     listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// Reads a small file of `/proc` onto the stack: one read returns all of it.
-fn with_text<T>(path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
-    let mut bytes = [0u8; 4096];
-    let mut file = File::open(path).ok()?;
-    let mut length = 0;
-    loop {
-        match file.read(bytes.get_mut(length..)?) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-        }
-    }
-    // Names can be any bytes; only the numbers after them matter.
-    let text = String::from_utf8_lossy(bytes.get(..length)?);
-    Some(read(&text))
 }
 
 fn ticks_per_second() -> u64 {
@@ -165,7 +127,8 @@ mod tests {
         assert!(stat.parent > 0 && !stat.name.is_empty());
         let (resident, shared) = resident_and_shared("/proc/self/statm").unwrap();
         assert!(resident > shared && shared > 0);
-        assert!(status_bytes("/proc/self/status", "VmHWM:").unwrap() >= resident / 2);
+        let peak = crate::trace::system::proc_text::status_bytes("/proc/self/status", "VmHWM:");
+        assert!(peak.unwrap() >= resident / 2);
         assert!(numbered("/proc").contains(&std::process::id()));
         assert_eq!(Stat::read("/proc/0/stat"), None);
     }

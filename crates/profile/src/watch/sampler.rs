@@ -7,7 +7,6 @@
 //! dropped and the interval doubles, so that runs of a second and of an hour both have between half and all
 //! of [`SamplerOptions::most_samples`].
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::trace::phase::Profile;
+use crate::trace::system::target::Target;
 use crate::trace::wire::WireCounters;
 use crate::watch::observed::Observed;
 use crate::watch::timeline::Timeline;
@@ -24,17 +24,6 @@ use crate::watch::timeline::Timeline;
 const START: (u32, u32) = (5, 10);
 /// The shortest interval.
 const LEAST: Duration = Duration::from_millis(5);
-
-/// Another process to sample together with its descendants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// The process with this id.
-    Pid(u32),
-    /// The process that listens on this TCP port of this host.
-    TcpPort(u16),
-    /// The process that listens on this unix socket.
-    UnixSocket(PathBuf),
-}
 
 impl Target {
     /// The process that the target currently refers to. If a server and its children share a socket, this is

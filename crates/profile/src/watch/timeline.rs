@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::seconds;
+use crate::trace::seconds;
 
 /// Samples of this process and others, in time order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

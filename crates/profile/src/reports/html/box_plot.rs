@@ -1,8 +1,8 @@
 //! Box plots of the runs of each side of each case, on one axis of time.
 
 use super::time;
+use crate::measure::compare::statistics::Statistics;
 use crate::measure::results::{Case, SideResult};
-use crate::measure::statistics::Statistics;
 use crate::reports::svg::{Axis, Drawing};
 
 const WIDTH: f64 = 1080.0;

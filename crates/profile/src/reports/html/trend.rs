@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::box_plot::clipped;
 use super::time;
-use crate::measure::statistics::Statistics;
+use crate::measure::compare::statistics::Statistics;
 use crate::reports::svg::{Axis, Drawing, escape};
 
 const LEFT: f64 = 76.0;

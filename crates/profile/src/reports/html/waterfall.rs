@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::box_plot::clipped;
 use super::time;
-use crate::measure::hardware::Hardware;
 use crate::reports::svg::{Axis, Drawing, escape};
 use crate::trace::bottleneck::{StageTime, stages};
 use crate::trace::phase::PhaseReport;
+use crate::trace::system::hardware::Hardware;
 use crate::trace::wait::WaitKind;
 
 const WIDTH: f64 = 1080.0;

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::measure::captured_output::CapturedOutput;
+use crate::measure::command::captured_output::CapturedOutput;
 
 /// How many bytes of each stream to keep.
 const KEPT: usize = 64 << 10;

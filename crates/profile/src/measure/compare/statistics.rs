@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::bootstrap::{self, Interval};
+use crate::measure::compare::bootstrap::{self, Interval};
 
 /// Statistics of a series of measurements. For times, the minimum is the undisturbed cost of the work, and
 /// the median is what to expect.

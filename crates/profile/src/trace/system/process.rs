@@ -39,7 +39,7 @@ fn timeval(time: libc::timeval) -> Duration {
 
 /// The peak resident memory of a rusage in bytes: Linux counts it in KiB, macOS in bytes (`getrusage(2)` of
 /// each).
-#[cfg(unix)]
+#[cfg(any(all(unix, feature = "measure"), all(unix, not(target_os = "linux"))))]
 pub(crate) fn peak_of(usage: &libc::rusage) -> u64 {
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     usage.ru_maxrss.max(0) as u64 * unit
@@ -60,11 +60,12 @@ fn system_time(usage: &std::convert::Infallible) -> Duration {
     match *usage {}
 }
 
-/// Peak resident memory in bytes since the last [`reset_peak_memory`] (`VmHWM` of `/proc/self/status`; on
-/// other Unix systems `ru_maxrss`, which cannot be reset); `None` if the system does not report it.
+/// Peak resident memory in bytes since the start of the last phase (`VmHWM` of `/proc/self/status`), or of the
+/// process where that cannot be reset (`ru_maxrss` of other Unix systems); `None` if the system does not
+/// report it.
 pub fn peak_memory() -> Option<u64> {
     #[cfg(target_os = "linux")]
-    return crate::watch::proc_files::status_bytes("/proc/self/status", "VmHWM:");
+    return crate::trace::system::proc_text::status_bytes("/proc/self/status", "VmHWM:");
     #[cfg(all(unix, not(target_os = "linux")))]
     return self_usage().as_ref().map(peak_of);
     #[cfg(not(unix))]
@@ -73,13 +74,13 @@ pub fn peak_memory() -> Option<u64> {
 
 /// Resets the peak to what is resident now (`proc(5)`, `/proc/pid/clear_refs`). No effect if the system does
 /// not support it.
-pub fn reset_peak_memory() {
+pub(crate) fn reset_peak_memory() {
     // If this fails, the peak counts from the start of the process, as PhaseReport documents.
     #[cfg(target_os = "linux")]
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Names the calling thread for the system, and so for [`crate::Sampler`] and debuggers: for pool threads
+/// Names the calling thread for the system, and so for samplers and debuggers: for pool threads
 /// that were started without a name. Linux keeps 15 bytes of the name. No effect on other systems: there, use
 /// [`std::thread::Builder::name`].
 pub fn name_thread(name: &str) {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::trace::process;
+use crate::trace::system::process;
 
 static OPEN: Mutex<Vec<Weak<AtomicU64>>> = Mutex::new(Vec::new());
 

@@ -290,8 +290,8 @@ mod linux {
             let before = counters.snapshot();
             let busy = std::time::Duration::from_millis(40);
             let worker = std::thread::spawn(move || {
-                let before = crate::trace::process::cpu_time();
-                while crate::trace::process::cpu_time() < before + busy {
+                let before = crate::trace::system::process::cpu_time();
+                while crate::trace::system::process::cpu_time() < before + busy {
                     std::hint::spin_loop();
                 }
             });

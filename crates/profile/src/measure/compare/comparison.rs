@@ -9,8 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::measure::bootstrap::{self, FEWEST, Interval};
-use crate::measure::statistics::median;
+use crate::measure::compare::bootstrap::{self, FEWEST, Interval};
+use crate::measure::compare::statistics::median;
 
 /// The result of comparing two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

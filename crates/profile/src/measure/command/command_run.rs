@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::measure::captured_output::CapturedOutput;
+use crate::measure::command::captured_output::CapturedOutput;
 use crate::measure::run::Run;
 
 /// What to do with a program's output.
@@ -95,7 +95,7 @@ impl CommandLine {
     /// The program cannot be started, or the system does not report what it used.
     pub fn run(&self, cancel: &AtomicBool) -> Result<CommandRun> {
         #[cfg(unix)]
-        return crate::measure::measured_child::run(self, cancel);
+        return crate::measure::command::measured_child::run(self, cancel);
         #[cfg(not(unix))]
         {
             let _ = cancel;

@@ -62,7 +62,7 @@ impl ThreadClock {
 /// not report it. Takes some microseconds: use it at the edges of an attachment, not of a span.
 pub(crate) fn thread_ready_time() -> Option<u64> {
     #[cfg(target_os = "linux")]
-    return crate::watch::proc_files::ready_time("/proc/thread-self/schedstat")
+    return crate::trace::system::proc_text::ready_time("/proc/thread-self/schedstat")
         .map(|time| time.as_nanos() as u64);
     #[cfg(not(target_os = "linux"))]
     return None;

@@ -1,85 +1,14 @@
-//! Phases, threads and results as tables for the terminal.
+//! Results as a table for the terminal.
 
 use crate::measure::results::ResultFile;
 use crate::reports::table::{Align, Table};
-use crate::text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes};
-use crate::text::counts::{format_count, format_grouped, format_rate};
+use crate::text::byte_sizes::{format_bytes, format_decimal_bytes};
+use crate::text::counts::{format_grouped, format_rate};
 use crate::text::durations::format_duration;
-use crate::text::seconds;
-use crate::trace::phase::PhaseReport;
-use crate::trace::span_report::SpanReport;
+use crate::trace::seconds;
 
 const LEFT: Align = Align::Left;
 const RIGHT: Align = Align::Right;
-
-/// A line per phase: time, CPU, rows, rates and memory. Nested phases are indented.
-pub fn phases_table(phases: &[PhaseReport]) -> Table {
-    let mut table = Table::new([
-        ("phase", LEFT),
-        ("time", RIGHT),
-        ("cpu", RIGHT),
-        ("processors", RIGHT),
-        ("rows", RIGHT),
-        ("rows/s", RIGHT),
-        ("bytes/s", RIGHT),
-        ("peak memory", RIGHT),
-    ]);
-    for phase in phases {
-        let processors = phase.cpu.as_secs_f64() / phase.wall.as_secs_f64().max(1e-9);
-        let rates = (phase.rows_per_second(), phase.bytes_per_second());
-        table.row([
-            format!("{}{}", "  ".repeat(phase.depth as usize), phase.name),
-            format_duration(phase.wall),
-            format_duration(phase.cpu),
-            format!("{processors:.2}"),
-            if phase.rows > 0 { format_count(phase.rows) } else { String::new() },
-            if phase.rows > 0 { format_rate(rates.0, "rows") } else { String::new() },
-            if phase.bytes > 0 { format_byte_rate(rates.1) } else { String::new() },
-            phase.peak_memory.map(format_bytes).unwrap_or_default(),
-        ]);
-    }
-    table
-}
-
-/// A line per span of every thread in a phase: calls, time, share of the thread's time, CPU.
-pub fn spans_table(phase: &PhaseReport) -> Table {
-    let mut table = Table::new([
-        ("thread and span", LEFT),
-        ("calls", RIGHT),
-        ("time", RIGHT),
-        ("share", RIGHT),
-        ("cpu", RIGHT),
-        ("rows", RIGHT),
-        ("bytes", RIGHT),
-    ]);
-    for thread in &phase.threads {
-        let total = thread.wall.as_secs_f64().max(1e-9);
-        table.row([
-            thread.name.clone(),
-            format_count(thread.attached),
-            format_duration(thread.wall),
-            String::new(),
-            format_duration(thread.cpu),
-        ]);
-        add_spans(&mut table, &thread.spans, total, 1);
-    }
-    table
-}
-
-fn add_spans(table: &mut Table, spans: &[SpanReport], total: f64, depth: usize) {
-    for span in spans {
-        table.row([
-            format!("{}{}", "  ".repeat(depth), span.name),
-            format_count(span.calls),
-            format_duration(span.wall),
-            format!("{:.1} %", 100.0 * span.wall.as_secs_f64() / total),
-            format_duration(span.cpu),
-            if span.rows > 0 { format_count(span.rows) } else { String::new() },
-            if span.bytes > 0 { format_bytes(span.bytes) } else { String::new() },
-        ]);
-        add_spans(table, &span.children, total, depth + 1);
-    }
-}
 
 /// A line per side of every case in a result: times, rows and bytes of a run, rate, CPU, memory, and the
 /// comparison with ours.
@@ -171,27 +100,5 @@ mod tests {
         {
             assert!(line.contains(work), "{drawn}");
         }
-    }
-
-    #[test]
-    fn phases_are_lines_with_their_rates() {
-        let phase = PhaseReport {
-            name: "generate".into(),
-            wall: Duration::from_secs(2),
-            cpu: Duration::from_secs(3),
-            rows: 8_800_000,
-            bytes: 1_000_000_000,
-            peak_memory: Some(64 << 20),
-            ..PhaseReport::default()
-        };
-        let inner = PhaseReport { name: "encode".into(), depth: 1, ..PhaseReport::default() };
-        let drawn = phases_table(&[phase, inner]).to_string();
-        let expected = "\
-phase       time     cpu  processors    rows         rows/s   bytes/s  peak memory
---------  ------  ------  ----------  ------  -------------  --------  -----------
-generate  2.00 s  3.00 s        1.50  8.80 M  4.40 M rows/s  500 MB/s     64.0 MiB
-  encode    0 ns    0 ns        0.00
-";
-        assert_eq!(drawn, expected);
     }
 }

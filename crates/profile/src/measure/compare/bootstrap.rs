@@ -72,7 +72,7 @@ pub(crate) fn intervals(groups: &[&[f64]], statistic: impl Fn(&mut [Vec<f64>]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::statistics::median;
+    use crate::measure::compare::statistics::median;
 
     #[test]
     fn the_same_samples_give_the_same_interval() {

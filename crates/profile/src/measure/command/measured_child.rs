@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::measure::captured_output::CapturedOutput;
-use crate::measure::command_run::{CommandLine, CommandRun, Ending, Output};
-use crate::measure::output_reader::OutputReader;
-use crate::trace::peak_memory::PeakMemory;
-use crate::trace::process;
+use crate::measure::command::captured_output::CapturedOutput;
+use crate::measure::command::command_run::{CommandLine, CommandRun, Ending, Output};
+use crate::measure::command::output_reader::OutputReader;
+use crate::trace::system::peak_memory::PeakMemory;
+use crate::trace::system::process;
 
 /// How often to check the flag, the clock and the program's memory.
 const TICK: Duration = Duration::from_millis(10);
@@ -214,7 +214,8 @@ impl SampledPeak {
             self.list_at = (elapsed + elapsed / 2).max(elapsed + 2 * TICK);
         }
         for pid in &self.members {
-            let peak = crate::watch::proc_files::status_bytes(&format!("/proc/{pid}/status"), "VmHWM:");
+            let peak =
+                crate::trace::system::proc_text::status_bytes(&format!("/proc/{pid}/status"), "VmHWM:");
             self.peak = self.peak.max(peak);
         }
     }
