@@ -34,39 +34,43 @@
 //! # Ok::<(), sawmill_loader::Error>(())
 //! ```
 
-mod certificates;
 mod cratedb;
 mod engine;
-mod error;
-mod parquet_files;
+pub(crate) mod identity;
+pub(crate) mod pgcopy;
+pub(crate) mod pgwire;
 mod postgres;
 mod source;
+pub(crate) mod table;
 
+pub use crate::identity::remembered::{AlreadyLoaded, Remembered};
+pub use crate::source::control::Control;
+pub use crate::source::error::{Error, Kind, Result};
+pub use crate::source::parquet_files::files::ParquetFiles;
+pub use crate::source::parquet_files::filtered::{Filtered, Pruned};
+pub use crate::source::parquet_files::guarded::silence_guarded_panics;
 pub use cratedb::{
     Binary, CrateDb, CrateExplanation, CrateOptions, CrateServer, Dates, ExplainedColumn, LongText, Objects,
     Times, Timestamps, Transport, crate_status, unnest_blocks,
 };
 pub use engine::content_sum::{ContentSum, Tally};
-pub use engine::control::Control;
-pub use engine::identity::remembered::{AlreadyLoaded, Remembered};
 pub use engine::load::{LoadOptions, LoadReport, load};
 pub use engine::server_waits::ServerWaits;
 pub use engine::target::{
     Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Session, Standing, Target, UnitWriter,
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
-pub use error::{Error, Kind, Result};
-pub use parquet_files::files::ParquetFiles;
-pub use parquet_files::guarded::silence_guarded_panics;
 pub use postgres::{
-    Enums, FileStatus, Forgotten, LoadStatus, Mode, Nanoseconds, Nested, Nul, OfTable, PartitionBy,
-    Partitions, Postgres, PostgresTables, Rehearsal, RejectOptions, Server, Strategy, Survey, TableKind,
-    TableName, ValueOptions, content, forget, status, verify,
+    Enums, Nanoseconds, Nested, Nul, OfTable, PartitionBy, Partitions, Postgres, PostgresTables, Rehearsal,
+    Server, Strategy, Survey, TableKind, ValueOptions, content, forget, status, verify,
 };
 pub use source::condition::pruning::{Bounds, Known, Nulls};
 pub use source::condition::{Condition, Literal};
-pub use source::filtered::{Filtered, Pruned};
 pub use source::generated_rows::GeneratedRows;
 pub use source::hive::{FolderColumn, FolderKind, Hive};
 pub use source::limited::Limited;
 pub use source::units::{Source, SourceFile, Unit, UnitKey, UnitReader};
+pub use table::mode::Mode;
+pub use table::name::TableName;
+pub use table::records::{FileStatus, Forgotten, LoadStatus};
+pub use table::rejects::RejectOptions;

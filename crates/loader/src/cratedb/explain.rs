@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use crate::cratedb::CrateDb;
-use crate::cratedb::Mode;
 use crate::cratedb::connect::client::{Client, Cluster};
 use crate::cratedb::options::{LongText, Transport};
 use crate::cratedb::session::existing_plan;
@@ -11,10 +9,12 @@ use crate::cratedb::table::catalogue;
 use crate::cratedb::table::columns::{self, Key};
 use crate::cratedb::table::crate_type::Layout;
 use crate::cratedb::table::ddl;
-use crate::engine::control::Control;
+use crate::cratedb::target::CrateDb;
 use crate::engine::load::{CHANNEL, LoadOptions};
-use crate::error::Result;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::Source;
+use crate::table::mode::Mode;
 
 /// A load's plan.
 #[derive(Clone, Debug, Serialize)]

@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::portion::Portion;
-use crate::engine::identity::recheck::recheck;
-use crate::engine::identity::remembered::{AlreadyLoaded, Remembered};
 use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::{Arrived, Session, Standing, Target};
 use crate::engine::verification::Verification;
 use crate::engine::worker::{Hand, Worker, no_thread, run_worker};
-use crate::error::{Error, Kind, Result};
+use crate::identity::portion::Portion;
+use crate::identity::recheck::recheck;
+use crate::identity::remembered::{AlreadyLoaded, Remembered};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit, UnitKey};
 
 /// Blocks between a decoding and a sending thread.

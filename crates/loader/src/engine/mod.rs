@@ -1,10 +1,6 @@
 //! A load from plan to report: workers, their schedule, what a target offers, and the proof of what it holds.
 
-pub(crate) mod all_cores;
-pub(crate) mod buffers;
 pub(crate) mod content_sum;
-pub(crate) mod control;
-pub(crate) mod identity;
 pub(crate) mod load;
 pub(crate) mod progress;
 pub(crate) mod schedule;

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Arrived, Session};
-use crate::error::Result;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::{Source, Unit, UnitKey};
 
 /// What the workers have done so far.

@@ -14,14 +14,14 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::RecordedFiles;
-use crate::engine::identity::recheck::Encoders;
-use crate::engine::identity::remembered::Remembered;
 use crate::engine::load::LoadOptions;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::verification::Verification;
-use crate::error::{Error, Result};
+use crate::identity::RecordedFiles;
+use crate::identity::recheck::Encoders;
+use crate::identity::remembered::Remembered;
+use crate::source::control::Control;
+use crate::source::error::{Error, Result};
 use crate::source::units::{Source, Unit, UnitKey};
 
 /// A kind of database, and an address and a table in it.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 
 /// Where the two sides of a verification differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -8,12 +8,12 @@ use std::thread::Builder;
 use sawmill_profile::{WaitKind, span, wait};
 use tokio::sync::mpsc;
 
-use crate::engine::control::Control;
 use crate::engine::load::{CHANNEL, LoadOptions, backoff};
 use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit, UnitKey, UnitReader};
 
 /// What a worker works with.

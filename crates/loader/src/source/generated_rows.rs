@@ -10,9 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
 use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::schema::{ENUM_MARK, marked};
-use crate::source::column_choice::ColumnChoice;
+use crate::source::columns::choice::ColumnChoice;
+use crate::source::error::{Error, Kind, Result};
+use crate::source::parquet_files::schema::{ENUM_MARK, marked};
 use crate::source::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// The first rows of a dataset, or some behind them.

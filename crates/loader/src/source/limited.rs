@@ -2,8 +2,8 @@
 
 use arrow_schema::SchemaRef;
 
-use crate::error::Result;
 use crate::source::condition::pruning::Known;
+use crate::source::error::Result;
 use crate::source::units::{Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// A source that ends after a number of rows.

@@ -9,8 +9,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use serde::Serialize;
 
-use crate::error::{Error, Kind, Result};
 use crate::source::condition::pruning::Known;
+use crate::source::error::{Error, Kind, Result};
 
 /// A unit's identity: stable for a source as long as its files do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

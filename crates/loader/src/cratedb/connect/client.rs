@@ -19,9 +19,9 @@ use crate::cratedb::connect::address::CrateServer;
 use crate::cratedb::connect::http::{Broken, HttpConnection};
 use crate::cratedb::connect::tls;
 use crate::cratedb::connect::waiting::{Outage, Waiting};
-use crate::engine::control::Control;
 use crate::engine::load::backoff;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 /// A cluster and the health of its nodes, shared by all connections of a load.
 pub(crate) struct Cluster {

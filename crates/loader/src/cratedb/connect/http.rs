@@ -15,8 +15,8 @@ use rustls::{ClientConfig, ClientConnection};
 use sawmill_profile::{WaitKind, wait};
 
 use crate::cratedb::connect::address::Node;
-use crate::engine::control::{Control, LOOK};
-use crate::error::Error;
+use crate::source::control::{Control, LOOK};
+use crate::source::error::Error;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -11,11 +11,11 @@ use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 use tokio_postgres::{Config, Statement};
 
 use crate::cratedb::connect::address::CrateServer;
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server::{Endpoint, Product, Server};
-use crate::postgres::connect::session_kind::SessionKind;
+use crate::pgwire::address::server::{Endpoint, Product, Server};
+use crate::pgwire::address::session_kind::SessionKind;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::Result;
 
 /// An array that is in its binary form already.
 #[derive(Debug)]

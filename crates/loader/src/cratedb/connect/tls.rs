@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 
-use crate::certificates::{authorities, identity};
 use crate::cratedb::connect::address::TlsFiles;
-use crate::error::{Error, Kind, Result};
+use crate::pgwire::socket::certificates::{authorities, identity};
+use crate::source::error::{Error, Kind, Result};
 
 /// Reads the certificates. The server's certificate and name are always checked.
 pub(crate) fn configure(files: &TlsFiles) -> Result<Arc<ClientConfig>> {

@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use crate::cratedb::connect::client::Cluster;
-use crate::engine::control::Control;
-use crate::error::{Error, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Result};
 
 /// A person learns of waits that are longer than this.
 const SHORT: Duration = Duration::from_secs(1);

@@ -14,10 +14,11 @@ use half::f16;
 use crate::cratedb::encode::form::{Form, Member};
 use crate::cratedb::encode::integers::{Ints, Scale, scale_of};
 use crate::cratedb::encode::json;
-use crate::parquet_files::interval::{INTERVAL_BYTES, ParquetInterval};
-use crate::postgres::copy_binary::byte_strings::ByteStrings;
-use crate::postgres::copy_binary::dictionary::Keys;
-use crate::postgres::copy_binary::fault::{Fault, shown};
+use crate::pgcopy::arrays::byte_strings::ByteStrings;
+use crate::pgcopy::arrays::dictionary::Keys;
+use crate::pgcopy::arrays::fault::{Fault, shown};
+use crate::pgcopy::arrays::marks::INTERVAL_BYTES;
+use crate::pgcopy::arrays::parquet_interval::ParquetInterval;
 
 /// A form and the array whose values it writes.
 pub(crate) struct Bound<'a> {

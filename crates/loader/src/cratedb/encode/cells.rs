@@ -15,7 +15,7 @@ use crate::cratedb::encode::digits::{POWERS, put_fraction, put_hundredths, put_n
 use crate::cratedb::encode::integers::{Ints, Scale};
 use crate::cratedb::encode::json;
 use crate::cratedb::encode::text_cells::{short_texts, short_views};
-use crate::postgres::copy_binary::byte_strings::ByteStrings;
+use crate::pgcopy::arrays::byte_strings::ByteStrings;
 
 /// A comma, a value, and in the last byte how long both are together.
 pub(crate) type Cell = [u8; 32];

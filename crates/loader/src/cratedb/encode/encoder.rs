@@ -21,8 +21,8 @@ use crate::cratedb::table::columns::{Key, Plan};
 use crate::cratedb::table::crate_type::CrateType;
 use crate::engine::content_sum::Tally;
 use crate::engine::target::{BatchEncoder, Block, Mark, Marks, Refusal};
-use crate::error::Result;
-use crate::postgres::copy_binary::fault::Fault;
+use crate::pgcopy::arrays::fault::Fault;
+use crate::source::error::Result;
 use crate::source::units::{ROW_IN_GROUP, SourceFile, Unit};
 
 /// What all encoders of a load have in common.

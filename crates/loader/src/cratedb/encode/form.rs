@@ -29,8 +29,8 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use crate::cratedb::options::{Binary, CrateOptions, Dates, Times, Timestamps};
 use crate::cratedb::table::crate_type::CrateType;
 use crate::cratedb::table::names::refused_name;
-use crate::parquet_files::interval::is_interval;
-use crate::postgres::types::pg_type::is_uuid;
+use crate::pgcopy::arrays::marks::is_interval;
+use crate::pgcopy::arrays::marks::is_uuid;
 
 /// How a value is written; the array's type says how it is read.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::cratedb::encode::json;
-use crate::postgres::copy_binary::fault::Fault;
+use crate::pgcopy::arrays::fault::Fault;
 
 /// How a moment becomes milliseconds.
 #[derive(Clone, Copy)]

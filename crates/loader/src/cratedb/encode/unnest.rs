@@ -14,8 +14,8 @@ use crate::cratedb::encode::integers::{Ints, Scale};
 use crate::cratedb::table::columns::{Column, Key, Plan};
 use crate::cratedb::table::crate_type::CrateType;
 use crate::cratedb::table::names::{CrateTable, quote};
-use crate::postgres::copy_binary::fault::Fault;
-use crate::postgres::copy_binary::numeric;
+use crate::pgcopy::arrays::fault::Fault;
+use crate::pgcopy::values::numeric;
 
 /// Milliseconds from 1970 to 2000, from where PostgreSQL counts.
 const EPOCH_2000: i64 = 946_684_800_000;

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use crate::cratedb::connect::client::Client;
 use crate::cratedb::table::names::quote;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::RecordedFiles;
-use crate::engine::identity::earlier::EarlierLoad;
-use crate::error::{Error, Kind, Result};
+use crate::identity::RecordedFiles;
+use crate::identity::earlier::EarlierLoad;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 pub(crate) use units::UnitRecord;
 
 /// The checkpoint tables.

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::cratedb::CrateDb;
 use crate::cratedb::connect::client::{Client, Cluster};
 use crate::cratedb::records::checkpoint::{Checkpoints, State};
 use crate::cratedb::records::lease::{Lease, lease_name};
 use crate::cratedb::table::catalogue::exists;
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::Forgotten;
+use crate::cratedb::target::CrateDb;
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::records::Forgotten;
 
 /// Tries of a lost connection.
 const RETRIES: u32 = 3;

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use crate::cratedb::connect::client::{Client, Cluster};
 use crate::cratedb::records::checkpoint::Checkpoints;
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use owner::Owner;
 use sawmill_profile::Profile;
 

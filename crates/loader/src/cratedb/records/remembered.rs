@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::cratedb::CrateDb;
 use crate::cratedb::connect::client::{Client, Cluster};
 use crate::cratedb::encode::bodies::Bodies;
 use crate::cratedb::encode::encoder::{EncodePlan, file_hash, longest_row};
@@ -12,18 +13,19 @@ use crate::cratedb::table::columns::{Key, Plan};
 use crate::cratedb::table::names::CrateTable;
 use crate::cratedb::verify::read_back::{OfFiles, ReadBack, paging_key};
 use crate::cratedb::verify::without_refused::WithoutRefused;
-use crate::cratedb::{CrateDb, Mode};
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::earlier::{self, EarlierLoad, Found};
-use crate::engine::identity::portion::Portion;
-use crate::engine::identity::remembered::{AlreadyLoaded, Remembered};
 use crate::engine::load::LoadOptions;
 use crate::engine::target::BatchEncoder;
 use crate::engine::verification::Verification;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::records::checkpoint::load_id;
+use crate::identity::earlier;
+use crate::identity::earlier::{EarlierLoad, Found};
+use crate::identity::load_id::load_id;
+use crate::identity::portion::Portion;
+use crate::identity::remembered::{AlreadyLoaded, Remembered};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, UnitKey};
+use crate::table::mode::Mode;
 
 impl CrateDb {
     /// What a load of this source is recorded by.

@@ -8,9 +8,11 @@ use crate::cratedb::records::checkpoint::{Checkpoints, State};
 use crate::cratedb::records::lease::{self, lease_name};
 use crate::cratedb::table::catalogue;
 use crate::cratedb::table::names::CrateTable;
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::{FileStatus, LoadStatus, TableName};
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::name::TableName;
+use crate::table::records::FileStatus;
+use crate::table::records::LoadStatus;
 
 /// Tries of a lost connection.
 const RETRIES: u32 = 3;

@@ -3,14 +3,14 @@
 use std::sync::PoisonError;
 
 use super::{CrateSession, FORGET};
-use crate::cratedb::Mode;
 use crate::cratedb::connect::client::Client;
 use crate::cratedb::table::columns::Key;
 use crate::cratedb::write::durable;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Session, Standing};
-use crate::error::{Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Kind, Result};
+use crate::table::mode::Mode;
 
 impl CrateSession<'_> {
     /// Counts the table where rows are written, and makes sure that it has the rows of the units that were acknowledged.

@@ -1,13 +1,13 @@
 //! A table whose rows have gathered out of sight gets its name.
 
 use super::{CrateSession, FORGET};
-use crate::cratedb::Mode;
 use crate::cratedb::connect::client::{Client, Failed};
 use crate::cratedb::connect::waiting::Waiting;
 use crate::cratedb::table::catalogue;
 use crate::cratedb::table::names::quote;
-use crate::engine::control::Control;
-use crate::error::{Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Kind, Result};
+use crate::table::mode::Mode;
 
 impl CrateSession<'_> {
     /// Gives the table its name. What was done before its answer got lost is seen from what is there.

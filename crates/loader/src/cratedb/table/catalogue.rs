@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::cratedb::connect::client::Client;
 use crate::cratedb::table::existing::{Existing, StoredType, declared_types};
 use crate::cratedb::table::names::{CrateTable, STAGING};
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 /// Whether there is such a table.
 pub(crate) fn exists(

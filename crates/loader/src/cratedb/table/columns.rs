@@ -9,7 +9,7 @@ use crate::cratedb::options::CrateOptions;
 use crate::cratedb::table::crate_type::CrateType;
 use crate::cratedb::table::existing::Existing;
 use crate::cratedb::table::names::{CrateTable, quote, refused_name};
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 
 /// A column as it is loaded.
 #[derive(Clone, Debug)]

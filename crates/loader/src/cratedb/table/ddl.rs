@@ -7,7 +7,7 @@ use crate::cratedb::options::{CrateOptions, LongText};
 use crate::cratedb::table::columns::{Column, Key};
 use crate::cratedb::table::crate_type::{CrateType, Layout};
 use crate::cratedb::table::names::{CrateTable, literal, quote};
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 
 /// What a table is partitioned by.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Rules: `ColumnIdent.validateColumnName` and `SysColumns.NAMES` in CrateDB's source, and
 //! <https://cratedb.com/docs/crate/reference/en/latest/general/ddl/create-table.html#naming-restrictions>.
 
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 
 /// Columns that every CrateDB table has already.
 const SYSTEM: [&str; 11] = [

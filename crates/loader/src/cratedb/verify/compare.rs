@@ -11,8 +11,8 @@ use crate::cratedb::encode::canonical;
 use crate::cratedb::encode::form::Form;
 use crate::cratedb::table::columns::{Key, Plan};
 use crate::cratedb::table::names::{CrateTable, quote};
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 /// Rows that are looked up at once.
 const AT_ONCE: usize = 200;

@@ -17,8 +17,8 @@ use crate::cratedb::encode::form::Form;
 use crate::cratedb::table::columns::{Column, Key};
 use crate::cratedb::table::names::{CrateTable, quote};
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 /// Rows of the first page; later ones follow from its size.
 const FIRST_PAGE: usize = 1000;

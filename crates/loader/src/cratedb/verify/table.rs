@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::cratedb::CrateDb;
 use crate::cratedb::connect::client::{Client, Cluster};
 use crate::cratedb::encode::bodies::Bodies;
 use crate::cratedb::encode::canonical::Sums;
 use crate::cratedb::encode::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
 use crate::cratedb::session::existing_plan;
 use crate::cratedb::table::catalogue;
+use crate::cratedb::target::CrateDb;
 use crate::cratedb::verify::read_back::{ReadBack, paging_key};
 use crate::cratedb::write::writer::values_of;
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{BatchEncoder, Block, Refusal};
 use crate::engine::verification::Verification;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
 
 /// Compares what is in the table with what is in the source: number of rows, non-null values of each

@@ -10,7 +10,7 @@ use crate::cratedb::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::cratedb::records::checkpoint::UnitRecord;
 use crate::engine::content_sum::Tally;
 use crate::engine::target::{BatchEncoder, Block, Refusal};
-use crate::error::Result;
+use crate::source::error::Result;
 use crate::source::units::{Unit, UnitKey};
 
 /// Sums up units of the source as the table has them. Rows that cannot be represented are left out by the encoder as they

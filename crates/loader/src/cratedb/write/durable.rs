@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::cratedb::connect::client::Client;
 use crate::cratedb::table::names::CrateTable;
-use crate::engine::control::Control;
-use crate::error::Result;
+use crate::source::control::Control;
+use crate::source::error::Result;
 
 /// Whether the table's `translog.durability` is `ASYNC`.
 pub(crate) fn may_lose_rows(

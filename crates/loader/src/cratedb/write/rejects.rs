@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 
 /// The file of a load's refused rows.
 #[derive(Debug)]

@@ -16,29 +16,30 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use self::in_place::{foreign_key, key_name, reference_name};
-use crate::engine::control::Control;
 use crate::engine::load::{LoadOptions, LoadReport, load};
 use crate::engine::verification::Verification;
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
+use crate::identity::load_id::load_id;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::pooler;
+use crate::pgwire::server_identity::KnownServer;
 use crate::postgres::Enums;
-use crate::postgres::Mode;
 use crate::postgres::Nested;
-use crate::postgres::Postgres;
-use crate::postgres::Strategy;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::pooler;
-use crate::postgres::connect::server_identity::KnownServer;
-use crate::postgres::records::checkpoint::{Checkpoints, load_id};
-use crate::postgres::rehearsal::Rehearsal;
+use crate::postgres::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
+use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::rejected::file;
 use crate::postgres::rejected::records::RejectedRecords;
 use crate::postgres::rejected::whole_records::WholeRecords;
+use crate::postgres::session::rehearsal::Rehearsal;
 use crate::postgres::table::catalogue::{current_schema, find};
 use crate::postgres::table::dependents;
-use crate::postgres::table::table_name::TableName;
+use crate::postgres::target::Postgres;
+use crate::postgres::target::Strategy;
 use crate::postgres::verify::compare::{Compared, compare};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
+use crate::table::mode::Mode;
+use crate::table::name::TableName;
 
 /// The tables that a nested source becomes.
 pub struct PostgresTables<'a> {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Kind, Result};
-use crate::postgres::table::table_name::quote;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::quote;
 
 /// Partitions that a hash may have: more of them than a server would open for a query are a mistake.
 const MOST_REMAINDERS: u32 = 1000;

@@ -11,9 +11,9 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 
-use crate::error::{Error, Kind, Result};
 use crate::postgres::partition::slot::{Book, Rule, Unplaced};
 use crate::postgres::partition::survey::{Partitions, Share};
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// Rows of a batch that is read only to find out which rows are of a partition.

@@ -11,14 +11,15 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, TimeUnit};
 
+use crate::pgcopy::arrays::marks::is_json;
+use crate::pgcopy::arrays::marks::is_uuid;
+use crate::pgcopy::types::value_options::{Nul, ValueOptions};
 use crate::postgres::partition::by::{PartitionBy, Scheme};
 use crate::postgres::partition::hash;
 use crate::postgres::partition::period::{YEARS, date, period, period_of};
-use crate::postgres::table::table_name::literal;
-use crate::postgres::types::pg_type::{is_json, is_uuid};
-use crate::postgres::types::value_options::{Nul, ValueOptions};
 use crate::source::condition::pruning::{Bounds, Known, Nulls};
 use crate::source::condition::rows::natives;
+use crate::table::name::literal;
 
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;

@@ -13,13 +13,13 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::Field;
 use serde::Serialize;
 
-use crate::engine::all_cores::on_all_cores;
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
+use crate::pgcopy::types::value_options::ValueOptions;
 use crate::postgres::partition::by::{PartitionBy, Scheme};
 use crate::postgres::partition::slot::{Book, Rule, Slot, Unplaced};
-use crate::postgres::types::value_options::ValueOptions;
-use crate::source::known_columns::known_columns;
+use crate::source::all_cores::on_all_cores;
+use crate::source::columns::known::known_columns;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit, UnitKey};
 
 /// Partitions that a table gets at most: each is a table, open in the server for as long as rows go to all of them.
@@ -32,7 +32,7 @@ const WINDOW_ROWS: u64 = 1 << 20;
 const BATCH_ROWS: usize = 8192;
 
 /// The partitions of a new table, and where the source has their rows; made by
-/// [`Postgres::partitioned`](crate::postgres::Postgres::partitioned).
+/// [`Postgres::partitioned`](crate::postgres::target::Postgres::partitioned).
 #[derive(Clone, Debug)]
 pub struct Partitions {
     pub(crate) by: PartitionBy,

@@ -10,16 +10,16 @@ use std::collections::HashMap;
 
 use arrow_schema::Schema;
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::partition::slot::Slot;
 use crate::postgres::partition::survey::Partitions;
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::table::columns::NewTable;
 use crate::postgres::table::new_table::TableKind;
-use crate::postgres::table::table_name::{TableName, quote};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::UnitKey;
+use crate::table::name::{TableName, quote};
 
 /// What the constraint is called from which the bound follows; it is dropped when the table is attached.
 const CHECK: &str = "sawmill_partition";

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::RecordedFiles;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::table::table_name::{check_name, quote};
-use crate::source::units::{SourceFile, UnitKey};
+use crate::identity::RecordedFiles;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::source::units::UnitKey;
+use crate::table::name::{check_name, quote};
 
 /// How long a new run waits for the server to notice that a killed predecessor is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -58,31 +58,6 @@ pub(crate) struct LoadRecord {
     /// What makes two loads of a file loads of the same rows; empty where files are not remembered one by one, none in
     /// records of earlier versions.
     pub mapping: Option<String>,
-}
-
-/// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
-/// changed file is noticed instead of making another load.
-pub(crate) fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
-    id_of_names(files.iter().map(|file| file.name.as_str()), mapping, table, mode)
-}
-
-/// The same by the names of the files alone.
-pub(crate) fn id_of_names<'f>(
-    files: impl Iterator<Item = &'f str>,
-    mapping: &str,
-    table: &str,
-    mode: &str,
-) -> String {
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    let mut add = |part: &str| {
-        hash.update(&(part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    };
-    add(table);
-    add(mode);
-    files.for_each(add);
-    hash.update(mapping.as_bytes());
-    format!("{:032x}", hash.digest128())
 }
 
 impl Checkpoints {

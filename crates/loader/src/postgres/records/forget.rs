@@ -1,27 +1,15 @@
 //! Taking a load back: its records, and the tables it made.
 
-use serde::Serialize;
-
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::table::catalogue::{find, name_of};
-use crate::postgres::table::table_name::TableName;
+use crate::postgres::target::Postgres;
 use crate::postgres::types::made_types;
 use crate::postgres::write::part_tables;
-
-/// What was removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Forgotten {
-    /// Records of loads into the table.
-    pub loads: u64,
-    /// The unfinished table of a load in mode create.
-    pub staging_dropped: bool,
-    /// The table itself.
-    pub table_dropped: bool,
-}
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::name::TableName;
+use crate::table::records::Forgotten;
 
 /// Removes the records of all loads into a table and what unfinished loads left behind, and with
 /// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the
@@ -32,7 +20,7 @@ pub struct Forgotten {
 pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
-    crate::postgres::connect::pooler::refuse(&connection, &postgres.server, control)?;
+    crate::pgwire::pooler::refuse(&connection, &postgres.server, control)?;
     let staging = find(&connection, &postgres.table.staging(), control)?;
     let table = find(&connection, &postgres.table, control)?;
     let schema = match (&table, &staging, postgres.table.schema()) {

@@ -1,11 +1,11 @@
 //! Whether a table still has the rows that the records of loads say are in it.
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::Checkpoints;
-use crate::postgres::table::table_name::TableName;
 use crate::postgres::write::part_tables;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::TableName;
 
 /// A table's rows, counted, and those that its loads have recorded, seen at the same moment.
 #[derive(Clone, Copy, Debug)]

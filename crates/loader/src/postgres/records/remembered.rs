@@ -3,28 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::engine::buffers::Buffers;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::RecordedFiles;
-use crate::engine::identity::earlier::{self, EarlierLoad, Found};
-use crate::engine::identity::portion::Portion;
-use crate::engine::identity::remembered::{AlreadyLoaded, Remembered};
 use crate::engine::load::LoadOptions;
 use crate::engine::verification::Verification;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::Mode;
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server_identity::KnownServer;
-use crate::postgres::copy_binary::{Column, CopyEncoder};
-use crate::postgres::records::checkpoint::{Checkpoints, LoadRecord, id_of_names};
+use crate::identity::RecordedFiles;
+use crate::identity::earlier;
+use crate::identity::earlier::{EarlierLoad, Found};
+use crate::identity::load_id::id_of_names;
+use crate::identity::portion::Portion;
+use crate::identity::remembered::{AlreadyLoaded, Remembered};
+use crate::pgcopy::rows::buffers::Buffers;
+use crate::pgcopy::rows::encoder::Column;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::encode::summing::SummingEncoder;
+use crate::postgres::records::checkpoint::{Checkpoints, LoadRecord};
 use crate::postgres::records::presence::{Of, Presence};
 use crate::postgres::table::catalogue::find;
 use crate::postgres::table::columns;
-use crate::postgres::table::table_name::TableName;
+use crate::postgres::target::Postgres;
 use crate::postgres::verify::read_back::ReadBack;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, UnitKey};
+use crate::table::mode::Mode;
+use crate::table::name::TableName;
 
 impl Postgres {
     /// What the records say of the source's files, where they are appended.
@@ -314,7 +317,7 @@ impl Remembering<'_> {
         }
         let buffers = Buffers::new(self.options.batch_bytes);
         let encoder = || -> Result<Box<dyn crate::engine::target::BatchEncoder>> {
-            Ok(Box::new(CopyEncoder::new(Arc::clone(columns), Arc::clone(&buffers))))
+            Ok(Box::new(SummingEncoder::new(Arc::clone(columns), Arc::clone(&buffers))))
         };
         let (options, control) = (self.options, self.control);
         earlier::compare(portion, load, recorded, looked_at, columns.len(), &encoder, options, control)

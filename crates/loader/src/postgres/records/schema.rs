@@ -3,12 +3,12 @@
 //! A schema that is there already, with the rights of whoever gave it, is used as it is and never dropped; a comment
 //! tells those that were made here.
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED, advisory_key};
 use crate::postgres::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
-use crate::postgres::table::table_name::quote;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::quote;
 
 /// All tables of the records.
 const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];

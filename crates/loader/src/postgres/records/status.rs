@@ -2,46 +2,13 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
-
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server::Server;
+use crate::pgwire::address::server::Server;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::{Checkpoints, UNITS, advisory_key};
-use crate::postgres::table::table_name::TableName;
-
-/// One load, as its records in the target say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LoadStatus {
-    /// The table, with its schema.
-    pub table: String,
-    /// The mode: create, append, truncate, replace or upsert.
-    pub mode: String,
-    /// The files, in order.
-    pub files: Vec<FileStatus>,
-    /// When it began, UTC, RFC 3339.
-    pub begun: String,
-    /// When it was complete; none as long as rows are missing.
-    pub completed: Option<String>,
-    /// Units that are in.
-    pub units: u64,
-    /// Rows that are in.
-    pub rows: u64,
-    /// Whether somebody is at it now.
-    pub running: bool,
-    /// What it is recorded by.
-    pub load_id: String,
-}
-
-/// A file of a load.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FileStatus {
-    /// Its name.
-    pub name: String,
-    /// Rows of it that are in.
-    pub rows: u64,
-}
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::name::TableName;
+use crate::table::records::{FileStatus, LoadStatus};
 
 /// All loads that the server has records of, or those into one table, the latest first. `checkpoint_schema`
 /// is that of the checkpoint tables; without them there are no loads.
@@ -56,7 +23,7 @@ pub fn status(
 ) -> Result<Vec<LoadStatus>> {
     let checkpoints = Checkpoints::new(checkpoint_schema)?;
     let connection = Connection::open(server, control)?;
-    crate::postgres::connect::pooler::refuse(&connection, server, control)?;
+    crate::pgwire::pooler::refuse(&connection, server, control)?;
     if !checkpoints.exist(&connection, control)? {
         return Ok(Vec::new());
     }

@@ -1,5 +1,5 @@
 //! Records of a nested source that are put aside whole, and what is left out of its flat tables
-//! ([`FlatRows::leaving_out`](crate::parquet_files::flat_tables::FlatRows::leaving_out)).
+//! ([`FlatRows::leaving_out`](crate::postgres::nested::flat_tables::FlatRows::leaving_out)).
 //!
 //! They stand in a temporary file without a name, unit by unit; in memory is no more than where those of each unit are,
 //! and those of one unit at a time.
@@ -9,13 +9,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::rejected::file::{RejectsFile, RejectsOf};
 use crate::postgres::rejected::rejects::Reject;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit, UnitKey};
 
 /// Rows of the units that records are kept by.

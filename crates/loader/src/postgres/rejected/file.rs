@@ -18,12 +18,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_generator::WholeFile;
 
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::files::ParquetFiles;
-use crate::parquet_files::interval::as_intervals;
 use crate::postgres::rejected::rejects::Reject;
-use crate::postgres::table::table_name::TableName;
+use crate::source::error::{Error, Kind, Result};
+use crate::source::parquet_files::files::ParquetFiles;
+use crate::source::parquet_files::interval::as_intervals;
 use crate::source::units::{Source, Unit, UnitReader};
+use crate::table::name::TableName;
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
 const ROW_GROUP_ROWS: usize = 64 * 1024;

@@ -10,11 +10,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::Schema;
 
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::files::ParquetFiles;
-use crate::parquet_files::flat_tables::{FlatRows, FlatTable, RecordNumbers, TellNumbers, flat_tables};
+use crate::postgres::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, TellNumbers, flat_tables};
 use crate::postgres::rejected::bad_records::row_groups;
 use crate::postgres::rejected::file;
+use crate::source::error::{Error, Kind, Result};
+use crate::source::parquet_files::files::ParquetFiles;
 use crate::source::units::{Source, Unit, UnitKey};
 
 /// Records that were put aside, with the numbers that they have in their source.

@@ -5,30 +5,21 @@
 //! which rows they are, and why. So the file has each rejected row once, whatever happened to the load.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tokio_postgres::{Row, Statement};
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::{Checkpoints, advisory_key};
 use crate::postgres::write::durable;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Unit, UnitKey};
+use crate::table::rejects::RejectOptions;
 
 /// The table of rejected rows, and that of rows rejected by unlogged tables.
 pub(crate) const REJECTS: &str = "rejects";
 pub(crate) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
-
-/// Where rows go that cannot be loaded, and how many there may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RejectOptions {
-    /// The Parquet file that they are written to.
-    pub path: PathBuf,
-    /// The load ends when there are more than this; `None` for any number.
-    pub most: Option<u64>,
-}
 
 /// What all writers of a load that puts rows aside have in common.
 #[derive(Debug)]

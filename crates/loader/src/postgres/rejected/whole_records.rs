@@ -10,25 +10,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::load::{LoadOptions, LoadReport, again, load};
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::flat_tables::{FlatRows, FlatTable, RecordNumbers};
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server_identity::KnownServer;
-use crate::postgres::copy_binary::{Column, HEADER, row_ends};
+use crate::pgcopy::rows::encoder::{Column, HEADER};
+use crate::pgwire::connection::Connection;
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::encode::canonical_row::CanonicalRow;
+use crate::postgres::encode::rejecting::row_ends;
+use crate::postgres::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers};
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::rejected::bad_records::{BadRecords, directory_of, of_no_unit, unit_of};
-use crate::postgres::rejected::rejects::{Recorder, Reject, RejectOptions};
+use crate::postgres::rejected::rejects::{Recorder, Reject};
 use crate::postgres::table::catalogue::find;
 use crate::postgres::table::columns;
-use crate::postgres::table::table_name::{TableName, literal, quote};
-use crate::postgres::verify::canonical_row::CanonicalRow;
+use crate::postgres::target::Postgres;
 use crate::postgres::verify::read_back::read_copy;
 use crate::postgres::verify::tuples::Tuples;
 use crate::postgres::write::durable;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit, UnitKey};
+use crate::table::name::{TableName, literal, quote};
+use crate::table::rejects::RejectOptions;
 
 /// The load of several tables that puts records aside.
 pub(crate) struct WholeRecords<'a> {

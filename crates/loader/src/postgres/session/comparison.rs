@@ -2,13 +2,13 @@
 
 use super::PostgresSession;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::load::again;
 use crate::engine::verification::Verification;
-use crate::error::{Error, Kind, Result};
 use crate::postgres::verify::locate::Locating;
 use crate::postgres::verify::read_back::ReadBack;
 use crate::postgres::verify::source_sums::SourceSums;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 impl PostgresSession<'_> {
     /// Reads the table back and compares it with what was loaded.

@@ -5,10 +5,7 @@ use std::sync::PoisonError;
 
 use super::PostgresSession;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::Mode;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::partition::tables;
 use crate::postgres::table::blockers;
 use crate::postgres::table::catalogue::find;
@@ -16,11 +13,14 @@ use crate::postgres::table::columns;
 use crate::postgres::table::new_table;
 use crate::postgres::table::replaced;
 use crate::postgres::table::replaced::Replaced;
-use crate::postgres::table::table_name::{TableName, quote};
 use crate::postgres::types::made_types;
 use crate::postgres::write::durable;
 use crate::postgres::write::part_tables;
 use crate::postgres::write::upsert;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::mode::Mode;
+use crate::table::name::{TableName, quote};
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction.

@@ -5,30 +5,30 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use super::PostgresSession;
-use crate::engine::buffers::Buffers;
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
 use crate::engine::target::Standing;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::Mode;
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::pooler;
-use crate::postgres::connect::server_identity::KnownServer;
+use crate::pgcopy::rows::buffers::Buffers;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::pooler;
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::encode::canonical_row::CanonicalRow;
 use crate::postgres::partition::rows::PartitionedRows;
-use crate::postgres::prepare::Preparing;
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::rejected::file;
 use crate::postgres::rejected::rejects::Rejecting;
+use crate::postgres::session::prepare::Preparing;
 use crate::postgres::table::catalogue::{current_schema, find};
 use crate::postgres::table::columns;
 use crate::postgres::table::columns::NewTable;
-use crate::postgres::verify::canonical_row::CanonicalRow;
+use crate::postgres::target::Postgres;
 use crate::postgres::write::part_tables;
 use crate::postgres::write::part_writer::PartPlan;
 use crate::postgres::write::upsert;
 use crate::postgres::write::writer::WriterPlan;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
+use crate::table::mode::Mode;
 
 impl<'a> PostgresSession<'a> {
     pub(crate) fn prepare(

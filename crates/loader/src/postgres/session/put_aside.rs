@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::PostgresSession;
-use crate::engine::control::Control;
 use crate::engine::target::{Session, Standing};
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::rejected::bad_records::{BadRecords, Places};
 use crate::postgres::rejected::file::RejectsFile;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::{Unit, UnitKey};
 
 impl PostgresSession<'_> {

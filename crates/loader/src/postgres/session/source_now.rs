@@ -7,14 +7,16 @@ use arrow_array::RecordBatch;
 
 use super::PostgresSession;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::engine::identity::recheck::Encoders;
 use crate::engine::target::{BatchEncoder, Block, Refusal, Session};
-use crate::error::{Error, Kind, Result};
-use crate::postgres::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
+use crate::identity::recheck::Encoders;
+use crate::pgcopy::rows::encoder::Column;
+use crate::postgres::encode::canonical_row::CanonicalRow;
+use crate::postgres::encode::rejecting::{RejectingEncoder, marked_rows};
+use crate::postgres::encode::summing::SummingEncoder;
 use crate::postgres::rejected::bad_records::BadRecords;
-use crate::postgres::verify::canonical_row::CanonicalRow;
 use crate::postgres::verify::tuples::Tuples;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit};
 
 impl PostgresSession<'_> {
@@ -38,7 +40,7 @@ impl PostgresSession<'_> {
             Ok(Arc::new(refused))
         })?;
         Ok(Some(Box::new(move || {
-            let encoder = CopyEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
+            let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
             Ok(Box::new(WithoutRefused::new(encoder, Arc::clone(&refused), Arc::clone(&self.columns))))
         })))
     }
@@ -56,7 +58,7 @@ struct WithoutRefused {
 }
 
 impl WithoutRefused {
-    fn new(encoder: CopyEncoder, refused: Arc<BadRecords>, columns: Arc<Vec<Column>>) -> Self {
+    fn new(encoder: SummingEncoder, refused: Arc<BadRecords>, columns: Arc<Vec<Column>>) -> Self {
         Self {
             inner: RejectingEncoder::new(encoder),
             refused,

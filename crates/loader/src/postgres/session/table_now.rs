@@ -1,11 +1,11 @@
 //! The table that a session's rows went into, as it is when the load ends.
 
 use super::PostgresSession;
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::presence::{Of, Presence};
 use crate::postgres::table::catalogue::find;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 impl PostgresSession<'_> {
     /// Makes sure, within the transaction that completes the load, that the rows are in the table that has its name, and

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server::Server;
+use crate::pgwire::address::server::Server;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 /// How long a statement may take before the server is asked whom it waits for, and how long until it is asked again.
 const FIRST: Duration = Duration::from_millis(150);

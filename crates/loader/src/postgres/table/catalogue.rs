@@ -1,9 +1,9 @@
 //! Tables and schemas as the server's catalogue has them.
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::table::table_name::TableName;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::TableName;
 
 /// A table as the catalogue has it.
 pub(crate) struct Found {

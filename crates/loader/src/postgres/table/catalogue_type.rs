@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::table::table_name::TableName;
-use crate::postgres::types::column_type::{Attribute, ColumnType, Composite, Part};
-use crate::postgres::types::pg_type::PgType;
+use crate::pgcopy::types::column_type::{Attribute, ColumnType, Composite, Part};
+use crate::pgcopy::types::pg_type::PgType;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::name::TableName;
 
 /// Types within types that are followed; a composite type cannot hold itself.
 const DEEPEST: usize = 32;
@@ -56,7 +56,7 @@ fn read_below(
         }
         ("e", _) => {
             let (schema, name): (String, String) = (connection.get(row, 2)?, connection.get(row, 3)?);
-            return Ok(Some(ColumnType::Enumeration(TableName::new(Some(&schema), &name)?)));
+            return Ok(Some(ColumnType::Enumeration(TableName::new(Some(&schema), &name)?.quoted())));
         }
         // citext and the like.
         ("b", "textrecv") => return Ok(Some(ColumnType::Plain(PgType::Text))),
@@ -82,6 +82,6 @@ fn read_below(
         };
         attributes.push(Attribute { name: connection.get(&row, 0)?, part: Part { column_type, oid } });
     }
-    let name = TableName::new(Some(&schema), &name)?;
+    let name = TableName::new(Some(&schema), &name)?.quoted();
     Ok(Some(ColumnType::Composite(Arc::new(Composite { name, attributes }))))
 }

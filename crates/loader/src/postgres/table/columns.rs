@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::copy_binary::Column;
+use crate::pgcopy::arrays::marks::is_enum;
+use crate::pgcopy::arrays::marks::is_json;
+use crate::pgcopy::rows::encoder::Column;
+use crate::pgcopy::types::column_type::ColumnType;
+use crate::pgcopy::types::pg_type::PgType;
+use crate::pgcopy::types::value_options::{Enums, ValueOptions};
+use crate::pgwire::connection::Connection;
 use crate::postgres::table::catalogue_type;
-use crate::postgres::table::table_name::{TableName, check_name, quote};
-use crate::postgres::types::column_type::{ColumnType, Nested};
 use crate::postgres::types::made_types::MadeType;
-use crate::postgres::types::pg_type::{PgType, is_enum, is_json};
-use crate::postgres::types::value_options::{Enums, ValueOptions};
+use crate::postgres::types::natural::{Nested, natural_type};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::{TableName, check_name, quote};
 
 /// Columns that PostgreSQL has in every table already.
 const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
@@ -91,9 +94,9 @@ pub(crate) fn natural(
                     column: i,
                     labels: Vec::new(),
                 });
-                Ok(ColumnType::Enumeration(name))
+                Ok(ColumnType::Enumeration(name.quoted()))
             }
-            false => ColumnType::natural(field, nested, &name, &mut types),
+            false => natural_type(field, nested, &name, &mut types),
         };
         match column_type.and_then(|column_type| Column::new(field, i, column_type, options)) {
             Ok(column) => columns.push(column),

@@ -1,10 +1,10 @@
 //! What stands in the way of a table that is to be replaced: views of it and foreign keys that refer to it keep the
 //! server from dropping it. They are looked for before the first row is sent.
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::table::table_name::TableName;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::TableName;
 
 /// Refuses to replace a table that others depend on; it may be one of several that are replaced together.
 pub(crate) fn refuse(

@@ -1,15 +1,15 @@
 //! An empty table for rows that are appended, logged or not, with a primary key or without; and the
 //! number of rows in a table and its size. For comparing loads into tables of several kinds.
 
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
-use crate::error::Result;
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::table::catalogue::find;
 use crate::postgres::table::columns;
 use crate::postgres::table::new_table::TableKind;
+use crate::postgres::target::Postgres;
 use crate::postgres::types::enumerations;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::Source;
 
 impl Postgres {

@@ -8,4 +8,3 @@ pub(crate) mod dependents;
 pub(crate) mod empty_table;
 pub(crate) mod new_table;
 pub(crate) mod replaced;
-pub(crate) mod table_name;

@@ -2,13 +2,13 @@
 
 use arrow_schema::Schema;
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::copy_binary::Column;
+use crate::pgcopy::rows::encoder::Column;
+use crate::pgwire::connection::Connection;
 use crate::postgres::table::columns::{self, NewTable};
-use crate::postgres::table::table_name::{TableName, check_name, quote};
-use crate::source::known_columns::known_columns;
+use crate::source::columns::known::known_columns;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::{TableName, check_name, quote};
 
 /// What kind of table is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

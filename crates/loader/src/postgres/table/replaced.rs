@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::table::table_name::{TableName, quote};
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::name::{TableName, quote};
 
 /// A table before it is dropped.
 pub(crate) struct Replaced {

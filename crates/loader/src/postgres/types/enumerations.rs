@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::copy_binary::byte_strings::ByteStrings;
-use crate::postgres::copy_binary::fault::shown;
+use crate::pgcopy::arrays::byte_strings::ByteStrings;
+use crate::pgcopy::arrays::fault::shown;
+use crate::pgcopy::types::value_options::{Nul, ValueOptions};
 use crate::postgres::table::columns::NewTable;
-use crate::postgres::table::table_name::LONGEST;
 use crate::postgres::types::made_types::MadeType;
-use crate::postgres::types::value_options::{Nul, ValueOptions};
 use crate::postgres::verify::read_back::join_all;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
+use crate::table::name::LONGEST;
 
 /// Labels of an enumeration at most; the server looks each value up among them.
 const MOST_LABELS: usize = 1000;

@@ -3,22 +3,20 @@
 //!
 //! A comment on the type says that the loader made it, so that types of others are never touched.
 
-use std::sync::Arc;
-
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::table::catalogue::find;
-use crate::postgres::table::table_name::{TableName, literal, quote};
-use crate::postgres::types::column_type::Composite;
+use crate::postgres::types::natural::MadeComposite;
 use crate::postgres::write::part_tables;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::{TableName, literal, quote};
 
 /// The comment on each type.
 const COMMENT: &str = "made by sawmill load with its table";
 
 /// A type that is made with a table.
 pub(crate) enum MadeType {
-    Composite(Arc<Composite>),
+    Composite(MadeComposite),
     Enumeration {
         /// Its schema and name.
         name: TableName,

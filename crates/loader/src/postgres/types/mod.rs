@@ -1,7 +1,5 @@
 //! Types: what a column becomes, composites and enumerations, values that PostgreSQL cannot hold.
 
-pub(crate) mod column_type;
 pub(crate) mod enumerations;
 pub(crate) mod made_types;
-pub(crate) mod pg_type;
-pub(crate) mod value_options;
+pub(crate) mod natural;

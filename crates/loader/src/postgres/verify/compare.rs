@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
 use crate::engine::verification::Verification;
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::flat_tables::RecordNumbers;
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::pooler;
-use crate::postgres::connect::server_identity::KnownServer;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::pooler;
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::encode::canonical_row::CanonicalRow;
+use crate::postgres::nested::flat_tables::RecordNumbers;
 use crate::postgres::rejected::file;
 use crate::postgres::table::catalogue::find;
 use crate::postgres::table::columns;
-use crate::postgres::verify::canonical_row::CanonicalRow;
+use crate::postgres::target::Postgres;
 use crate::postgres::verify::locate::Locating;
 use crate::postgres::verify::read_back::ReadBack;
 use crate::postgres::verify::source_sums::SourceSums;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
 
 /// Compares what is in the table with what is in the source: number of rows, non-null values of each

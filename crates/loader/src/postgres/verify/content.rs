@@ -1,15 +1,15 @@
 //! What the rows of a source come to, before any table is there to load them into.
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
-use crate::error::Result;
+use crate::pgcopy::types::value_options::ValueOptions;
 use crate::postgres::table::columns::natural;
-use crate::postgres::table::table_name::TableName;
-use crate::postgres::types::column_type::Nested;
-use crate::postgres::types::value_options::ValueOptions;
+use crate::postgres::types::natural::Nested;
 use crate::postgres::verify::source_sums::SourceSums;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::Source;
+use crate::table::name::TableName;
 
 /// The number of rows of `source`, their content sum and the non-null values of each column, as a load into a new
 /// table of PostgreSQL without options of its own reports them. Rows are encoded by as many threads as `options` has

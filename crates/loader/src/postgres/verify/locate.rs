@@ -10,23 +10,25 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::engine::buffers::Buffers;
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
 use crate::engine::target::{BatchEncoder, Block, Refusal};
 use crate::engine::verification::{Located, LocatedUnit};
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::flat_tables::RecordNumbers;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server_identity::KnownServer;
-use crate::postgres::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
+use crate::pgcopy::rows::buffers::Buffers;
+use crate::pgcopy::rows::encoder::Column;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::encode::canonical_row::CanonicalRow;
+use crate::postgres::encode::rejecting::{RejectingEncoder, marked_rows};
+use crate::postgres::encode::summing::SummingEncoder;
+use crate::postgres::nested::flat_tables::RecordNumbers;
 use crate::postgres::rejected::bad_records::BadRecords;
 use crate::postgres::table::columns;
-use crate::postgres::table::table_name::TableName;
-use crate::postgres::verify::canonical_row::CanonicalRow;
 use crate::postgres::verify::read_back::read_rows;
 use crate::postgres::verify::tuples::Tuples;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Source, Unit, UnitKey};
+use crate::table::name::TableName;
 
 /// Rows of a unit that are named.
 const NAMED: usize = 5;
@@ -187,7 +189,7 @@ impl Locating<'_> {
     ) -> Result<()> {
         let mut reader = source.reader(self.options.batch_rows);
         let buffers = Buffers::new(self.options.batch_bytes);
-        let mut encoder = RejectingEncoder::new(CopyEncoder::new(Arc::clone(columns), buffers));
+        let mut encoder = RejectingEncoder::new(SummingEncoder::new(Arc::clone(columns), buffers));
         let mut canonical = CanonicalRow::of(columns, true);
         if let Some(records) = self.records {
             encoder = encoder.of_records(records);

@@ -1,6 +1,5 @@
 //! The table read back, summed up, and compared with the source.
 
-pub(crate) mod canonical_row;
 pub(crate) mod compare;
 pub(crate) mod content;
 pub(crate) mod locate;

@@ -11,15 +11,15 @@ use futures_util::StreamExt;
 use sawmill_profile::{WaitKind, wait};
 
 use crate::engine::content_sum::{ContentSum, Tally};
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::{Connection, WireError};
-use crate::postgres::connect::server_identity::KnownServer;
-use crate::postgres::copy_binary::Column;
+use crate::pgcopy::rows::encoder::Column;
+use crate::pgwire::connection::{Connection, WireError};
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::encode::canonical_row::CanonicalRow;
 use crate::postgres::table::columns;
-use crate::postgres::table::table_name::TableName;
-use crate::postgres::verify::canonical_row::CanonicalRow;
 use crate::postgres::verify::tuples::Tuples;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::TableName;
 
 /// Sums of rows, and of single columns where they were asked for.
 #[derive(Clone, Debug, Default)]

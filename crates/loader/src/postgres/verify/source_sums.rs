@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::engine::buffers::Buffers;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{BatchEncoder, Block};
 use crate::engine::worker::told;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::copy_binary::{Column, CopyEncoder, RejectingEncoder, marked_rows};
+use crate::pgcopy::rows::buffers::Buffers;
+use crate::pgcopy::rows::encoder::Column;
+use crate::postgres::encode::canonical_row::CanonicalRow;
+use crate::postgres::encode::rejecting::{RejectingEncoder, marked_rows};
+use crate::postgres::encode::summing::SummingEncoder;
 use crate::postgres::rejected::bad_records::BadRecords;
-use crate::postgres::verify::canonical_row::CanonicalRow;
 use crate::postgres::verify::read_back::{Sums, join_all};
 use crate::postgres::verify::tuples::Tuples;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
 
 /// A source, and how it is encoded.
@@ -46,7 +48,7 @@ impl SourceSums<'_> {
         let encode = || -> Result<Sums> {
             sawmill_profile::name_thread("encoder");
             let mut reader = source.reader(options.batch_rows);
-            let encoder = CopyEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
+            let encoder = SummingEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
             let mut encoder: Box<dyn BatchEncoder> = match self.leave_out {
                 false => Box::new(encoder),
                 true => Box::new(RejectingEncoder::new(encoder)),

@@ -1,8 +1,8 @@
 //! Rows in binary COPY format, taken apart and summed up as they pass.
 
 use crate::engine::content_sum::{ContentSum, Tally};
-use crate::postgres::copy_binary::HEADER;
-use crate::postgres::verify::canonical_row::CanonicalRow;
+use crate::pgcopy::rows::encoder::HEADER;
+use crate::postgres::encode::canonical_row::CanonicalRow;
 use crate::postgres::verify::locate::Part;
 use crate::postgres::verify::read_back::Sums;
 

@@ -4,9 +4,9 @@
 //! replica that takes its place can lack it. The log is written in the order of its records, so that one commit that
 //! waits for the log makes all before it last, too.
 
-use crate::engine::control::Control;
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
+use crate::source::error::Result;
 
 /// Has the server wait for its log when the open transaction commits, unless it waits for more anyway.
 pub(crate) fn wait_for_log(connection: &Connection, control: &Control<'_>) -> Result<()> {

@@ -1,12 +1,12 @@
 //! Tables of the workers' own that together become one: found by the records of their units, attached to the
 //! table that gathers them, named after it in the end.
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::table::catalogue::find;
-use crate::postgres::table::table_name::{PART, TableName, quote};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::{PART, TableName, quote};
 
 /// A part that is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,18 +17,18 @@ use tokio_postgres::CopyInSink;
 use tokio_postgres::error::SqlState;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Arrived, Parcels, UnitWriter};
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::{Connection, WireError};
-use crate::postgres::copy_binary::{HEADER, TRAILER};
+use crate::pgcopy::rows::encoder::{HEADER, TRAILER};
+use crate::pgwire::connection::{Connection, WireError};
 use crate::postgres::partition::survey::Partitions;
 use crate::postgres::records::checkpoint::{Checkpoints, is_of_units};
 use crate::postgres::table::catalogue::find;
-use crate::postgres::table::table_name::TableName;
 use crate::postgres::write::unit_records::UnitRecorder;
 use crate::postgres::write::writer::send_rows;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Unit, UnitKey};
+use crate::table::name::TableName;
 
 /// What all writers of a load have in common.
 pub(crate) struct PartPlan {

@@ -12,15 +12,15 @@ use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Arrived, Parcels, UnitWriter};
-use crate::error::Result;
-use crate::postgres::connect::connection::{Connection, WireError};
+use crate::pgwire::connection::{Connection, WireError};
 use crate::postgres::records::checkpoint::is_of_units;
 use crate::postgres::rejected::rejects::{Rejecting, is_of_rejects};
 use crate::postgres::write::part_writer::{MadePart, PartPlan, committed_elsewhere};
 use crate::postgres::write::rejecting_unit::{RejectingSender, RejectingUnit};
 use crate::postgres::write::writer::WriterPlan;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::{Unit, UnitKey};
 
 /// A connection that fills one part after the other, but for the rows that the server does not take.

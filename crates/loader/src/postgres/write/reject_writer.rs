@@ -7,15 +7,15 @@ use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::Statement;
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Arrived, Parcel, Parcels, UnitWriter};
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::{Connection, WireError};
+use crate::pgwire::connection::{Connection, WireError};
 use crate::postgres::rejected::rejects::Rejecting;
 use crate::postgres::write::part_writer::committed_elsewhere;
 use crate::postgres::write::rejecting_unit::{RejectingSender, RejectingUnit};
 use crate::postgres::write::unit_group::UnitGroup;
 use crate::postgres::write::writer::WriterPlan;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Unit, UnitKey};
 
 /// A connection that copies units into the table, but for the rows that the table does not take.

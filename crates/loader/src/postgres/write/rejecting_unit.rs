@@ -15,18 +15,19 @@ use sawmill_profile::{WaitKind, wait};
 use tokio_postgres::{CopyInSink, Statement};
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Arrived, Block, Mark, Parcel, Parcels};
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::{Connection, WireError};
-use crate::postgres::connect::server_error::{copy_line, from_server, is_about_rows};
-use crate::postgres::copy_binary::{HEADER, TRAILER, marked_rows};
+use crate::pgcopy::rows::encoder::{HEADER, TRAILER};
+use crate::pgwire::connection::{Connection, WireError};
+use crate::pgwire::server_error::{copy_line, from_server, is_about_rows};
+use crate::postgres::encode::canonical_row::CanonicalRow;
+use crate::postgres::encode::rejecting::marked_rows;
 use crate::postgres::partition::tables::is_of_partition;
 use crate::postgres::rejected::rejects::{Recorder, Reject, Rejecting};
-use crate::postgres::verify::canonical_row::CanonicalRow;
 use crate::postgres::verify::tuples::Tuples;
 use crate::postgres::write::unit_records::UnitRecorder;
 use crate::postgres::write::writer::WriterPlan;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Unit, UnitKey};
 
 /// A connection, and what it takes to record units and rows that were put aside.

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::engine::control::Control;
 use crate::engine::load::LoadOptions;
-use crate::error::{Error, Kind, Result};
+use crate::pgcopy::arrays::marks::is_enum;
+use crate::pgwire::connection::Connection;
 use crate::postgres::Enums;
-use crate::postgres::Postgres;
-use crate::postgres::Strategy;
 use crate::postgres::TableKind;
-use crate::postgres::connect::connection::Connection;
 use crate::postgres::partition::by::{PartitionBy, Scheme};
 use crate::postgres::partition::survey::Partitions;
 use crate::postgres::records::checkpoint::Checkpoints;
 use crate::postgres::table::columns;
+use crate::postgres::target::Postgres;
+use crate::postgres::target::Strategy;
 use crate::postgres::types::enumerations;
-use crate::postgres::types::pg_type::is_enum;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Source;
 
 /// Rows that are read for each row of the source, up to which reading partition by partition costs no more time than
@@ -64,7 +64,7 @@ impl Postgres {
     pub fn partition_list(&self) -> Vec<(String, String, Option<u64>)> {
         let Some(partitions) = &self.partitions else { return Vec::new() };
         let names = partitions.names(&self.table).into_iter().enumerate();
-        let line = |(partition, name): (usize, crate::postgres::TableName)| {
+        let line = |(partition, name): (usize, crate::table::name::TableName)| {
             (name.to_string(), partitions.bound(partition), partitions.rows_of(partition as u32))
         };
         names.map(line).collect()

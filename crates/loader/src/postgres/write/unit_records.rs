@@ -2,11 +2,11 @@
 
 use tokio_postgres::{Client, Statement};
 
-use crate::engine::control::Control;
 use crate::engine::target::Arrived;
-use crate::error::Result;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
 use crate::postgres::records::checkpoint::Checkpoints;
+use crate::source::control::Control;
+use crate::source::error::Result;
 
 /// The statement that records units, prepared on a connection.
 pub(crate) struct UnitRecorder {

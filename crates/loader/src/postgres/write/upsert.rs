@@ -1,11 +1,11 @@
 //! Rows that gathered beside a table, merged into it by their key.
 
-use crate::engine::control::Control;
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::copy_binary::Column;
+use crate::pgcopy::rows::encoder::Column;
+use crate::pgwire::connection::Connection;
 use crate::postgres::table::columns::list;
-use crate::postgres::table::table_name::{TableName, quote};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::table::name::{TableName, quote};
 
 /// Makes sure, before a row is sent, that the source fills the key and that the table has a unique index of
 /// exactly its columns, without which the server cannot tell which rows are there.

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use tokio_postgres::Statement;
 
-use crate::engine::control::Control;
-use crate::postgres::connect::connection::Connection;
+use crate::pgwire::connection::Connection;
+use crate::source::control::Control;
 
 /// Time between two records.
 pub(crate) const EVERY: Duration = Duration::from_millis(10);

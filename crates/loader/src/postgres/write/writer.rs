@@ -10,17 +10,17 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{CopyInSink, Statement};
 
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
 use crate::engine::target::{Arrived, Parcel, Parcels, UnitWriter};
-use crate::error::{Error, Kind, Result};
-use crate::postgres::connect::connection::{Connection, WireError};
-use crate::postgres::connect::server_error::{copy_line, from_server, is_about_rows};
-use crate::postgres::copy_binary::{HEADER, TRAILER};
+use crate::pgcopy::rows::encoder::{HEADER, TRAILER};
+use crate::pgwire::connection::{Connection, WireError};
+use crate::pgwire::server_error::{copy_line, from_server, is_about_rows};
+use crate::postgres::encode::canonical_row::CanonicalRow;
 use crate::postgres::records::checkpoint::{Checkpoints, is_of_units};
-use crate::postgres::verify::canonical_row::CanonicalRow;
 use crate::postgres::write::part_writer::committed_elsewhere;
 use crate::postgres::write::unit_group::UnitGroup;
 use crate::postgres::write::unit_records::UnitRecorder;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::{Unit, UnitKey};
 
 /// What all writers of a load have in common.

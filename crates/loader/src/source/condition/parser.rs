@@ -1,8 +1,8 @@
 //! Reads a condition as people write it: SQL's words, names in double quotes where they need them, and
 //! dates and timestamps with or without quotes.
 
-use crate::error::{Error, Kind, Result};
 use crate::source::condition::{Literal, Node, Operator};
+use crate::source::error::{Error, Kind, Result};
 
 /// Conditions within conditions, so that no text exhausts the stack.
 const MOST_LEVELS: usize = 64;

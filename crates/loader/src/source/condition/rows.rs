@@ -11,13 +11,13 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Schema};
 use half::f16;
 
-use crate::error::{Error, Kind, Result};
-use crate::parquet_files::interval::is_interval;
+use crate::source::columns::known::known_columns;
 use crate::source::condition::literal::{Domain, domain, order_of_f32, order_of_f64, value_type};
 use crate::source::condition::value_set::ValueSet;
 use crate::source::condition::{Condition, Literal, Node, Operator};
+use crate::source::error::{Error, Kind, Result};
 use crate::source::hive::Folder;
-use crate::source::known_columns::known_columns;
+use crate::source::parquet_files::interval::is_interval;
 
 /// A condition that fits the columns of a file.
 pub(crate) struct RowTest {

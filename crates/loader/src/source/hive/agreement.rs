@@ -9,10 +9,10 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use sawmill_footer::Footer;
 
 use super::FolderName;
-use crate::parquet_files::guarded::guarded;
 use crate::source::condition::pruning::outlook;
 use crate::source::condition::rows::RowTest;
 use crate::source::condition::{Condition, Literal};
+use crate::source::parquet_files::guarded::guarded;
 
 /// A file whose values may have to be looked at.
 pub(crate) struct Compared<'a> {

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{Checkpoints, read_stored, read_tally, stored};
 use crate::cratedb::connect::client::Client;
 use crate::engine::content_sum::Tally;
-use crate::engine::control::Control;
-use crate::error::Result;
+use crate::source::control::Control;
+use crate::source::error::Result;
 use crate::source::units::UnitKey;
 
 /// A committed unit.

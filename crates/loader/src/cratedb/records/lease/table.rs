@@ -5,8 +5,8 @@ use serde_json::json;
 use super::Held;
 use crate::cratedb::connect::client::Client;
 use crate::cratedb::records::checkpoint::Checkpoints;
-use crate::engine::control::Control;
-use crate::error::Result;
+use crate::source::control::Control;
+use crate::source::error::Result;
 
 /// The table's name.
 const LEASES: &str = "leases";

@@ -8,7 +8,7 @@ use crate::cratedb::encode::unnest;
 use crate::cratedb::table::columns::{Key, Plan};
 use crate::cratedb::verify::compare::Sent;
 use crate::engine::target::{Block, Mark, Marks};
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Unit;
 
 /// Encoded rows, and the units that they are of.

@@ -10,7 +10,7 @@ use super::batch::Batch;
 use crate::cratedb::connect::client::{MORE_COLUMNS, is_about_columns};
 use crate::cratedb::encode::canonical;
 use crate::cratedb::write::rejects::Reject;
-use crate::error::{Error, Kind, Result};
+use crate::source::error::{Error, Kind, Result};
 use crate::source::units::Unit;
 
 impl CrateWriter {

@@ -15,9 +15,9 @@ use crate::cratedb::encode::canonical;
 use crate::cratedb::table::columns::Key;
 use crate::cratedb::verify::compare::{Comparison, Sent};
 use crate::cratedb::write::bulk::{self, RowResult};
-use crate::engine::control::Control;
 use crate::engine::target::Marks;
-use crate::error::{Error, Kind, Result};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
 
 impl CrateWriter {
     /// Sends a batch, by column where that is asked for.

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 
 use super::PostgresTables;
-use crate::engine::control::Control;
 use crate::engine::load::{LoadOptions, LoadReport, again};
-use crate::error::Result;
-use crate::parquet_files::flat_tables::FlatTable;
-use crate::postgres::Mode;
-use crate::postgres::Postgres;
-use crate::postgres::connect::connection::Connection;
-use crate::postgres::connect::server_identity::KnownServer;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::server_identity::KnownServer;
+use crate::postgres::nested::flat_tables::FlatTable;
 use crate::postgres::table::blockers;
 use crate::postgres::table::catalogue::{Found, find, name_of};
 use crate::postgres::table::replaced::{self, Replaced};
-use crate::postgres::table::table_name::{TableName, fitted, quote};
+use crate::postgres::target::Postgres;
 use crate::postgres::types::made_types;
 use crate::postgres::write::durable;
+use crate::source::control::Control;
+use crate::source::error::Result;
+use crate::table::mode::Mode;
+use crate::table::name::{TableName, fitted, quote};
 
 impl PostgresTables<'_> {
     /// The tables of lists, each with the table that its key refers to.

@@ -1,0 +1,188 @@
+//! Loads on record, and the files of a source that they have brought.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::RecordedFiles;
+use super::portion::Portion;
+use super::recheck::{Encoders, by_row_group, changed, unit_sums};
+use super::remembered::Remembered;
+use crate::engine::content_sum::Tally;
+use crate::engine::load::LoadOptions;
+use crate::engine::target::Standing;
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::source::units::{Source, UnitKey};
+
+/// A load into a table of the target's name.
+pub(crate) struct EarlierLoad {
+    pub id: String,
+    pub mode: String,
+    /// The number of its table, where the server numbers tables.
+    pub table: Option<u32>,
+    pub unit_rows: u64,
+    pub files: RecordedFiles,
+    pub complete: bool,
+    /// By what rows and columns its files are known; none in records of earlier versions.
+    pub mapping: Option<String>,
+}
+
+/// A file of the source that a load has brought.
+pub(crate) struct Found<'l> {
+    /// Its position in the source.
+    pub file: u32,
+    pub load: &'l EarlierLoad,
+    /// Its position in that load.
+    pub place: u32,
+}
+
+/// What makes two loads of a file loads of the same rows and columns.
+pub(crate) fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
+    let by_position = if by_position { " by position" } else { "" };
+    format!("files {}{by_position}", source.mapping())
+}
+
+impl Remembered {
+    /// Of a source whose other files are new.
+    pub(crate) fn with_the_rest(
+        source: &dyn Source,
+        unfinished: Vec<Vec<u32>>,
+        already: BTreeSet<u32>,
+    ) -> Self {
+        let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(&already).copied().collect();
+        let all = 0..source.files().len() as u32;
+        Self { unfinished, new: all.filter(|file| !taken.contains(file)).collect(), ..Self::default() }
+    }
+}
+
+/// The files that complete loads have brought, of several loads the last.
+pub(crate) fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
+    let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
+    for load in loads.iter().filter(|load| load.complete) {
+        let files = load.files.names.iter().zip(&load.files.fingerprints);
+        for (place, (name, fingerprint)) in (0..).zip(files) {
+            known.insert((name, fingerprint), (load, place));
+        }
+    }
+    let files = (0..).zip(source.files());
+    let found = files.filter_map(|(file, named)| {
+        let (load, place) = known.get(&(named.name.as_str(), named.fingerprint.as_str()))?;
+        Some(Found { file, load, place: *place })
+    });
+    found.collect()
+}
+
+/// The files of each load that was broken off and has some of the source's. `is_same` tells whether a load of these
+/// files now would go on with it.
+///
+/// # Errors
+/// Such a load that cannot be finished with the source's files and options.
+pub(crate) fn broken_off(
+    source: &dyn Source,
+    loads: &[&EarlierLoad],
+    is_same: impl Fn(&Portion<'_>, &EarlierLoad) -> bool,
+) -> Result<Vec<Vec<u32>>> {
+    let mut unfinished = Vec::new();
+    for load in loads.iter().filter(|load| !load.complete) {
+        let position = |name: &String| {
+            let at = source.files().iter().position(|file| file.name == *name);
+            at.map(|at| at as u32)
+        };
+        let places: Vec<Option<u32>> = load.files.names.iter().map(position).collect();
+        if places.iter().all(Option::is_none) {
+            continue;
+        }
+        let refused = |what: String| {
+            Err(Error::new(Kind::Exists, what).advise(
+                "finish that load with the files, the mode and the options that it began with, or take it back (sawmill \
+                 load forget)",
+            ))
+        };
+        let (first, others) = (load.files.names.first(), load.files.names.len().saturating_sub(1));
+        let named = first.cloned().unwrap_or_default()
+            + &if others > 0 { format!(" and {others} more") } else { String::new() };
+        let lacking = load.files.names.iter().zip(&places).find(|(_, place)| place.is_none());
+        if let Some((lacking, _)) = lacking {
+            return refused(format!(
+                "a load of {named} was broken off, and {lacking} of it is not among the files of this one"
+            ));
+        }
+        let places: Vec<u32> = places.into_iter().flatten().collect();
+        if !is_same(&Portion::new(source, places.clone()), load) {
+            return refused(format!(
+                "a load of {named} was broken off, in mode {} and with other options than these",
+                load.mode
+            ));
+        }
+        unfinished.push(places);
+    }
+    Ok(unfinished)
+}
+
+/// Refuses new files that a record of an earlier version lists without what was loaded of them.
+///
+/// # Errors
+/// There is such a file.
+pub(crate) fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
+    let listed: BTreeSet<(&String, &String)> =
+        unclear.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
+    let files = new.iter().filter_map(|file| source.files().get(*file as usize));
+    let Some(file) = files.into_iter().find(|file| listed.contains(&(&file.name, &file.fingerprint))) else {
+        return Ok(());
+    };
+    Err(Error::new(
+        Kind::Exists,
+        format!(
+            "an earlier version of sawmill has recorded a load of {}, but not which rows and columns of it, so whether the \
+             same are meant now is not known",
+            file.name
+        ),
+    )
+    .advise(
+        "name the new files alone; or load all files with --again; or give the files and options of that load; or remove \
+         its record (sawmill load forget)",
+    ))
+}
+
+/// What there is to say of new files that held something else when they were loaded before.
+pub(crate) fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
+    let names: BTreeSet<&String> = loads.iter().flat_map(|load| &load.files.names).collect();
+    let files = new.iter().filter_map(|file| source.files().get(*file as usize));
+    let changed = files.filter(|file| names.contains(&file.name));
+    changed
+        .map(|file| {
+            format!("{} was loaded before with other content; those rows stay in the table", file.name)
+        })
+        .collect()
+}
+
+/// Compares files with what a load has recorded of them; `looked_at` are their positions in `portion`.
+///
+/// # Errors
+/// A file that holds something else than what was loaded of it; one that cannot be read.
+#[allow(clippy::too_many_arguments, reason = "two sides, and what they are compared with")]
+pub(crate) fn compare(
+    portion: &Portion<'_>,
+    load: &EarlierLoad,
+    recorded: &BTreeMap<UnitKey, &Tally>,
+    looked_at: &BTreeSet<u32>,
+    columns: usize,
+    encoders: &Encoders<'_>,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<()> {
+    let mut runs = portion.plan(load.unit_rows);
+    runs.retain(|run| run.first().is_some_and(|unit| looked_at.contains(&unit.key.file)));
+    let now = unit_sums(portion, runs, encoders, options, control)?;
+    let now = by_row_group(now.iter(), columns);
+    let recorded = recorded.iter().filter(|(key, _)| looked_at.contains(&key.file));
+    let was = by_row_group(recorded.map(|(key, tally)| (key, *tally)), columns);
+    let none = Tally::empty(columns);
+    let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
+    for group in groups {
+        let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
+        if was != now {
+            return Err(changed(portion, group, was, now, Standing::Complete));
+        }
+    }
+    Ok(())
+}

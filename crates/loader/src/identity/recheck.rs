@@ -1,0 +1,164 @@
+//! Whether the source still holds what the records say was loaded of it: sums of units, taken anew.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+use crate::engine::content_sum::Tally;
+use crate::engine::load::LoadOptions;
+use crate::engine::schedule::Schedule;
+use crate::engine::target::{BatchEncoder, Session, Standing};
+use crate::engine::worker::{no_thread, told};
+use crate::source::control::Control;
+use crate::source::error::{Error, Kind, Result};
+use crate::source::units::{Source, Unit, UnitKey};
+
+/// Makes an encoder for each thread.
+pub(crate) type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
+
+/// Compares the content of the units that are in the target with what the source holds now, and has the stamps of the
+/// files recorded that turned out the same. Of a load that will be verified all such units are looked at, otherwise
+/// those of files that cannot be trusted ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Whether all that was to be looked at could be.
+///
+/// # Errors
+/// A file that holds something else than what was loaded of it, with its row group; one that cannot be read.
+pub(crate) fn recheck(
+    source: &dyn Source,
+    session: &dyn Session,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let done = session.done();
+    let files = session.recorded_files();
+    let untrusted = match session.standing() {
+        Standing::New => BTreeSet::new(),
+        Standing::Resumed | Standing::Complete => files.untrusted(source.files()),
+    };
+    let complete = session.standing() == Standing::Complete;
+    let looked_at = |file: u32| options.verify || untrusted.contains(&file);
+    let mut runs = source.plan(session.unit_rows());
+    for run in &mut runs {
+        // What is complete may have been cut into other units by another version.
+        run.retain(|unit| looked_at(unit.key.file) && (complete || done.contains_key(&unit.key)));
+    }
+    runs.retain(|run| !run.is_empty());
+    if runs.is_empty() {
+        return Ok(true);
+    }
+    let phase = control.phase().phase("source");
+    let Some(encoders) = session.summing_encoders(source, control)? else { return Ok(false) };
+    let now = unit_sums(source, runs, &encoders, options, control)?;
+    let planned: BTreeSet<UnitKey> = now.keys().copied().collect();
+    let recorded = done.iter().filter(|(key, _)| looked_at(key.file) && (complete || planned.contains(key)));
+    let recorded = by_row_group(recorded, session.columns());
+    let now = by_row_group(now.iter(), session.columns());
+    phase.add_rows(now.values().map(|tally| tally.rows).sum());
+    phase.finish();
+    let none = Tally::empty(session.columns());
+    let groups: BTreeSet<(u32, u32)> = recorded.keys().chain(now.keys()).copied().collect();
+    for group in groups {
+        let (was, is) = (recorded.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
+        if was != is {
+            return Err(changed(source, group, was, is, session.standing()));
+        }
+    }
+    if !untrusted.is_empty() {
+        session.record_stamps(&files.with_stamps_of(source.files()), control)?;
+    }
+    Ok(true)
+}
+
+/// What each unit comes to, over as many threads as there are connections.
+pub(crate) fn unit_sums(
+    source: &dyn Source,
+    runs: Vec<Vec<Unit>>,
+    encoders: &Encoders<'_>,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<HashMap<UnitKey, Tally>> {
+    let schedule = Schedule::new(runs);
+    let (sums, stop) = (Mutex::new(HashMap::new()), AtomicBool::new(false));
+    let control = control.with_stop(&stop);
+    let sum_up = || -> Result<()> {
+        let (mut reader, mut encoder) = (source.reader(options.batch_rows), encoders()?);
+        let mut place = None;
+        while let Some(unit) = schedule.next(&mut place) {
+            let mut row = unit.key.first_row;
+            reader.start(&unit)?;
+            encoder.begin_unit(&unit);
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                encoder
+                    .encode(&batch, &mut |_| Ok(()))
+                    .map_err(|refusal| told(refusal, source, reader.as_ref(), unit.key, row))?;
+                row += batch.num_rows() as u64;
+            }
+            let tally = encoder.end_unit(&mut |_| Ok(()))?;
+            sums.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key, tally);
+        }
+        Ok(())
+    };
+    let work = || sum_up().inspect_err(|_| stop.store(true, Relaxed));
+    let failures: Vec<Error> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=options.degree.max(1))
+            .map(|number| {
+                let thread = Builder::new().name(format!("source-{number}"));
+                thread.spawn_scoped(scope, work).inspect_err(|_| stop.store(true, Relaxed))
+            })
+            .collect();
+        let results = threads.into_iter().map(|thread| match thread.map(|thread| thread.join()) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => Err(no_thread(&error)),
+        });
+        results.filter_map(Result::err).collect()
+    });
+    let first = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
+    match first {
+        Some(error) => Err(error.clone()),
+        None => Ok(sums.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+pub(crate) fn by_row_group<'t>(
+    units: impl Iterator<Item = (&'t UnitKey, &'t Tally)>,
+    columns: usize,
+) -> BTreeMap<(u32, u32), Tally> {
+    let mut groups = BTreeMap::new();
+    for (key, tally) in units {
+        groups.entry((key.file, key.row_group)).or_insert_with(|| Tally::empty(columns)).add(tally);
+    }
+    groups
+}
+
+/// The error for a file that holds something else than what was loaded of it.
+pub(crate) fn changed(
+    source: &dyn Source,
+    (file, row_group): (u32, u32),
+    was: &Tally,
+    is: &Tally,
+    standing: Standing,
+) -> Error {
+    let name = source.files().get(file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+    let advice = match standing {
+        Standing::Complete => {
+            "bring back the file as it was, or forget the load (sawmill load forget) and load the file anew; \
+             with --again a load that appends adds its rows as they are now"
+        }
+        Standing::New | Standing::Resumed => {
+            "bring back the file as it was and run the same command again to go on, or forget the load \
+             (sawmill load forget) and start afresh"
+        }
+    };
+    Error::new(
+        Kind::Changed,
+        format!(
+            "the file holds something else than what was loaded of it: {} rows with content sum {} now, {} rows with \
+             content sum {} in the load's records (if the file is the same, the type of a column of the table was changed)",
+            is.rows, is.content_sum, was.rows, was.content_sum
+        ),
+    )
+    .at(format!("{name}, row group {row_group}"))
+    .advise(advice)
+}

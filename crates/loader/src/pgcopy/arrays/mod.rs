@@ -1,0 +1,9 @@
+//! Arrow arrays by what they hold, whatever their layout: bytes, keys, lists; and the value that cannot be encoded.
+
+pub(crate) mod byte_strings;
+pub(crate) mod dictionary;
+pub(crate) mod fault;
+pub(crate) mod inline_view;
+pub(crate) mod lists;
+pub(crate) mod marks;
+pub(crate) mod parquet_interval;

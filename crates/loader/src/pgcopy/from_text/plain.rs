@@ -1,0 +1,136 @@
+//! Integers, floats, booleans, UUIDs, bytes and text of a limited length.
+
+use std::num::IntErrorKind;
+use std::str::FromStr;
+
+use super::trimmed;
+
+/// Bytes of a `name` (`NAMEDATALEN` - 1 in src/include/pg_config_manual.h).
+const LONGEST_NAME: usize = 63;
+
+fn utf8(text: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(text).map_err(|_| "it is no UTF-8".to_owned())
+}
+
+/// An integer in decimal digits.
+pub(super) fn number<T: FromStr<Err = std::num::ParseIntError>>(text: &[u8]) -> Result<T, String> {
+    utf8(trimmed(text))?.parse::<T>().map_err(|error| match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "it is out of range".to_owned(),
+        _ => "digits with or without a sign are taken".to_owned(),
+    })
+}
+
+/// Whether text that a float was read from names a zero or an infinity, which other text only becomes when it is out
+/// of range.
+fn says_zero(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    !mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+}
+
+macro_rules! float {
+    ($name:ident, $t:ty) => {
+        /// A decimal number, `NaN` or `Infinity`; the nearest float is taken, and none beyond the range.
+        pub(super) fn $name(text: &[u8]) -> Result<$t, String> {
+            let text = utf8(trimmed(text))?;
+            let value: $t = text.parse().map_err(|_| "a decimal number is taken".to_owned())?;
+            let spelt = text.bytes().any(|byte| matches!(byte, b'i' | b'I'));
+            match value {
+                value if value.is_nan() && text.len() != 3 => Err("NaN has no sign".to_owned()),
+                value if (value.is_infinite() && !spelt) || (value == 0.0 && !says_zero(text)) => {
+                    Err("it is out of range".to_owned())
+                }
+                value => Ok(value),
+            }
+        }
+    };
+}
+float!(real, f32);
+float!(double, f64);
+
+/// `true`, `yes`, `on`, `1` and their opposites, or the beginning of one that leaves no doubt (`parse_bool` in
+/// src/backend/utils/adt/bool.c).
+pub(super) fn boolean(text: &[u8]) -> Result<bool, String> {
+    let word = trimmed(text).to_ascii_lowercase();
+    let begins = |whole: &[u8], least: usize| word.len() >= least && whole.starts_with(&word);
+    if begins(b"true", 1) || begins(b"yes", 1) || begins(b"on", 2) || word == b"1" {
+        return Ok(true);
+    }
+    if begins(b"false", 1) || begins(b"no", 1) || begins(b"off", 2) || word == b"0" {
+        return Ok(false);
+    }
+    Err("true, false, yes, no, on, off, 1 and 0 are taken".to_owned())
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+/// 32 hexadecimal digits, with a hyphen after any group of four, in braces or not (`string_to_uuid` in
+/// src/backend/utils/adt/uuid.c).
+pub(super) fn uuid(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let refused = || "32 hexadecimal digits are taken, as in 01234567-89ab-cdef-0123-456789abcdef".to_owned();
+    let inner = text.strip_prefix(b"{").map_or(Some(text), |rest| rest.strip_suffix(b"}"));
+    let mut rest = inner.ok_or_else(refused)?;
+    for i in 0..16 {
+        let (Some((pair, after)), true) = (rest.split_first_chunk::<2>(), true) else {
+            return Err(refused());
+        };
+        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else { return Err(refused()) };
+        out.push(high << 4 | low);
+        rest = after;
+        if i % 2 == 1 && i < 15 {
+            rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        }
+    }
+    if rest.is_empty() { Ok(()) } else { Err(refused()) }
+}
+
+/// `\x` and pairs of hexadecimal digits.
+pub(super) fn bytea(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let refused = || "\\x and pairs of hexadecimal digits are taken".to_owned();
+    let digits = text.strip_prefix(b"\\x").ok_or_else(refused)?;
+    if digits.len() % 2 == 1 {
+        return Err(refused());
+    }
+    for pair in digits.chunks_exact(2) {
+        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else { return Err(refused()) };
+        out.push(high << 4 | low);
+    }
+    Ok(())
+}
+
+/// Text without 0x00, as it is.
+pub(super) fn without_nul(text: &[u8]) -> Result<&[u8], String> {
+    match memchr::memchr(0, text) {
+        None => Ok(text),
+        Some(at) => Err(format!("it has a 0x00 at byte {at}, which PostgreSQL cannot store")),
+    }
+}
+
+/// Text filled up with blanks; blanks beyond the length, which mean nothing in this type, are cut.
+pub(super) fn char(text: &[u8], length: u32, out: &mut Vec<u8>) -> Result<(), String> {
+    let text = utf8(without_nul(text)?)?;
+    let characters = text.chars().count();
+    let length = length as usize;
+    match text.char_indices().nth(length) {
+        None => {
+            out.extend_from_slice(text.as_bytes());
+            out.resize(out.len() + length - characters, b' ');
+        }
+        Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => {
+            out.extend_from_slice(&text.as_bytes()[..end]);
+        }
+        Some(_) => return Err(format!("it has {characters} characters")),
+    }
+    Ok(())
+}
+
+/// An identifier.
+pub(super) fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let text = without_nul(text)?;
+    if text.len() > LONGEST_NAME {
+        return Err(format!("it has {} bytes, a name {LONGEST_NAME} at most", text.len()));
+    }
+    out.extend_from_slice(text);
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Names of tables, as given and as quoted in SQL.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::source::error::{Error, Kind, Result};
+
+/// Bytes that PostgreSQL keeps of a name (`NAMEDATALEN` - 1); it would cut longer ones silently.
+pub(crate) const LONGEST: usize = 63;
+
+/// What the name of a table ends in as long as it is not complete.
+const STAGING: &str = "__sawmill_loading";
+/// What stands before the number of a table in which rows of one worker gather.
+pub(crate) const PART: &str = "__sawmill_part_";
+
+/// A table, with its schema if one was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    schema: Option<String>,
+    name: String,
+}
+
+impl TableName {
+    /// A table by the exact names of its schema and itself.
+    ///
+    /// # Errors
+    /// Names that are empty, longer than 63 bytes, or hold 0x00.
+    pub fn new(schema: Option<&str>, name: &str) -> Result<Self> {
+        for part in schema.iter().copied().chain([name]) {
+            check_name(part).map_err(|what| {
+                Error::new(Kind::Config, what).at(format!("table {part:?}")).advise("choose another name")
+            })?;
+        }
+        Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
+    }
+
+    /// The table's own name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The schema that was named.
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
+    pub(crate) fn staging(&self) -> Self {
+        self.with_suffix(STAGING)
+    }
+
+    /// Whether it is the name of a table in which rows gather.
+    pub(crate) fn is_staging(&self) -> bool {
+        self.name.ends_with(STAGING)
+    }
+
+    /// Where rows of one worker gather.
+    pub(crate) fn part(&self, number: u32) -> Self {
+        self.with_suffix(&format!("{PART}{number}"))
+    }
+
+    /// Whether `name` is that of a [`part`](Self::part).
+    pub(crate) fn has_part(&self, name: &str) -> bool {
+        let number = name.rsplit_once(PART).and_then(|(_, digits)| digits.parse().ok());
+        number.is_some_and(|number| self.part(number).name == name)
+    }
+
+    /// One of the tables that this one consists of.
+    pub(crate) fn numbered(&self, number: u32) -> Self {
+        self.with_suffix(&format!("_{number}"))
+    }
+
+    /// One of the tables that this one consists of, by what its rows have in common.
+    pub(crate) fn ending(&self, suffix: &str) -> Self {
+        self.with_suffix(&format!("_{suffix}"))
+    }
+
+    /// The same schema, and the name with something behind it.
+    fn with_suffix(&self, suffix: &str) -> Self {
+        Self { schema: self.schema.clone(), name: fitted(&self.name, suffix) }
+    }
+
+    /// What is made for a part of this: the same schema, both names with `_` between them.
+    pub(crate) fn below(&self, part: &str) -> Self {
+        let name = fitted(&format!("{}_{part}", self.name), "");
+        Self { schema: self.schema.clone(), name }
+    }
+
+    /// With the schema that the server resolved it to.
+    pub(crate) fn within(&self, schema: &str) -> Self {
+        Self { schema: Some(schema.to_owned()), name: self.name.clone() }
+    }
+
+    /// For SQL.
+    pub(crate) fn quoted(&self) -> String {
+        match &self.schema {
+            Some(schema) => format!("{}.{}", quote(schema), quote(&self.name)),
+            None => quote(&self.name),
+        }
+    }
+}
+
+/// The name and its suffix. A name that is too long is cut at a character, and kept apart from other long names
+/// by a hash.
+pub(crate) fn fitted(name: &str, suffix: &str) -> String {
+    if name.len() + suffix.len() <= LONGEST {
+        return format!("{name}{suffix}");
+    }
+    let hash = format!("{:08x}", xxhash_rust::xxh3::xxh3_64(name.as_bytes()) as u32);
+    let mut keep = LONGEST.saturating_sub(suffix.len() + hash.len());
+    while !name.is_char_boundary(keep) {
+        keep -= 1;
+    }
+    format!("{}{hash}{suffix}", &name[..keep])
+}
+
+/// Whether PostgreSQL keeps a name as it is.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    match name {
+        "" => Err("the name is empty".to_owned()),
+        name if name.len() > LONGEST => {
+            Err(format!("the name has {} bytes, PostgreSQL keeps {LONGEST}", name.len()))
+        }
+        name if name.contains('\0') => Err("the name has a 0x00".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// An identifier in quotation marks.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Text for SQL. Where there is a backslash the form is one that does not depend on the server's settings.
+pub(crate) fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    match text.contains('\\') {
+        false => format!("'{quoted}'"),
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl FromStr for TableName {
+    type Err = Error;
+
+    /// Parses `table`, `schema.table`, and quoted forms such as `"My Schema"."a.b"`. Unlike in SQL,
+    /// case is kept in unquoted names too.
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = |what: &str| {
+            Error::new(Kind::Config, what)
+                .at(format!("table name {text:?}"))
+                .advise("write table, schema.table or \"schema\".\"table\"")
+        };
+        let mut parts = vec![String::new()];
+        let mut quoted = false;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            match character {
+                '"' if quoted && characters.peek() == Some(&'"') => {
+                    characters.next();
+                    parts.last_mut().into_iter().for_each(|part| part.push('"'));
+                }
+                '"' => quoted = !quoted,
+                '.' if !quoted => parts.push(String::new()),
+                other => parts.last_mut().into_iter().for_each(|part| part.push(other)),
+            }
+        }
+        if quoted {
+            return Err(refused("a quotation mark is not closed"));
+        }
+        match parts.as_slice() {
+            [name] => Self::new(None, name),
+            [schema, name] => Self::new(Some(schema), name),
+            _ => Err(refused("there are more parts than schema and table")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_and_quoted() {
+        let table: TableName = "sales.\"Big \"\"T\"\".x\"".parse().unwrap();
+        assert_eq!(table.quoted(), "\"sales\".\"Big \"\"T\"\".x\"");
+        assert_eq!("taxi".parse::<TableName>().unwrap().quoted(), "\"taxi\"");
+        assert!("a.b.c".parse::<TableName>().is_err());
+        assert!("".parse::<TableName>().is_err());
+        assert!("x".repeat(64).parse::<TableName>().is_err());
+    }
+
+    #[test]
+    fn the_staging_name_of_a_long_name_stays_distinct_and_short() {
+        let [a, b] = ["a", "b"].map(|end| TableName::new(None, &format!("{}{end}", "é".repeat(30))).unwrap());
+        assert!(a.staging().name().len() <= LONGEST);
+        assert_ne!(a.staging(), b.staging());
+        assert_eq!(TableName::new(None, "t").unwrap().staging().name(), "t__sawmill_loading");
+        assert!(a.below("part").name().len() <= LONGEST);
+        assert_ne!(a.below("part"), a.below("other"));
+    }
+}
