@@ -20,7 +20,9 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use bytes::BytesMut;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use pgpq::ArrowToPostgresBinaryEncoder;
-use sawmill_loader::{BatchEncoder, ContentSum, Postgres, Source, SourceFile, Unit, UnitReader};
+use sawmill_loader::{BatchEncoder, ContentSum};
+use sawmill_postgres::Postgres;
+use sawmill_source::{Source, SourceFile, Unit, UnitReader};
 
 /// Rows per batch, and batches per measurement.
 const ROWS: usize = 4096;

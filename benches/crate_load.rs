@@ -22,9 +22,11 @@ use std::time::{Duration, Instant};
 
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
+use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_cratedb_standin::StandIn;
-use sawmill_loader::{Control, CrateDb, CrateOptions, LoadOptions, ParquetFiles, Transport, load};
+use sawmill_loader::{LoadOptions, load};
 use sawmill_profile::Profile;
+use sawmill_source::{Control, ParquetFiles};
 
 /// The CPU cost of a row in CrateDB.
 const REAL_COST: Duration = Duration::from_micros(17);

@@ -7,9 +7,9 @@ mod taxi;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use sawmill_loader::{
-    BatchEncoder, CrateDb, CrateOptions, Result, Source, SourceFile, Transport, Unit, UnitKey, UnitReader,
-};
+use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
+use sawmill_loader::BatchEncoder;
+use sawmill_source::{Result, Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// Rows per batch.
 const ROWS: usize = 20_000;

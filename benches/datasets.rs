@@ -5,7 +5,7 @@ use std::path::Path;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use sawmill_generator::Dataset;
-use sawmill_loader::{GeneratedRows, Source};
+use sawmill_source::{GeneratedRows, Source};
 
 /// For each dataset its name, its spec, a column that can be its key, and its number of rows: a month of taxi
 /// trips, and TPC-H at scale 1.

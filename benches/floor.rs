@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use sawmill_loader::{CrateDb, LoadOptions, ParquetFiles, Source, Transport, unnest_blocks};
+use sawmill_cratedb::{CrateDb, Transport, unnest_blocks};
+use sawmill_loader::LoadOptions;
+use sawmill_source::{ParquetFiles, Source};
 
 /// The requests and their destination.
 pub struct Floor {

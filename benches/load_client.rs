@@ -11,7 +11,9 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use datasets::{DATASETS, write_file};
-use sawmill_loader::{Block, LoadOptions, ParquetFiles, Postgres, Source};
+use sawmill_loader::{Block, LoadOptions};
+use sawmill_postgres::Postgres;
+use sawmill_source::{ParquetFiles, Source};
 
 /// CPU seconds used by this thread so far (proc(5): the first number is nanoseconds on a processor).
 fn cpu() -> f64 {

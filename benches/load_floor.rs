@@ -21,11 +21,11 @@ use std::time::Instant;
 
 use copy_client::CopyClient;
 use datasets::{DATASETS, write_file};
-use sawmill_loader::{
-    Block, Control, LoadOptions, Mode, ParquetFiles, Postgres, Source, Strategy, TableKind, load,
-};
+use sawmill_loader::{Block, LoadOptions, Mode, load};
 use sawmill_localpg::LocalPg;
+use sawmill_postgres::{Postgres, Strategy, TableKind};
 use sawmill_profile::Profile;
+use sawmill_source::{Control, ParquetFiles, Source};
 
 /// Names a file to append each table to as a line of JSON.
 const JSON: &str = "SAWMILL_TURNS_JSON";

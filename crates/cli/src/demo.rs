@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_generator::{Layout, Output, WrittenFile};
-use sawmill_loader::{
-    Control, LoadOptions, LoadReport, ParquetFiles, Postgres, TableName, Verification, forget, verify,
-};
+use sawmill_loader::{LoadOptions, LoadReport, TableName, Verification};
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
+use sawmill_postgres::{Postgres, forget, verify};
 use sawmill_profile::{PhaseReport, Profile};
+use sawmill_source::{Control, ParquetFiles};
 use serde::Serialize;
 
 use crate::arguments::target;

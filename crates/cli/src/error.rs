@@ -118,9 +118,9 @@ impl From<sawmill_footer::Error> for Error {
     }
 }
 
-impl From<sawmill_loader::Error> for Error {
-    fn from(error: sawmill_loader::Error) -> Self {
-        use sawmill_loader::Kind;
+impl From<sawmill_source::Error> for Error {
+    fn from(error: sawmill_source::Error) -> Self {
+        use sawmill_source::Kind;
         let exit = match error.kind() {
             Kind::Cancelled => Exit::Interrupted,
             Kind::Config => Exit::Usage,

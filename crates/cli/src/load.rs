@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
-use sawmill_loader::{
-    Control, CrateExplanation, CrateServer, LoadOptions, LoadReport, PostgresTables, Server, Source,
-    Standing, TableName, Target, crate_status, load, status,
-};
+use sawmill_cratedb::{CrateExplanation, CrateServer, crate_status};
+use sawmill_loader::{LoadOptions, LoadReport, Standing, TableName, Target, load};
+use sawmill_pgwire::Server;
+use sawmill_postgres::{PostgresTables, status};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
     format_bytes, format_rate,
 };
+use sawmill_source::{Control, Source};
 use serde::Serialize;
 
 use crate::arguments::crate_options::CrateArgs;

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use sawmill_loader::{
-    Control, LoadOptions, LoadReport, OfTable, PostgresTables, ServerWaits, Standing, TableName,
-};
+use sawmill_loader::{LoadOptions, LoadReport, ServerWaits, Standing, TableName};
+use sawmill_postgres::{OfTable, PostgresTables};
 use sawmill_profile::{Bottleneck, Maxima, PhaseReport, Profile, Timeline, format_byte_rate};
+use sawmill_source::Control;
 use serde::Serialize;
 
 use crate::error::Error;

@@ -88,7 +88,7 @@ Examples:
 }
 
 fn main() -> ExitCode {
-    sawmill_loader::silence_guarded_panics();
+    sawmill_source::silence_guarded_panics();
     match parse().and_then(|points| run(&points)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

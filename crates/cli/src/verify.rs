@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_loader::{Control, LoadOptions, Located, Verification};
+use sawmill_loader::{LoadOptions, Located, Verification};
 use sawmill_profile::Profile;
+use sawmill_source::Control;
 use serde::Serialize;
 
 use crate::arguments::crate_options::CrateArgs;

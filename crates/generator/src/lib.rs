@@ -79,7 +79,6 @@ pub use output::existing::Existing;
 pub use output::lock::{OutputLock, Patience};
 pub use output::manifest::{Manifest, ManifestFile};
 pub use output::source_file::protect_sources;
-pub use output::whole_file::WholeFile;
 pub use shred::block::BLOCK_ROWS;
 pub use spec::dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
 pub use spec::explain::{ExplainedColumn, Explanation};

@@ -1,7 +1,7 @@
 //! The arguments that only CrateDB knows.
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Binary, CrateOptions, Dates, LongText, Objects, Times, Transport};
+use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Objects, Times, Transport};
 
 /// Makes a set of words that clap knows out of a set of the loader's.
 macro_rules! words {

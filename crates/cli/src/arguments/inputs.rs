@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
-use sawmill_loader::{GeneratedRows, Hive, ParquetFiles, Source};
+use sawmill_source::{GeneratedRows, Hive, ParquetFiles, Source};
 use tempfile::NamedTempFile;
 
 use crate::arguments::paths::{file_lists, parquet_files};

@@ -1,7 +1,8 @@
 //! What becomes of lists, structs and maps in PostgreSQL.
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Nested, PostgresTables, Source};
+use sawmill_postgres::{Nested, PostgresTables};
+use sawmill_source::Source;
 
 use crate::arguments::target::Destination;
 use crate::error::Error;

@@ -1,7 +1,8 @@
 //! Where the records of loads are kept.
 
 use clap::Args;
-use sawmill_loader::{CrateDb, Postgres};
+use sawmill_cratedb::CrateDb;
+use sawmill_postgres::Postgres;
 
 use crate::arguments::target::Destination;
 

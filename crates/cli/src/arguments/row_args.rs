@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::Args;
-use sawmill_loader::{Condition, Control, Filtered, Limited, Source};
 use sawmill_profile::Profile;
+use sawmill_source::{Condition, Control, Filtered, Limited, Source};
 
 use crate::arguments::inputs::Inputs;
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(crate) struct RowArgs {
 }
 
 fn condition(text: &str) -> Result<Condition, String> {
-    text.parse().map_err(|error: sawmill_loader::Error| error.to_string())
+    text.parse().map_err(|error: sawmill_source::Error| error.to_string())
 }
 
 impl RowArgs {

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Control, PartitionBy, Postgres, Source, Strategy, Survey, TableKind};
+use sawmill_postgres::{PartitionBy, Postgres, Strategy, Survey, TableKind};
 use sawmill_profile::Profile;
+use sawmill_source::{Control, Source};
 use serde::Serialize;
 
 use crate::arguments::target::Destination;
@@ -182,7 +183,8 @@ impl TableArgs {
                     tablespace: self.tablespace.clone(),
                 });
                 postgres = postgres.strategy(self.strategy.map(Into::into).unwrap_or_default());
-                postgres = postgres.part_rows(self.part_rows.unwrap_or(sawmill_loader::Postgres::PART_ROWS));
+                postgres =
+                    postgres.part_rows(self.part_rows.unwrap_or(sawmill_postgres::Postgres::PART_ROWS));
                 if let Some(time) = &self.lock_timeout {
                     postgres = postgres.setting("lock_timeout", time);
                 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{
-    Control, CrateDb, CrateServer, Forgotten, LoadOptions, Mode, Postgres, RejectOptions, Server, Source,
-    TableName, Target, Verification, forget, verify,
-};
+use sawmill_cratedb::{CrateDb, CrateServer};
+use sawmill_loader::{Forgotten, LoadOptions, Mode, RejectOptions, TableName, Target, Verification};
+use sawmill_pgwire::Server;
+use sawmill_postgres::{Postgres, forget, verify};
+use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::size_arg;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{Enums, Nanoseconds, Nul, RejectOptions, Timestamps, ValueOptions};
+use sawmill_cratedb::Timestamps;
+use sawmill_loader::RejectOptions;
+use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions};
 
 use crate::arguments::target::Destination;
 use crate::error::Error;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{
-    Control, LoadOptions, Mode, Nested, Postgres, Source, Strategy, TableKind, TableName, verify,
-};
+use sawmill_loader::{LoadOptions, Mode, TableName};
 use sawmill_localpg::LocalPg;
+use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
 use sawmill_profile::{Profile, Run, Target};
+use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs};
@@ -383,7 +383,7 @@ impl Surroundings for Room<'_> {
     }
 
     fn watched(&self) -> Vec<(&'static str, Target)> {
-        let listener = || self.url.parse::<sawmill_loader::Server>().ok()?.local_listener();
+        let listener = || self.url.parse::<sawmill_pgwire::Server>().ok()?.local_listener();
         let server = self.server.map(|server| Target::Pid(server.local.pid())).or_else(listener);
         server.map(|server| ("PostgreSQL", server)).into_iter().collect()
     }

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{Checksum, Dataset, Layout, WrittenFile};
-use sawmill_loader::{Control, GeneratedRows, LoadOptions, Source, content};
+use sawmill_loader::LoadOptions;
+use sawmill_postgres::content;
 use sawmill_profile::Profile;
+use sawmill_source::{Control, GeneratedRows, Source};
 
 use crate::arguments::inputs::{self, ColumnArgs};
 use crate::error::Error;

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, WholeFile, protect_sources};
+use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
+use sawmill_store::WholeFile;
 
 use crate::error::Error;
 use crate::r#gen::formats::{FormatJob, failed};

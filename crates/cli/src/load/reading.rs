@@ -1,6 +1,6 @@
 //! What is read of the files: the columns that their folders name, and what a condition leaves unread.
 
-use sawmill_loader::{Filtered, FolderColumn, FolderKind, Pruned};
+use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
 
 use crate::arguments::inputs::Inputs;

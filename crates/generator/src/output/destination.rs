@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::output::directories;
 use crate::output::sink::Sink;
+use sawmill_store::directories;
 
 /// Where the files of a dataset go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,10 +104,7 @@ mod tests {
         let mut sink = output.create(output.file_path("d", 0)).unwrap();
         sink.write(&[b"half"], 0).unwrap();
         let under_way: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(
-            crate::output::partial::name_of_partial(&under_way[0].to_string_lossy()),
-            Some("d-00000.parquet")
-        );
+        assert_eq!(sawmill_store::name_of_partial(&under_way[0].to_string_lossy()), Some("d-00000.parquet"));
         drop(sink);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         let mut sink = output.create(output.file_path("d", 7)).unwrap();

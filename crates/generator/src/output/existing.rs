@@ -13,12 +13,12 @@ use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::output::dataset_files::{DatasetFiles, entries, remove};
-use crate::output::directories;
 use crate::output::existing::manifests::Found;
 use crate::output::manifest::{Manifest, ManifestFile};
 use crate::output::partial::remove_leftovers;
 use crate::output::source_file::protect_sources;
 use crate::write::dataset::Job;
+use sawmill_store::directories;
 
 /// What becomes of the files of an earlier run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::layout::Part;
-use crate::output::directories::directory_of;
+use sawmill_store::directories::directory_of;
 
 /// The beginning of the names of lock files and manifests.
 pub(crate) const PREFIX: &str = "_sawmill.";

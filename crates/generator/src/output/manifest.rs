@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::options::FileOptions;
 use crate::output::lock::{PREFIX, part_infix};
-use crate::output::whole_file::WholeFile;
+use sawmill_store::WholeFile;
 
 /// The version of the manifest's form.
 const FORMAT: u32 = 1;

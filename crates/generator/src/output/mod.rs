@@ -2,11 +2,9 @@
 
 pub(crate) mod dataset_files;
 pub(crate) mod destination;
-pub(crate) mod directories;
 pub(crate) mod existing;
 pub(crate) mod lock;
 pub(crate) mod manifest;
 pub(crate) mod partial;
 pub(crate) mod sink;
 pub(crate) mod source_file;
-pub(crate) mod whole_file;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
-use crate::output::whole_file::{Identity, WholeFile};
+use sawmill_store::{Identity, WholeFile};
 
 /// Where the bytes go.
 #[derive(Debug)]

@@ -22,15 +22,15 @@ use crate::layout::{Layout, Part, Unit, Units};
 use crate::options::{FileOptions, FilePlan};
 use crate::output::dataset_files::{self, DatasetFiles};
 use crate::output::destination::Output;
-use crate::output::directories::{self, Unsynced};
 use crate::output::existing::{self, Directory, Existing, Settled};
 use crate::output::lock::{OutputLock, Patience};
 use crate::output::manifest::{Manifest, ManifestFile};
 use crate::output::sink::Sink;
-use crate::output::whole_file::Identity;
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;
 use crate::write::partition::{MadeGroup, UnitMaker};
+use sawmill_store::Identity;
+use sawmill_store::directories::{self, Unsynced};
 
 /// How often the manifest of a directory is brought up to date while files are made.
 const MANIFEST_EVERY: Duration = Duration::from_secs(2);

@@ -26,12 +26,12 @@ impl ContentSum {
     }
 
     /// Adds the rows of another sum.
-    pub(crate) fn merge(&mut self, other: ContentSum) {
+    pub fn merge(&mut self, other: ContentSum) {
         self.0 = self.0.wrapping_add(other.0);
     }
 
     /// The sum without the rows of another.
-    pub(crate) fn minus(self, other: ContentSum) -> Self {
+    pub fn minus(self, other: ContentSum) -> Self {
         Self(self.0.wrapping_sub(other.0))
     }
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
@@ -25,12 +26,9 @@ use crate::engine::worker::{Hand, Worker, no_thread, run_worker};
 use crate::identity::portion::Portion;
 use crate::identity::recheck::recheck;
 use crate::identity::remembered::{AlreadyLoaded, Remembered};
-use crate::source::control::Control;
-use crate::source::error::{Error, Kind, Result};
-use crate::source::units::{Source, Unit, UnitKey};
 
 /// Blocks between a decoding and a sending thread.
-pub(crate) const CHANNEL: usize = 3;
+pub const CHANNEL: usize = 3;
 
 /// How a load is run. The numbers bound its memory; see the module's documentation.
 #[derive(Clone, Debug)]
@@ -195,7 +193,7 @@ impl LoadReport {
 
     /// Takes over what a later load of the same source, in the same run, found and sent again of what the target had
     /// lost.
-    pub(crate) fn sent_again(&mut self, again: Self) {
+    pub fn sent_again(&mut self, again: Self) {
         let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
         let lost = again.units.saturating_sub(again.units_resumed);
         if lost > 0 {
@@ -211,7 +209,7 @@ impl LoadReport {
     ///
     /// # Errors
     /// All others are not there.
-    pub(crate) fn put_aside(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
+    pub fn put_aside(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
         self.rows_rejected = rows;
         if self.rows + rows != planned {
             let what = format!("{} rows are recorded as loaded, the source has {planned}", self.rows + rows);
@@ -491,7 +489,7 @@ fn opened<'a>(
 }
 
 /// Refuses to go on where units that are in are none of the plan.
-pub(crate) fn refuse_cut_otherwise(
+pub fn refuse_cut_otherwise(
     source: &dyn Source,
     unit_rows: u64,
     done: &HashMap<UnitKey, Tally>,
@@ -565,11 +563,7 @@ fn run_workers(
 }
 
 /// Does `work` again when a connection was lost, after a pause each time.
-pub(crate) fn again<T>(
-    retries: u32,
-    control: &Control<'_>,
-    mut work: impl FnMut() -> Result<T>,
-) -> Result<T> {
+pub fn again<T>(retries: u32, control: &Control<'_>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
     for attempt in 0..retries {
         match work() {
             Err(error) if error.kind() == Kind::Connection => control.sleep(backoff(attempt))?,
@@ -580,6 +574,6 @@ pub(crate) fn again<T>(
 }
 
 /// Waiting time before the n-th new attempt: 100 ms doubled each time, 5 s at most.
-pub(crate) fn backoff(attempt: u32) -> Duration {
+pub fn backoff(attempt: u32) -> Duration {
     Duration::from_millis(100 << attempt.min(6)).min(Duration::from_secs(5))
 }

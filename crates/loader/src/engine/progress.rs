@@ -8,11 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sawmill_source::{Control, Result, Source, Unit, UnitKey};
+
 use crate::engine::content_sum::Tally;
 use crate::engine::target::{Arrived, Session};
-use crate::source::control::Control;
-use crate::source::error::Result;
-use crate::source::units::{Source, Unit, UnitKey};
 
 /// What the workers have done so far.
 pub(crate) struct Progress {

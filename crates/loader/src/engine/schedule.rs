@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::source::units::Unit;
+use sawmill_source::Unit;
 
 struct Run {
     units: VecDeque<Unit>,
@@ -29,14 +29,15 @@ struct Runs {
 }
 
 /// The units that nobody has taken yet.
-pub(crate) struct Schedule {
+pub struct Schedule {
     runs: Mutex<Runs>,
     /// What one worker has begun it also ends.
     whole: bool,
 }
 
 impl Schedule {
-    pub(crate) fn new(runs: Vec<Vec<Unit>>) -> Self {
+    /// The units of these runs, each of which is read in its order.
+    pub fn new(runs: Vec<Vec<Unit>>) -> Self {
         let runs = runs.into_iter().filter(|units| !units.is_empty());
         let runs: Vec<Run> = runs.map(|units| Run { units: units.into() }).collect();
         let mut untouched: Vec<(Reverse<u64>, usize)> =
@@ -61,7 +62,7 @@ impl Schedule {
     }
 
     /// The next unit for a worker. `place` is the worker's own and starts as `None`.
-    pub(crate) fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
+    pub fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
         let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unit) = place.and_then(|own| runs.get_mut(own)?.units.pop_front()) {
             return Some(unit);
@@ -98,7 +99,7 @@ fn largest(runs: &[Run]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::units::UnitKey;
+    use sawmill_source::UnitKey;
 
     fn run(file: u32, units: u64) -> Vec<Unit> {
         let unit = |i| Unit { key: UnitKey { file, row_group: 0, first_row: i * 10 }, rows: 10, bytes: 1 };

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
+use sawmill_source::{Control, Error, Result, Source, Unit, UnitKey};
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
@@ -20,9 +21,6 @@ use crate::engine::verification::Verification;
 use crate::identity::RecordedFiles;
 use crate::identity::recheck::Encoders;
 use crate::identity::remembered::Remembered;
-use crate::source::control::Control;
-use crate::source::error::{Error, Result};
-use crate::source::units::{Source, Unit, UnitKey};
 
 /// A kind of database, and an address and a table in it.
 pub trait Target: Sync {
@@ -198,12 +196,12 @@ pub struct Block {
     /// Their number.
     pub rows: u64,
     /// Where single rows stand in the bytes, for targets that may have to send some of them alone.
-    pub(crate) marks: Option<Box<Marks>>,
+    pub marks: Option<Box<Marks>>,
 }
 
 /// The single rows of a block.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub struct Marks {
     /// End of each row in the block's bytes, and its number from the unit's first row on, or that of the record that it is
     /// of.
     pub rows: Vec<Mark>,
@@ -217,8 +215,10 @@ pub(crate) struct Marks {
 
 /// One row of a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
+    /// Where it ends in the block, in bytes.
     pub end: u32,
+    /// Its number in the unit, from 0 on.
     pub row: u32,
 }
 

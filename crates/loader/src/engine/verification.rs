@@ -1,9 +1,9 @@
 //! The comparison of what was loaded with what is in the target.
 
+use sawmill_source::{Error, Kind, Result};
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
-use crate::source::error::{Error, Kind, Result};
 
 /// Where the two sides of a verification differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -85,7 +85,7 @@ impl Verification {
     }
 
     /// The difference as an error, with the columns by name.
-    pub(crate) fn into_result(self, table: &str) -> Result<Self> {
+    pub fn into_result(self, table: &str) -> Result<Self> {
         if self.matches() {
             return Ok(self);
         }

@@ -6,15 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use sawmill_profile::{WaitKind, span, wait};
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, UnitReader};
 use tokio::sync::mpsc;
 
 use crate::engine::load::{CHANNEL, LoadOptions, backoff};
 use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
-use crate::source::control::Control;
-use crate::source::error::{Error, Kind, Result};
-use crate::source::units::{Source, Unit, UnitKey, UnitReader};
 
 /// What a worker works with.
 pub(crate) struct Worker<'a> {
@@ -201,7 +199,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
 
 /// A refusal with the place of the value in the source's files; `row` is that of the batch's first row, counted as
 /// units count.
-pub(crate) fn told(
+pub fn told(
     refusal: Refusal,
     source: &dyn Source,
     reader: &dyn UnitReader,
@@ -226,7 +224,7 @@ pub(crate) fn told(
 }
 
 /// A thread that the system does not give.
-pub(crate) fn no_thread(error: &std::io::Error) -> Error {
+pub fn no_thread(error: &std::io::Error) -> Error {
     Error::new(Kind::Config, format!("no thread: {error}")).advise("raise the limit of threads (ulimit -u)")
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+
 use super::RecordedFiles;
 use super::portion::Portion;
 use super::recheck::{Encoders, by_row_group, changed, unit_sums};
@@ -9,45 +11,44 @@ use super::remembered::Remembered;
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::target::Standing;
-use crate::source::control::Control;
-use crate::source::error::{Error, Kind, Result};
-use crate::source::units::{Source, UnitKey};
 
 /// A load into a table of the target's name.
-pub(crate) struct EarlierLoad {
+pub struct EarlierLoad {
+    /// What it is recorded by.
     pub id: String,
+    /// Its mode, by [`Mode::name`](crate::Mode::name).
     pub mode: String,
     /// The number of its table, where the server numbers tables.
     pub table: Option<u32>,
+    /// Rows of its units at most.
     pub unit_rows: u64,
+    /// Its files.
     pub files: RecordedFiles,
+    /// Whether all of its units are in.
     pub complete: bool,
     /// By what rows and columns its files are known; none in records of earlier versions.
     pub mapping: Option<String>,
 }
 
 /// A file of the source that a load has brought.
-pub(crate) struct Found<'l> {
+pub struct Found<'l> {
     /// Its position in the source.
     pub file: u32,
+    /// The load.
     pub load: &'l EarlierLoad,
     /// Its position in that load.
     pub place: u32,
 }
 
 /// What makes two loads of a file loads of the same rows and columns.
-pub(crate) fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
+pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     let by_position = if by_position { " by position" } else { "" };
     format!("files {}{by_position}", source.mapping())
 }
 
 impl Remembered {
     /// Of a source whose other files are new.
-    pub(crate) fn with_the_rest(
-        source: &dyn Source,
-        unfinished: Vec<Vec<u32>>,
-        already: BTreeSet<u32>,
-    ) -> Self {
+    pub fn with_the_rest(source: &dyn Source, unfinished: Vec<Vec<u32>>, already: BTreeSet<u32>) -> Self {
         let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(&already).copied().collect();
         let all = 0..source.files().len() as u32;
         Self { unfinished, new: all.filter(|file| !taken.contains(file)).collect(), ..Self::default() }
@@ -55,7 +56,7 @@ impl Remembered {
 }
 
 /// The files that complete loads have brought, of several loads the last.
-pub(crate) fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
+pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
     let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
     for load in loads.iter().filter(|load| load.complete) {
         let files = load.files.names.iter().zip(&load.files.fingerprints);
@@ -76,7 +77,7 @@ pub(crate) fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<F
 ///
 /// # Errors
 /// Such a load that cannot be finished with the source's files and options.
-pub(crate) fn broken_off(
+pub fn broken_off(
     source: &dyn Source,
     loads: &[&EarlierLoad],
     is_same: impl Fn(&Portion<'_>, &EarlierLoad) -> bool,
@@ -122,7 +123,7 @@ pub(crate) fn broken_off(
 ///
 /// # Errors
 /// There is such a file.
-pub(crate) fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
+pub fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
     let listed: BTreeSet<(&String, &String)> =
         unclear.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
     let files = new.iter().filter_map(|file| source.files().get(*file as usize));
@@ -144,7 +145,7 @@ pub(crate) fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new:
 }
 
 /// What there is to say of new files that held something else when they were loaded before.
-pub(crate) fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
+pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
     let names: BTreeSet<&String> = loads.iter().flat_map(|load| &load.files.names).collect();
     let files = new.iter().filter_map(|file| source.files().get(*file as usize));
     let changed = files.filter(|file| names.contains(&file.name));
@@ -160,7 +161,7 @@ pub(crate) fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], ne
 /// # Errors
 /// A file that holds something else than what was loaded of it; one that cannot be read.
 #[allow(clippy::too_many_arguments, reason = "two sides, and what they are compared with")]
-pub(crate) fn compare(
+pub fn compare(
     portion: &Portion<'_>,
     load: &EarlierLoad,
     recorded: &BTreeMap<UnitKey, &Tally>,

@@ -1,15 +1,15 @@
 //! What a load is recorded by.
 
-use crate::source::units::SourceFile;
+use sawmill_source::SourceFile;
 
 /// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
 /// changed file is noticed instead of making another load.
-pub(crate) fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
+pub fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
     id_of_names(files.iter().map(|file| file.name.as_str()), mapping, table, mode)
 }
 
 /// The same by the names of the files alone.
-pub(crate) fn id_of_names<'f>(
+pub fn id_of_names<'f>(
     files: impl Iterator<Item = &'f str>,
     mapping: &str,
     table: &str,

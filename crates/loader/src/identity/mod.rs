@@ -9,7 +9,7 @@
 //! by the content sum that its record in the target has. As long as a file's [`Stamp`] is the recorded one, its content
 //! is taken to be the same; otherwise, and wherever a load is verified, the sums are taken anew ([`recheck`]).
 
-pub(crate) mod earlier;
+pub mod earlier;
 pub(crate) mod load_id;
 pub(crate) mod portion;
 pub(crate) mod recheck;
@@ -17,14 +17,14 @@ pub(crate) mod remembered;
 
 use std::collections::{BTreeSet, HashMap};
 
-pub(crate) use crate::source::parquet_files::stamp::Stamp;
-
-use crate::source::units::SourceFile;
+use sawmill_source::SourceFile;
 
 /// The files of a load as its record has them, in the load's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedFiles {
+    /// Their names, in order.
     pub names: Vec<String>,
+    /// Their fingerprints.
     pub fingerprints: Vec<String>,
     /// None where the content must be looked at, whatever the file system says.
     pub stamps: Vec<Option<String>>,
@@ -32,7 +32,7 @@ pub struct RecordedFiles {
 
 impl RecordedFiles {
     /// The record of these files.
-    pub(crate) fn of(files: &[SourceFile]) -> Self {
+    pub fn of(files: &[SourceFile]) -> Self {
         Self {
             names: files.iter().map(|file| file.name.clone()).collect(),
             fingerprints: files.iter().map(|file| file.fingerprint.clone()).collect(),
@@ -41,7 +41,7 @@ impl RecordedFiles {
     }
 
     /// Names of the recorded files that are not among `files`, or have another fingerprint there.
-    pub(crate) fn changed(&self, files: &[SourceFile]) -> Vec<String> {
+    pub fn changed(&self, files: &[SourceFile]) -> Vec<String> {
         let now: HashMap<&str, &str> =
             files.iter().map(|file| (file.name.as_str(), file.fingerprint.as_str())).collect();
         let recorded = self.names.iter().zip(&self.fingerprints);
@@ -52,7 +52,7 @@ impl RecordedFiles {
     }
 
     /// The same files with the stamps that they have among `files`.
-    pub(crate) fn with_stamps_of(&self, files: &[SourceFile]) -> Self {
+    pub fn with_stamps_of(&self, files: &[SourceFile]) -> Self {
         let now: HashMap<&str, &SourceFile> = files.iter().map(|file| (file.name.as_str(), file)).collect();
         let stamps = self.names.iter().zip(&self.stamps);
         let stamps = stamps.map(|(name, was)| match now.get(name.as_str()) {
@@ -63,7 +63,7 @@ impl RecordedFiles {
     }
 
     /// Positions in `files` of those whose stamp is not the recorded one: they may hold something else.
-    pub(crate) fn untrusted(&self, files: &[SourceFile]) -> BTreeSet<u32> {
+    pub fn untrusted(&self, files: &[SourceFile]) -> BTreeSet<u32> {
         let recorded: HashMap<&str, &Option<String>> =
             self.names.iter().map(String::as_str).zip(&self.stamps).collect();
         let trusted = |file: &SourceFile| {

@@ -4,14 +4,11 @@ use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-
-use crate::source::condition::pruning::Known;
-use crate::source::error::Result;
-use crate::source::units::{Source, SourceFile, Unit, UnitKey, UnitReader, recut};
+use sawmill_source::{Known, Result, Source, SourceFile, Unit, UnitKey, UnitReader, recut};
 
 /// Files of a source, numbered anew in the order in which they are given. Its plan is the one that a source of these files
 /// alone would have.
-pub(crate) struct Portion<'a> {
+pub struct Portion<'a> {
     source: &'a dyn Source,
     /// Their positions in the source, each once.
     places: Vec<u32>,
@@ -19,7 +16,8 @@ pub(crate) struct Portion<'a> {
 }
 
 impl<'a> Portion<'a> {
-    pub(crate) fn new(source: &'a dyn Source, places: Vec<u32>) -> Self {
+    /// The files of `source` at these places, in this order.
+    pub fn new(source: &'a dyn Source, places: Vec<u32>) -> Self {
         let files = places.iter().filter_map(|place| source.files().get(*place as usize).cloned());
         Self { source, files: files.collect(), places }
     }

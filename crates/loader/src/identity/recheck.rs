@@ -5,17 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
+
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{BatchEncoder, Session, Standing};
 use crate::engine::worker::{no_thread, told};
-use crate::source::control::Control;
-use crate::source::error::{Error, Kind, Result};
-use crate::source::units::{Source, Unit, UnitKey};
 
 /// Makes an encoder for each thread.
-pub(crate) type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
+pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
 
 /// Compares the content of the units that are in the target with what the source holds now, and has the stamps of the
 /// files recorded that turned out the same. Of a load that will be verified all such units are looked at, otherwise

@@ -24,7 +24,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub(crate) fn name(self) -> &'static str {
+    /// Its name in options and records.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Append => "append",
@@ -35,12 +36,12 @@ impl Mode {
     }
 
     /// Whether rows gather in a table out of sight; otherwise they go into the one that is there.
-    pub(crate) fn gathers(self) -> bool {
+    pub fn gathers(self) -> bool {
         matches!(self, Self::Create | Self::Replace | Self::Upsert)
     }
 
     /// Whether the table that gathers takes the name in the end, so that its columns are the source's.
-    pub(crate) fn makes_the_table(self) -> bool {
+    pub fn makes_the_table(self) -> bool {
         matches!(self, Self::Create | Self::Replace)
     }
 }

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::source::error::{Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
 /// Bytes that PostgreSQL keeps of a name (`NAMEDATALEN` - 1); it would cut longer ones silently.
-pub(crate) const LONGEST: usize = 63;
+pub const LONGEST: usize = 63;
 
 /// What the name of a table ends in as long as it is not complete.
 const STAGING: &str = "__sawmill_loading";
 /// What stands before the number of a table in which rows of one worker gather.
-pub(crate) const PART: &str = "__sawmill_part_";
+pub const PART: &str = "__sawmill_part_";
 
 /// A table, with its schema if one was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,33 +45,33 @@ impl TableName {
     }
 
     /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
-    pub(crate) fn staging(&self) -> Self {
+    pub fn staging(&self) -> Self {
         self.with_suffix(STAGING)
     }
 
     /// Whether it is the name of a table in which rows gather.
-    pub(crate) fn is_staging(&self) -> bool {
+    pub fn is_staging(&self) -> bool {
         self.name.ends_with(STAGING)
     }
 
     /// Where rows of one worker gather.
-    pub(crate) fn part(&self, number: u32) -> Self {
+    pub fn part(&self, number: u32) -> Self {
         self.with_suffix(&format!("{PART}{number}"))
     }
 
     /// Whether `name` is that of a [`part`](Self::part).
-    pub(crate) fn has_part(&self, name: &str) -> bool {
+    pub fn has_part(&self, name: &str) -> bool {
         let number = name.rsplit_once(PART).and_then(|(_, digits)| digits.parse().ok());
         number.is_some_and(|number| self.part(number).name == name)
     }
 
     /// One of the tables that this one consists of.
-    pub(crate) fn numbered(&self, number: u32) -> Self {
+    pub fn numbered(&self, number: u32) -> Self {
         self.with_suffix(&format!("_{number}"))
     }
 
     /// One of the tables that this one consists of, by what its rows have in common.
-    pub(crate) fn ending(&self, suffix: &str) -> Self {
+    pub fn ending(&self, suffix: &str) -> Self {
         self.with_suffix(&format!("_{suffix}"))
     }
 
@@ -81,18 +81,18 @@ impl TableName {
     }
 
     /// What is made for a part of this: the same schema, both names with `_` between them.
-    pub(crate) fn below(&self, part: &str) -> Self {
+    pub fn below(&self, part: &str) -> Self {
         let name = fitted(&format!("{}_{part}", self.name), "");
         Self { schema: self.schema.clone(), name }
     }
 
     /// With the schema that the server resolved it to.
-    pub(crate) fn within(&self, schema: &str) -> Self {
+    pub fn within(&self, schema: &str) -> Self {
         Self { schema: Some(schema.to_owned()), name: self.name.clone() }
     }
 
     /// For SQL.
-    pub(crate) fn quoted(&self) -> String {
+    pub fn quoted(&self) -> String {
         match &self.schema {
             Some(schema) => format!("{}.{}", quote(schema), quote(&self.name)),
             None => quote(&self.name),
@@ -102,7 +102,7 @@ impl TableName {
 
 /// The name and its suffix. A name that is too long is cut at a character, and kept apart from other long names
 /// by a hash.
-pub(crate) fn fitted(name: &str, suffix: &str) -> String {
+pub fn fitted(name: &str, suffix: &str) -> String {
     if name.len() + suffix.len() <= LONGEST {
         return format!("{name}{suffix}");
     }
@@ -115,7 +115,7 @@ pub(crate) fn fitted(name: &str, suffix: &str) -> String {
 }
 
 /// Whether PostgreSQL keeps a name as it is.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     match name {
         "" => Err("the name is empty".to_owned()),
         name if name.len() > LONGEST => {
@@ -127,12 +127,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// An identifier in quotation marks.
-pub(crate) fn quote(name: &str) -> String {
+pub fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Text for SQL. Where there is a backslash the form is one that does not depend on the server's settings.
-pub(crate) fn literal(text: &str) -> String {
+pub fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     match text.contains('\\') {
         false => format!("'{quoted}'"),

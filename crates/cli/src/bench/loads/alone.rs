@@ -4,10 +4,12 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_loader::{
-    CrateDb, CrateServer, LoadOptions, Postgres, PostgresTables, Server as Address, Source, TableName,
-};
+use sawmill_cratedb::{CrateDb, CrateServer};
+use sawmill_loader::{LoadOptions, TableName};
+use sawmill_pgwire::Server as Address;
+use sawmill_postgres::{Postgres, PostgresTables};
 use sawmill_profile::{Profile, Target};
+use sawmill_source::Source;
 
 use super::{LoadBench, numbered, quietly};
 use crate::arguments::target::{self, Destination, ModeArg};

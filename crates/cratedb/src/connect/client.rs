@@ -1,0 +1,489 @@
+//! Statements to a cluster over HTTP: nodes in turn, a dead one left out for a while, and what the
+//! answers mean.
+//!
+//! The endpoint: <https://cratedb.com/docs/crate/reference/en/latest/interfaces/http.html>.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rustls::ClientConfig;
+use sawmill_loader::backoff;
+use sawmill_source::{Control, Error, Kind, Result};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::connect::address::CrateServer;
+use crate::connect::http::{Broken, HttpConnection};
+use crate::connect::tls;
+use crate::connect::waiting::{Outage, Waiting};
+
+/// A cluster and the health of its nodes, shared by all connections of a load.
+pub(crate) struct Cluster {
+    pub server: CrateServer,
+    pub tls: Option<Arc<ClientConfig>>,
+    authorization: Option<String>,
+    health: Mutex<Vec<Health>>,
+    turn: AtomicUsize,
+    /// How long a cluster that was there is waited for.
+    pub(crate) patience: Duration,
+    outage: Mutex<Outage>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Health {
+    failures: u32,
+    /// Until when it is left out.
+    dead_until: Option<Instant>,
+}
+
+impl Cluster {
+    /// Reads certificates; connects to nothing yet.
+    pub(crate) fn new(server: &CrateServer, patience: Duration) -> Result<Arc<Self>> {
+        let authorization = server.password.as_ref().map(|password| {
+            let credentials = format!("{}:{password}", server.user);
+            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
+        });
+        let authorization = authorization.or_else(|| {
+            let name = format!("{}:", server.user);
+            (server.user != "crate")
+                .then(|| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(name)))
+        });
+        Ok(Arc::new(Self {
+            tls: server.tls.as_ref().map(tls::configure).transpose()?,
+            authorization,
+            health: Mutex::new(vec![Health::default(); server.nodes.len()]),
+            turn: AtomicUsize::new(0),
+            patience,
+            outage: Mutex::default(),
+            server: server.clone(),
+        }))
+    }
+
+    pub(crate) fn outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection to a node was lost, or could not be made.
+    pub(crate) fn connection_lost(&self) {
+        self.outage().lost = Some(Instant::now());
+    }
+
+    /// The load has its table: when the server does not know it after a lost connection, it has not recovered it yet.
+    pub(crate) fn table_is_known(&self) {
+        self.outage().table_known = true;
+    }
+
+    /// Whether the same request may go well a little later: too busy, or no node, shard or table for it right now.
+    pub(crate) fn passes(&self, said: &Said) -> bool {
+        let outage = self.outage();
+        let restarted = || outage.lost.is_some_and(|lost| lost.elapsed() <= self.patience.max(RECOVERY));
+        said.is_passing() || matches!(said.code, 4041 | 4045) && outage.table_known && restarted()
+    }
+
+    /// Whether a failure ends the attempts: no node has ever answered, and all were tried.
+    fn never_there(&self, tries: usize) -> bool {
+        tries >= self.server.nodes.len() && !self.outage().reached
+    }
+
+    /// The next node in turn that is not known to be dead; of dead ones the one whose time is up first.
+    fn next(&self) -> usize {
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = self.turn.fetch_add(1, Relaxed);
+        let now = Instant::now();
+        let order = (0..health.len()).map(|i| (first + i) % health.len());
+        let alive = order.clone().find(|i| health[*i].dead_until.is_none_or(|until| until <= now));
+        alive.or_else(|| order.min_by_key(|i| health[*i].dead_until)).unwrap_or(0)
+    }
+
+    fn report(&self, node: usize, alive: bool) {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(health) = health.get_mut(node) {
+            match alive {
+                true => *health = Health::default(),
+                false => {
+                    health.dead_until = Some(Instant::now() + backoff(health.failures + 2));
+                    health.failures += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether more than one node is worth a try.
+    fn others_alive(&self) -> bool {
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        health.iter().any(|health| health.dead_until.is_none_or(|until| until <= now))
+    }
+
+    /// How long to wait before the n-th new attempt: not at all while another node is alive.
+    pub(crate) fn pause(&self, attempt: u32) -> Duration {
+        match self.server.nodes.len() > 1 && self.others_alive() {
+            true => Duration::from_millis(10),
+            false => backoff(attempt),
+        }
+    }
+}
+
+/// One thread's connections to a cluster, one a node.
+pub(crate) struct Client {
+    pub cluster: Arc<Cluster>,
+    connections: Vec<Option<HttpConnection>>,
+    gzip: bool,
+    compressed: Vec<u8>,
+    head: Vec<u8>,
+    /// Retries so far.
+    pub retries: u64,
+}
+
+/// An answer of the server that is no success.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub status: u16,
+    pub code: u32,
+    pub message: String,
+}
+
+/// Why a statement has no answer.
+pub(crate) enum Failed {
+    /// It may go well a little later.
+    Passing(Error),
+    Lost(Broken),
+    Refused(Error),
+}
+
+/// How long a server that was lost may at least take until it knows its tables.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+/// What came of one attempt.
+pub(crate) enum Attempt {
+    /// Status 200.
+    Done,
+    Said(Said),
+    Broken(Broken),
+}
+
+impl Client {
+    pub(crate) fn new(cluster: &Arc<Cluster>, gzip: bool) -> Self {
+        let connections = cluster.server.nodes.iter().map(|_| None).collect();
+        Self {
+            cluster: Arc::clone(cluster),
+            connections,
+            gzip,
+            compressed: Vec::new(),
+            head: Vec::new(),
+            retries: 0,
+        }
+    }
+
+    /// Sends one request to the next node, once. `answer` gets the body of a success.
+    pub(crate) fn attempt(
+        &mut self,
+        pieces: &[&[u8]],
+        answer: &mut dyn FnMut(&[u8]),
+        control: &Control<'_>,
+    ) -> Attempt {
+        let node = self.cluster.next();
+        let Some(place) = self.cluster.server.nodes.get(node) else {
+            return Attempt::Broken(Broken::NotSent("the address names no host".to_owned()));
+        };
+        let mut body = pieces;
+        let compressed;
+        if self.gzip {
+            let mut room = std::mem::take(&mut self.compressed);
+            room.clear();
+            let mut encoder = GzEncoder::new(room, Compression::fast());
+            // A Vec takes everything.
+            let written = pieces.iter().try_for_each(|piece| encoder.write_all(piece));
+            self.compressed = match written.and_then(|()| encoder.finish()) {
+                Ok(bytes) => bytes,
+                Err(error) => return Attempt::Broken(Broken::NotSent(error.to_string())),
+            };
+            compressed = [self.compressed.as_slice()];
+            body = &compressed;
+        }
+        let length: usize = body.iter().map(|piece| piece.len()).sum();
+        self.head.clear();
+        // Writing to a Vec cannot fail.
+        let _ = write!(
+            self.head,
+            "POST /_sql HTTP/1.1\r\nHost: {place}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+             User-Agent: sawmill\r\nDefault-Schema: {}\r\nContent-Length: {length}\r\n",
+            self.cluster.server.schema
+        );
+        if let Some(authorization) = &self.cluster.authorization {
+            let _ = write!(self.head, "Authorization: {authorization}\r\n");
+        }
+        if self.gzip {
+            self.head.extend_from_slice(b"Content-Encoding: gzip\r\n");
+        }
+        self.head.extend_from_slice(b"\r\n");
+        let mut whole: Vec<&[u8]> = vec![&self.head];
+        whole.extend_from_slice(body);
+        let Some(slot) = self.connections.get_mut(node) else {
+            return Attempt::Broken(Broken::NotSent("the node is not known".to_owned()));
+        };
+        if slot.as_ref().is_none_or(|connection| !connection.is_open()) {
+            match HttpConnection::open(place, self.cluster.tls.as_ref(), control) {
+                Ok(connection) => *slot = Some(connection),
+                Err(broken) => {
+                    *slot = None;
+                    self.cluster.report(node, false);
+                    self.cluster.connection_lost();
+                    return Attempt::Broken(broken);
+                }
+            }
+        }
+        let Some(connection) = slot.as_mut() else {
+            return Attempt::Broken(Broken::NotSent("there is no connection".to_owned()));
+        };
+        let attempt = match connection.request(&whole, self.cluster.server.timeout, control) {
+            Ok((200, body)) => {
+                let mut outage = self.cluster.outage();
+                outage.reached = true;
+                if control.is_heard()
+                    && let Some(line) = outage.over()
+                {
+                    control.say(&line);
+                }
+                drop(outage);
+                answer(body);
+                Attempt::Done
+            }
+            Ok((status, body)) => {
+                self.cluster.outage().reached = true;
+                Attempt::Said(said(status, body))
+            }
+            Err(broken) => {
+                *slot = None;
+                self.cluster.report(node, false);
+                self.cluster.connection_lost();
+                return Attempt::Broken(broken);
+            }
+        };
+        let down = matches!(&attempt, Attempt::Said(said) if matches!(said.status, 502..=504));
+        self.cluster.report(node, !down);
+        attempt
+    }
+
+    /// Runs a statement that may be run twice, and tries again when the connection is lost or the server
+    /// is busy.
+    pub(crate) fn sql(
+        &mut self,
+        statement: &str,
+        arguments: &[serde_json::Value],
+        retries: u32,
+        control: &Control<'_>,
+    ) -> Result<Answer> {
+        let (mut waiting, mut tries) = (Waiting::new(retries), 0);
+        loop {
+            let error = match self.once(statement, arguments, control) {
+                Ok(answer) => return Ok(answer),
+                Err(Failed::Passing(error)) => error,
+                Err(Failed::Lost(broken)) => {
+                    tries += 1;
+                    if self.cluster.never_there(tries) {
+                        return Err(self.no_contact(broken)?);
+                    }
+                    self.lost(broken)?
+                }
+                Err(Failed::Refused(error)) => return Err(error),
+            };
+            waiting.pause(error, &self.cluster, control)?;
+            self.retries += 1;
+        }
+    }
+
+    /// Runs a statement once.
+    pub(crate) fn once(
+        &mut self,
+        statement: &str,
+        arguments: &[serde_json::Value],
+        control: &Control<'_>,
+    ) -> std::result::Result<Answer, Failed> {
+        let body = serde_json::json!({ "stmt": statement, "args": arguments }).to_string();
+        let mut text = String::new();
+        let mut keep = |bytes: &[u8]| text = String::from_utf8_lossy(bytes).into_owned();
+        let gzip = std::mem::replace(&mut self.gzip, false);
+        let attempt = self.attempt(&[body.as_bytes()], &mut keep, control);
+        self.gzip = gzip;
+        match attempt {
+            Attempt::Done => Ok(Answer { text }),
+            Attempt::Said(said) if self.cluster.passes(&said) => Err(Failed::Passing(self.explain(&said))),
+            Attempt::Said(said) => Err(Failed::Refused(self.explain(&said))),
+            Attempt::Broken(broken) => Err(Failed::Lost(broken)),
+        }
+    }
+
+    /// The place for errors.
+    pub(crate) fn place(&self) -> String {
+        self.cluster.server.to_string()
+    }
+
+    /// What the server said, as an error.
+    pub(crate) fn explain(&self, said: &Said) -> Error {
+        let (kind, advice) = match said.status {
+            400 if is_about_columns(&said.message) => (Kind::Schema, MORE_COLUMNS),
+            401 => (Kind::Server, "check user and password: they come from the address"),
+            403 => (
+                Kind::Server,
+                "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill",
+            ),
+            404 if said.is_passing() => {
+                (Kind::Server, "wait until the cluster has recovered and run the same command again")
+            }
+            404 => (Kind::Server, "check the names of schema, table and columns"),
+            413 => (Kind::Server, "raise http.max_content_length, or load smaller batches (--batch-bytes)"),
+            429 | 502..=504 => {
+                (Kind::Server, "wait until the cluster has recovered and run the same command again")
+            }
+            _ => (Kind::Server, ""),
+        };
+        Error::new(kind, format!("the server says: {}", said.message)).at(self.place()).advise(advice)
+    }
+
+    /// A server that has never answered, as an error; a cancel is passed on.
+    fn no_contact(&self, broken: Broken) -> Result<Error> {
+        match broken {
+            Broken::Unknown(what) => {
+                let what =
+                    format!("what listens there does not answer as CrateDB's HTTP endpoint does: {what}");
+                Ok(Error::new(Kind::Server, what).at(self.place()).advise(
+                    "give the port of the HTTP endpoint, 4200 by default; the port of the PostgreSQL wire goes into ?pg_port=N",
+                ))
+            }
+            other => self.lost(other),
+        }
+    }
+
+    /// A lost connection as an error; a cancel is passed on.
+    pub(crate) fn lost(&self, broken: Broken) -> Result<Error> {
+        match broken {
+            Broken::Cancelled(error) => Err(error),
+            Broken::NotSent(what) | Broken::Unknown(what) => Ok(Error::new(
+                Kind::Server,
+                format!("the server cannot be asked: {what}"),
+            )
+            .at(self.place())
+            .advise(
+                "check that it runs there and that host and port are right; the same command again goes on",
+            )),
+        }
+    }
+}
+
+/// What to do about a table with more columns than `mapping.total_fields.limit`, 1,000 by default.
+pub(crate) const MORE_COLUMNS: &str = "fields of objects count too: allow more with --with \
+     'mapping.total_fields.limit=3000' for a new table, or with ALTER TABLE ... SET \
+     (\"mapping.total_fields.limit\" = 3000) for one that exists";
+
+/// Whether the server says that a table would have too many columns.
+pub(crate) fn is_about_columns(message: &str) -> bool {
+    message.contains("Limit of total columns")
+}
+
+impl Said {
+    /// Whether the same request may go well a little later: too busy, or no node for it right now.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self.status, 429 | 502..=504) || is_passing_code(self.code)
+    }
+}
+
+/// Codes of errors that are about the cluster and not about a row: lost tasks and shards, shards that are not started
+/// (4040), no master, no node.
+/// 5000, "unhandled", is not among them: a row may be its reason
+/// (<https://cratedb.com/docs/crate/reference/en/latest/interfaces/http.html#error-codes>).
+pub(crate) fn is_passing_code(code: u32) -> bool {
+    matches!(code, 4040 | 4290 | 5001..=5003 | 5030..=5032)
+}
+
+/// Characters of a server's message that are shown.
+const SHOWN: usize = 400;
+
+/// A message short enough to be shown.
+pub(crate) fn clip(message: &str) -> String {
+    let mut clipped: String =
+        message.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if message.chars().nth(SHOWN).is_some() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+fn said(status: u16, body: &[u8]) -> Said {
+    #[derive(Deserialize)]
+    struct Body {
+        error: Inner,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        message: String,
+        code: u32,
+    }
+    if let Ok(Body { error }) = serde_json::from_slice(body) {
+        return Said { status, code: error.code, message: clip(&error.message) };
+    }
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    // A clipped error is no JSON any more.
+    let text = text.strip_prefix("{\"error\":{\"message\":\"").unwrap_or(text);
+    let message = match (status, text) {
+        (413, "") => "the request is longer than http.max_content_length allows".to_owned(),
+        (_, "") => format!("status {status}"),
+        (_, text) => clip(text),
+    };
+    Said { status, code: 0, message }
+}
+
+/// A successful answer.
+pub(crate) struct Answer {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Rows<'a> {
+    #[serde(borrow, default)]
+    rows: Vec<Vec<&'a RawValue>>,
+    #[serde(default)]
+    rowcount: i64,
+}
+
+impl Answer {
+    /// Length of the answer.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The rows' values as they stand in the answer.
+    pub(crate) fn rows(&self) -> Result<Vec<Vec<&RawValue>>> {
+        Ok(self.parse()?.rows)
+    }
+
+    /// Rows that a statement changed.
+    pub(crate) fn count(&self) -> Result<i64> {
+        Ok(self.parse()?.rowcount)
+    }
+
+    fn parse(&self) -> Result<Rows<'_>> {
+        serde_json::from_str(&self.text).map_err(|error| {
+            Error::new(Kind::Server, format!("the answer cannot be read: {error}: {}", clip(&self.text)))
+        })
+    }
+
+    /// The first row, taken apart as `T`.
+    pub(crate) fn all<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>> {
+        #[derive(Deserialize)]
+        struct Typed<T> {
+            rows: Vec<T>,
+        }
+        let typed: Typed<T> = serde_json::from_str(&self.text).map_err(|error| {
+            Error::new(Kind::Server, format!("the answer cannot be read: {error}: {}", clip(&self.text)))
+        })?;
+        Ok(typed.rows)
+    }
+}

@@ -1,0 +1,412 @@
+//! One HTTP/1.1 connection that is kept open: requests out of several pieces of memory, answers into a
+//! buffer that is used again.
+//!
+//! What a client library does not tell and the loader has to know: whether all of a request had been
+//! handed to the connection when it broke. Before that the server cannot have acted upon it; after it
+//! nobody knows. Every wait looks at the cancel flag.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use sawmill_profile::{WaitKind, wait};
+use sawmill_source::{Control, Error, LOOK};
+
+use crate::connect::address::Node;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an error's body that are kept: errors can echo the whole request.
+const ERROR_BODY: usize = 64 * 1024;
+/// Bytes of headers that an answer may have.
+const MOST_HEADERS: usize = 64 * 1024;
+/// Bytes that are read at once.
+const PIECE: usize = 64 * 1024;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The server cannot have acted upon the request.
+    NotSent(String),
+    /// The server may have acted upon it, or may still do so.
+    Unknown(String),
+    /// The caller wants to stop.
+    Cancelled(Error),
+}
+
+/// An open connection to a node.
+pub(crate) struct HttpConnection {
+    stream: Stream,
+    /// Bytes that came and were not used yet: `input[at..]`.
+    input: Vec<u8>,
+    at: usize,
+    body: Vec<u8>,
+    /// Whether the connection can take another request.
+    open: bool,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<ClientConnection>, TcpStream),
+}
+
+/// Where an answer's body ends.
+enum Length {
+    Known(usize),
+    Chunked,
+    Close,
+}
+
+impl HttpConnection {
+    /// Connects to a node.
+    pub(crate) fn open(
+        node: &Node,
+        tls: Option<&Arc<ClientConfig>>,
+        control: &Control<'_>,
+    ) -> Result<Self, Broken> {
+        let not_sent =
+            |error: &dyn std::fmt::Display| Broken::NotSent(format!("it cannot be reached: {error}"));
+        let _connecting = wait(WaitKind::Network);
+        control.check().map_err(Broken::Cancelled)?;
+        let addresses =
+            (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut connected = None;
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(stream) => {
+                    connected = Some(stream);
+                    break;
+                }
+                Err(error) => last = error,
+            }
+        }
+        let Some(stream) = connected else { return Err(not_sent(&last)) };
+        let prepared = stream
+            .set_nodelay(true)
+            .and_then(|()| stream.set_read_timeout(Some(LOOK)))
+            .and_then(|()| stream.set_write_timeout(Some(LOOK)));
+        prepared.map_err(|error| not_sent(&error))?;
+        let stream = match tls {
+            None => Stream::Plain(stream),
+            Some(config) => {
+                let name = ServerName::try_from(node.host.clone()).map_err(|error| not_sent(&error))?;
+                let connection =
+                    ClientConnection::new(Arc::clone(config), name).map_err(|error| not_sent(&error))?;
+                let mut stream = Stream::Tls(Box::new(connection), stream);
+                stream.shake_hands(Instant::now() + CONNECT, control)?;
+                stream
+            }
+        };
+        Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true })
+    }
+
+    /// Whether another request can be sent: the server has not closed the connection meanwhile.
+    pub(crate) fn is_open(&self) -> bool {
+        let (Stream::Plain(stream) | Stream::Tls(_, stream)) = &self.stream;
+        if !self.open || stream.set_nonblocking(true).is_err() {
+            return false;
+        }
+        let peeked = stream.peek(&mut [0]);
+        let quiet = matches!(&peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        // A session ticket of TLS may have come after the last answer.
+        let tls = matches!(self.stream, Stream::Tls(..)) && matches!(peeked, Ok(1..));
+        stream.set_nonblocking(false).is_ok() && (quiet || tls)
+    }
+
+    /// Sends a request, given piece by piece, and waits for its answer: status and body.
+    pub(crate) fn request(
+        &mut self,
+        pieces: &[&[u8]],
+        timeout: Duration,
+        control: &Control<'_>,
+    ) -> Result<(u16, &[u8]), Broken> {
+        let asking = wait(WaitKind::Network);
+        asking.add_bytes(pieces.iter().map(|piece| piece.len() as u64).sum());
+        let was_open = std::mem::replace(&mut self.open, false);
+        if !was_open {
+            return Err(Broken::NotSent("the connection is closed".to_owned()));
+        }
+        for (i, piece) in pieces.iter().enumerate() {
+            let last = i + 1 == pieces.len();
+            if let Err(failure) = self.stream.send(piece, last, timeout, control) {
+                return match failure {
+                    Failure::Cancelled(error) => Err(Broken::Cancelled(error)),
+                    // A server that refuses a body for its length answers before it has read it all.
+                    Failure::Io(error) => match self.answer(Instant::now() + LOOK * 10, control) {
+                        Ok(status) => Ok((status, &self.body)),
+                        Err(Failure::Cancelled(error)) => Err(Broken::Cancelled(error)),
+                        Err(Failure::Io(_)) => Err(Broken::NotSent(format!("the connection broke: {error}"))),
+                    },
+                };
+            }
+        }
+        match self.answer(Instant::now() + timeout, control) {
+            Ok(status) => Ok((status, &self.body)),
+            Err(Failure::Cancelled(error)) => Err(Broken::Cancelled(error)),
+            Err(Failure::Io(error)) => Err(Broken::Unknown(format!("no answer came: {error}"))),
+        }
+    }
+
+    /// Reads an answer; its body is in `self.body`.
+    fn answer(&mut self, end: Instant, control: &Control<'_>) -> Result<u16, Failure> {
+        let (status, length, keep) = loop {
+            let head = loop {
+                if let Some(at) = find(&self.input[self.at..], b"\r\n\r\n") {
+                    break at + 4;
+                }
+                if self.input.len() - self.at > MOST_HEADERS {
+                    return Err(invalid("its headers do not end"));
+                }
+                self.more(end, control)?;
+            };
+            let parsed =
+                parse_head(&self.input[self.at..self.at + head]).ok_or_else(|| invalid("it is no HTTP"))?;
+            self.at += head;
+            // 1xx are said before the answer.
+            if parsed.0 >= 200 {
+                break parsed;
+            }
+        };
+        self.body.clear();
+        let most = if status == 200 { usize::MAX } else { ERROR_BODY };
+        match length {
+            Length::Known(length) => self.take(length, most, end, control)?,
+            Length::Chunked => loop {
+                let line = loop {
+                    if let Some(at) = find(&self.input[self.at..], b"\r\n") {
+                        break at;
+                    }
+                    self.more(end, control)?;
+                };
+                let text = String::from_utf8_lossy(&self.input[self.at..self.at + line]).into_owned();
+                let size = text.split(';').next().unwrap_or_default().trim();
+                let size = usize::from_str_radix(size, 16).map_err(|_| invalid("a chunk has no length"))?;
+                self.at += line + 2;
+                self.take(size, most, end, control)?;
+                // The line break after a chunk; after the last one trailers are not expected.
+                while self.input.len() - self.at < 2 {
+                    self.more(end, control)?;
+                }
+                self.at += 2;
+                if size == 0 {
+                    break;
+                }
+            },
+            Length::Close => {
+                while self.body.len() < most {
+                    let rest = std::mem::take(&mut self.input);
+                    self.body.extend_from_slice(&rest[self.at..]);
+                    self.at = 0;
+                    match self.more(end, control) {
+                        Ok(()) => {}
+                        Err(Failure::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                        Err(failure) => return Err(failure),
+                    }
+                }
+            }
+        }
+        if self.at == self.input.len() {
+            self.input.clear();
+            self.at = 0;
+        }
+        self.open = keep && !matches!(length, Length::Close);
+        Ok(status)
+    }
+
+    /// Moves `length` bytes of input to the body, but no more than fit `most`.
+    fn take(
+        &mut self,
+        length: usize,
+        most: usize,
+        end: Instant,
+        control: &Control<'_>,
+    ) -> Result<(), Failure> {
+        let mut left = length;
+        while left > 0 {
+            if self.at == self.input.len() {
+                self.more(end, control)?;
+            }
+            let here = left.min(self.input.len() - self.at);
+            let keep = here.min(most.saturating_sub(self.body.len()));
+            self.body.extend_from_slice(&self.input[self.at..self.at + keep]);
+            self.at += here;
+            left -= here;
+        }
+        Ok(())
+    }
+
+    /// Reads some more input.
+    fn more(&mut self, end: Instant, control: &Control<'_>) -> Result<(), Failure> {
+        self.input.drain(..self.at);
+        self.at = 0;
+        let filled = self.input.len();
+        self.input.resize(filled + PIECE, 0);
+        let read = self.stream.receive(&mut self.input[filled..], end, control);
+        self.input.truncate(filled + read.as_ref().copied().unwrap_or(0));
+        match read? {
+            0 => Err(Failure::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Failure {
+    Io(io::Error),
+    Cancelled(Error),
+}
+
+fn invalid(what: &str) -> Failure {
+    Failure::Io(io::Error::new(io::ErrorKind::InvalidData, format!("the answer cannot be read: {what}")))
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, wanted)
+}
+
+/// Status, length of the body, and whether the connection stays open (RFC 9112).
+fn parse_head(head: &[u8]) -> Option<(u16, Length, bool)> {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.split("\r\n");
+    let mut words = lines.next()?.splitn(3, ' ');
+    let version = words.next()?.strip_prefix("HTTP/1.")?;
+    let status: u16 = words.next()?.parse().ok()?;
+    let mut length = None;
+    let mut chunked = false;
+    let mut keep = version == "1";
+    for line in lines.filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(':')?;
+        let value = value.trim();
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = Some(value.parse().ok()?),
+            "transfer-encoding" => chunked = value.to_ascii_lowercase().ends_with("chunked"),
+            "connection" => {
+                keep = match value.to_ascii_lowercase().as_str() {
+                    "close" => false,
+                    "keep-alive" => true,
+                    _ => keep,
+                }
+            }
+            _ => {}
+        }
+    }
+    let length = match (chunked, length) {
+        (true, _) => Length::Chunked,
+        (false, Some(length)) => Length::Known(length),
+        (false, None) if status == 204 || status == 304 => Length::Known(0),
+        (false, None) => Length::Close,
+    };
+    Some((status, length, keep))
+}
+
+/// Whether an error only says that the time to look at the cancel flag has come.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+fn pause(end: Instant, control: &Control<'_>) -> Result<(), Failure> {
+    control.check().map_err(Failure::Cancelled)?;
+    match Instant::now() > end {
+        true => Err(Failure::Io(io::Error::new(io::ErrorKind::TimedOut, "the server took too long"))),
+        false => Ok(()),
+    }
+}
+
+impl Stream {
+    fn shake_hands(&mut self, end: Instant, control: &Control<'_>) -> Result<(), Broken> {
+        let Self::Tls(connection, socket) = self else { return Ok(()) };
+        while connection.is_handshaking() {
+            match connection.complete_io(socket) {
+                Ok(_) => {}
+                Err(error) if is_pause(&error) => match pause(end, control) {
+                    Ok(()) => {}
+                    Err(Failure::Cancelled(error)) => return Err(Broken::Cancelled(error)),
+                    Err(Failure::Io(error)) => return Err(Broken::NotSent(format!("no TLS: {error}"))),
+                },
+                Err(error) => return Err(Broken::NotSent(format!("no TLS: {error}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all bytes; after the last piece nothing stays behind. Time runs from the last progress on.
+    fn send(
+        &mut self,
+        mut bytes: &[u8],
+        last: bool,
+        timeout: Duration,
+        control: &Control<'_>,
+    ) -> Result<(), Failure> {
+        let mut end = Instant::now() + timeout;
+        let wire = control.phase().wire();
+        match self {
+            Self::Plain(socket) => {
+                while !bytes.is_empty() {
+                    match socket.write(bytes) {
+                        Ok(0) => return Err(Failure::Io(io::ErrorKind::WriteZero.into())),
+                        Ok(written) => {
+                            wire.add_sent(written as u64);
+                            bytes = &bytes[written..];
+                            end = Instant::now() + timeout;
+                        }
+                        Err(error) if is_pause(&error) => pause(end, control)?,
+                        Err(error) => return Err(Failure::Io(error)),
+                    }
+                }
+            }
+            Self::Tls(connection, socket) => {
+                while !bytes.is_empty() || (last && connection.wants_write()) {
+                    // Takes what fits its buffer; the rest when the socket took that.
+                    let taken = connection.writer().write(bytes).map_err(Failure::Io)?;
+                    bytes = &bytes[taken..];
+                    while connection.wants_write() {
+                        match connection.write_tls(socket) {
+                            Ok(0) => return Err(Failure::Io(io::ErrorKind::WriteZero.into())),
+                            Ok(written) => {
+                                wire.add_sent(written as u64);
+                                end = Instant::now() + timeout;
+                            }
+                            Err(error) if is_pause(&error) => pause(end, control)?,
+                            Err(error) => return Err(Failure::Io(error)),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, into: &mut [u8], end: Instant, control: &Control<'_>) -> Result<usize, Failure> {
+        let wire = control.phase().wire();
+        loop {
+            let read = match self {
+                Self::Plain(socket) => socket.read(into).inspect(|read| wire.add_received(*read as u64)),
+                Self::Tls(connection, socket) => match connection.reader().read(into) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        match connection.read_tls(socket) {
+                            Ok(0) => Ok(0),
+                            Ok(read) => {
+                                wire.add_received(read as u64);
+                                let processed = connection.process_new_packets();
+                                processed.map_err(|error| Failure::Io(io::Error::other(error)))?;
+                                continue;
+                            }
+                            Err(error) => Err(error),
+                        }
+                    }
+                    // An end without a farewell is an end.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                    read => read,
+                },
+            };
+            match read {
+                Err(error) if is_pause(&error) => pause(end, control)?,
+                other => return other.map_err(Failure::Io),
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The PostgreSQL wire of a cluster: blocks as binary arrays to `INSERT ... SELECT FROM UNNEST(...)`.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use rustls::ClientConfig;
+use sawmill_pgwire::{Connection, Server};
+use sawmill_source::{Control, Result};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::types::{Format, IsNull, ToSql, Type};
+use tokio_postgres::{Config, Statement};
+
+use crate::connect::address::CrateServer;
+
+/// An array that is in its binary form already.
+#[derive(Debug)]
+struct Encoded(Bytes);
+
+impl ToSql for Encoded {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn to_sql_checked(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        self.to_sql(ty, out)
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Binary
+    }
+}
+
+/// The addresses of the PostgreSQL wire, beginning with the `first`th node, so that connections spread.
+pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, first: usize) -> Server {
+    let mut config = Config::new();
+    config.user(&server.user).dbname(&server.schema).application_name("sawmill");
+    // What is asked to be encrypted never goes in the clear.
+    config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+    if let Some(password) = &server.password {
+        config.password(password);
+    }
+    let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
+    let nodes = nodes.map(|node| (node.host.clone(), server.pg_port));
+    Server::of_crate_db(config, nodes, Duration::from_secs(5), tls.cloned())
+}
+
+/// A connection with the statement of a load prepared.
+pub(crate) struct PgInsert {
+    connection: Connection,
+    plain: Statement,
+    repeat: Statement,
+}
+
+impl PgInsert {
+    /// Connects, and prepares both statements.
+    pub(crate) fn open(
+        server: &Server,
+        [plain, repeat]: [&str; 2],
+        types: &[Type],
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let connection = open(server, control)?;
+        let plain = connection.wait(control, connection.client.prepare_typed(plain, types))?;
+        let repeat = connection.wait(control, connection.client.prepare_typed(repeat, types))?;
+        Ok(Self { connection, plain, repeat })
+    }
+
+    /// Whether the server has closed the connection since its last answer: what is sent now would not arrive.
+    pub(crate) fn is_closed(&self, control: &Control<'_>) -> bool {
+        // What the server did is noticed while something is waited for.
+        let moment = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(())
+        };
+        self.connection.wait(control, moment).is_err() || self.connection.client.is_closed()
+    }
+
+    /// Inserts a block; returns the number of rows that went in.
+    pub(crate) fn insert(&self, columns: &[Bytes], repeat: bool, control: &Control<'_>) -> Result<u64> {
+        let statement = if repeat { &self.repeat } else { &self.plain };
+        let parameters = columns.iter().map(|bytes| Encoded(bytes.clone()));
+        self.connection.wait(control, self.connection.client.execute_raw(statement, parameters))
+    }
+}
+
+/// Connects, and makes the first row that fails end its statement.
+pub(crate) fn open(server: &Server, control: &Control<'_>) -> Result<Connection> {
+    let connection = Connection::open(server, control)?;
+    connection.batch(control, "SET SESSION insert_select_fail_fast = true")?;
+    Ok(connection)
+}

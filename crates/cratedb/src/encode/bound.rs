@@ -1,0 +1,397 @@
+//! Forms bound to the arrays of one batch, and the writing of their values as JSON.
+//!
+//! A batch is bound once; after that a value goes from the array's buffer into the request body with
+//! nothing in between.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use base64::Engine as _;
+use half::f16;
+use sawmill_pgcopy::{ByteStrings, Fault, INTERVAL_BYTES, Keys, ParquetInterval, shown};
+
+use crate::encode::form::{Form, Member};
+use crate::encode::integers::{Ints, Scale, scale_of};
+use crate::encode::json;
+
+/// A form and the array whose values it writes.
+pub(crate) struct Bound<'a> {
+    pub nulls: Option<&'a NullBuffer>,
+    pub values: Values<'a>,
+}
+
+pub(crate) enum Values<'a> {
+    Null,
+    Bool(&'a BooleanBuffer),
+    Int(Ints<'a>),
+    Decimal(Ints<'a>, u8, u8),
+    Float16(&'a [f16]),
+    Float32(&'a [f32]),
+    Float64(&'a [f64]),
+    /// Floats of fewer bits in a column of doubles.
+    Wide16(&'a [f16]),
+    Wide32(&'a [f32]),
+    Text(ByteStrings<'a>),
+    Base64(ByteStrings<'a>),
+    Hex(ByteStrings<'a>),
+    Uuid(ByteStrings<'a>),
+    Millis(Ints<'a>, Scale, &'a DataType),
+    Stamp(Ints<'a>, TimeUnit, bool),
+    Day(Ints<'a>, bool),
+    Clock(Ints<'a>, TimeUnit),
+    Interval(&'a ArrayRef),
+    Dictionary(Keys<'a>, Box<Bound<'a>>),
+    List(Offsets<'a>, Box<Bound<'a>>),
+    Struct(Vec<(&'a Member, Bound<'a>)>),
+    Entries(&'a [i32], Box<[(&'a Member, Bound<'a>); 2]>),
+}
+
+pub(crate) enum Offsets<'a> {
+    Small(&'a [i32]),
+    Large(&'a [i64]),
+    Fixed(usize),
+}
+
+impl Offsets<'_> {
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        match self {
+            Self::Small(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
+            Self::Large(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
+            Self::Fixed(size) => row * size..(row + 1) * size,
+        }
+    }
+}
+
+impl Form {
+    /// Binds an array; an error names the type that came instead of the planned one.
+    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<Bound<'a>, String> {
+        let wrong = || format!("an array of {} came unexpectedly", array.data_type());
+        let values = self.values(array)?.ok_or_else(wrong)?;
+        Ok(Bound { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
+    }
+
+    fn values<'a>(&'a self, array: &'a ArrayRef) -> Result<Option<Values<'a>>, String> {
+        macro_rules! some {
+            ($value:expr) => {
+                match $value {
+                    Some(value) => value,
+                    None => return Ok(None),
+                }
+            };
+        }
+        Ok(Some(match (self, array.data_type()) {
+            (Self::Null, _) => Values::Null,
+            (Self::Bool, _) => Values::Bool(some!(array.as_boolean_opt()).values()),
+            (Self::Int, _) => Values::Int(some!(Ints::bind(array))),
+            (Self::Decimal { from, to }, _) => Values::Decimal(some!(Ints::bind(array)), *from, *to),
+            (Self::Real, DataType::Float16) => {
+                Values::Float16(some!(array.as_primitive_opt::<Float16Type>()).values())
+            }
+            (Self::Real, _) => Values::Float32(some!(array.as_primitive_opt::<Float32Type>()).values()),
+            (Self::Double, DataType::Float16) => {
+                Values::Wide16(some!(array.as_primitive_opt::<Float16Type>()).values())
+            }
+            (Self::Double, DataType::Float32) => {
+                Values::Wide32(some!(array.as_primitive_opt::<Float32Type>()).values())
+            }
+            (Self::Double, _) => Values::Float64(some!(array.as_primitive_opt::<Float64Type>()).values()),
+            (Self::Text, _) => Values::Text(some!(ByteStrings::bind(array))),
+            (Self::Base64, _) => Values::Base64(some!(ByteStrings::bind(array))),
+            (Self::Hex, _) => Values::Hex(some!(ByteStrings::bind(array))),
+            (Self::Uuid, _) => Values::Uuid(some!(ByteStrings::bind(array))),
+            (Self::Millis { truncate }, data_type) => {
+                let scale = some!(scale_of(data_type, *truncate));
+                Values::Millis(some!(Ints::bind(array)), scale, data_type)
+            }
+            (Self::Stamp, DataType::Timestamp(unit, zone)) => {
+                Values::Stamp(some!(Ints::bind(array)), *unit, zone.is_some())
+            }
+            (Self::Day, data_type) => {
+                Values::Day(some!(Ints::bind(array)), matches!(data_type, DataType::Date64))
+            }
+            (Self::Clock, DataType::Time32(unit) | DataType::Time64(unit)) => {
+                Values::Clock(some!(Ints::bind(array)), *unit)
+            }
+            (Self::Interval, _) => Values::Interval(array),
+            (Self::Dictionary(form), _) => {
+                let (keys, entries) = some!(Keys::bind(array));
+                Values::Dictionary(keys, Box::new(form.bind(entries)?))
+            }
+            (Self::List(form), DataType::List(_)) => {
+                let list = some!(array.as_list_opt::<i32>());
+                Values::List(Offsets::Small(list.value_offsets()), Box::new(form.bind(list.values())?))
+            }
+            (Self::List(form), DataType::LargeList(_)) => {
+                let list = some!(array.as_list_opt::<i64>());
+                Values::List(Offsets::Large(list.value_offsets()), Box::new(form.bind(list.values())?))
+            }
+            (Self::List(form), _) => {
+                let list = some!(array.as_fixed_size_list_opt());
+                let size = list.value_length().max(0) as usize;
+                Values::List(Offsets::Fixed(size), Box::new(form.bind(list.values())?))
+            }
+            (Self::Struct(members), _) => {
+                let columns = some!(array.as_struct_opt()).columns();
+                let bind = |(member, column): (&'a Member, &'a ArrayRef)| {
+                    member.form.bind(column).map(|bound| (member, bound))
+                };
+                Values::Struct(members.iter().zip(columns).map(bind).collect::<Result<_, _>>()?)
+            }
+            (Self::Entries(members), _) => {
+                let map = some!(array.as_map_opt());
+                let [key, value] = members.as_ref();
+                let bound = [(key, key.form.bind(map.keys())?), (value, value.form.bind(map.values())?)];
+                Values::Entries(map.value_offsets(), Box::new(bound))
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Bound<'_> {
+    /// Whether the value is NULL.
+    #[inline]
+    pub(crate) fn is_null(&self, row: usize) -> bool {
+        match &self.values {
+            Values::Null => true,
+            Values::Dictionary(keys, entries) => {
+                self.nulls.is_some_and(|nulls| nulls.is_null(row)) || entries.is_null(keys.key(row))
+            }
+            _ => self.nulls.is_some_and(|nulls| nulls.is_null(row)),
+        }
+    }
+
+    /// The values of an array of so many that are not NULL.
+    pub(crate) fn non_null(&self, rows: usize) -> u64 {
+        match &self.values {
+            Values::Null => 0,
+            Values::Dictionary(..) => (0..rows).filter(|row| !self.is_null(*row)).count() as u64,
+            _ => (rows - self.nulls.map_or(0, NullBuffer::null_count)) as u64,
+        }
+    }
+
+    /// Appends a value, `null` where it is NULL.
+    #[inline]
+    pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        if self.is_null(row) {
+            out.extend_from_slice(b"null");
+            return Ok(());
+        }
+        let quoted = |out: &mut Vec<u8>, write: &dyn Fn(&mut Vec<u8>)| {
+            out.push(b'"');
+            write(out);
+            out.push(b'"');
+        };
+        match &self.values {
+            Values::Null => out.extend_from_slice(b"null"),
+            Values::Bool(values) => {
+                let text: &[u8] = if values.value(row) { b"true" } else { b"false" };
+                out.extend_from_slice(text);
+            }
+            Values::Int(values) => values.write(row, out),
+            Values::Decimal(values, from, to) => quoted(out, &|out| values.decimal(row, *from, *to, out)),
+            Values::Float16(values) => json::write_f32(values[row].to_f32(), out),
+            Values::Float32(values) => json::write_f32(values[row], out),
+            Values::Float64(values) => json::write_f64(values[row], out),
+            Values::Wide16(values) => json::write_f64(values[row].to_f64(), out),
+            Values::Wide32(values) => json::write_f64(f64::from(values[row]), out),
+            Values::Text(values) => json::write_text(values.value(row), out),
+            Values::Base64(_) | Values::Hex(_) | Values::Uuid(_) => quoted(out, &|out| {
+                // None of these writes anything that JSON escapes.
+                let _ = self.write_plain(row, out);
+            }),
+            Values::Millis(values, scale, data_type) => {
+                json::write_int(scale.millis(values.get(row), data_type)?, out);
+            }
+            Values::Stamp(..) | Values::Day(..) | Values::Clock(..) | Values::Interval(_) => {
+                out.push(b'"');
+                self.write_plain(row, out)?;
+                out.push(b'"');
+            }
+            Values::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
+            Values::List(offsets, items) => {
+                write_array(offsets.range(row), out, |item, out| items.write(item, out))?;
+            }
+            Values::Struct(members) => write_object(members, row, out)?,
+            Values::Entries(offsets, members) => {
+                let entries = offsets[row] as usize..offsets[row + 1] as usize;
+                write_array(entries, out, |entry, out| write_object(members.as_ref(), entry, out))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the text of a value that is text in the column, without quotation marks and escapes, and
+    /// of one with parts its JSON. The value must not be NULL.
+    pub(crate) fn write_plain(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match &self.values {
+            Values::Text(values) => out.extend_from_slice(values.value(row)),
+            Values::Base64(values) => {
+                let bytes = values.value(row);
+                let start = out.len();
+                out.resize(start + bytes.len().div_ceil(3) * 4, 0);
+                // The room is exactly what padded base64 takes (RFC 4648, 4).
+                let written =
+                    base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]);
+                debug_assert!(written.is_ok());
+            }
+            Values::Hex(values) => json::write_hex(values.value(row), out),
+            Values::Uuid(values) => json::write_uuid(values.value(row), out),
+            Values::Stamp(values, unit, zone) => json::write_stamp(values.get(row), *unit, *zone, out),
+            Values::Day(values, false) => json::write_day(values.get(row), out),
+            Values::Day(values, true) => {
+                let value = values.get(row);
+                if value.rem_euclid(86_400_000) != 0 {
+                    return Err(Fault::new(0, format!("the date {value} (Date64) is not a whole day")));
+                }
+                json::write_day(value.div_euclid(86_400_000), out);
+            }
+            Values::Clock(values, unit) => json::write_clock(values.get(row), *unit, out),
+            Values::Interval(array) => {
+                let (months, days, nanos) = interval(array, row)
+                    .ok_or_else(|| Fault::new(0, format!("{} is no interval", array.data_type())))?;
+                json::write_interval(months, days, nanos, out);
+            }
+            Values::Dictionary(keys, entries) => return entries.write_plain(keys.key(row), out),
+            _ => return self.write(row, out),
+        }
+        Ok(())
+    }
+
+    /// The value as an integer, of a column of integers or milliseconds. The value must not be NULL.
+    #[inline]
+    pub(crate) fn integer(&self, row: usize) -> Result<i64, Fault> {
+        match &self.values {
+            Values::Int(values) => Ok(values.get(row)),
+            Values::Millis(values, scale, data_type) => scale.millis(values.get(row), data_type),
+            Values::Bool(values) => Ok(values.value(row).into()),
+            Values::Dictionary(keys, entries) => entries.integer(keys.key(row)),
+            _ => Err(Fault::new(row, "a column of integers has another form")),
+        }
+    }
+
+    /// The value as a double. The value must not be NULL.
+    #[inline]
+    pub(crate) fn double(&self, row: usize) -> Result<f64, Fault> {
+        match &self.values {
+            Values::Float16(values) | Values::Wide16(values) => Ok(values[row].to_f64()),
+            Values::Float32(values) | Values::Wide32(values) => Ok(values[row].into()),
+            Values::Float64(values) => Ok(values[row]),
+            Values::Dictionary(keys, entries) => entries.double(keys.key(row)),
+            _ => Err(Fault::new(row, "a column of floats has another form")),
+        }
+    }
+
+    /// The value as an integer and the places that it and its column have. The value must not be NULL.
+    pub(crate) fn decimal(&self, row: usize) -> Result<(Result<i128, i256>, u8, u8), Fault> {
+        match &self.values {
+            Values::Decimal(values, from, to) => Ok((values.wide(row), *from, *to)),
+            Values::Dictionary(keys, entries) => entries.decimal(keys.key(row)),
+            _ => Err(Fault::new(row, "a column of decimals has another form")),
+        }
+    }
+
+    /// Refuses text that is too long for the index and the column store, wherever it stands.
+    pub(crate) fn check_text(&self, row: usize, most: usize) -> Result<(), Fault> {
+        if self.is_null(row) {
+            return Ok(());
+        }
+        let refuse = |length: usize, value: &[u8]| match length > most {
+            false => Ok(()),
+            true => Err(Fault::new(
+                0,
+                format!(
+                    "the text {} has {length} bytes, CrateDB indexes {most}; choose --long-text noindex",
+                    shown(&String::from_utf8_lossy(&value[..value.len().min(240)]))
+                ),
+            )),
+        };
+        match &self.values {
+            Values::Text(values) => refuse(values.value(row).len(), values.value(row)),
+            Values::Base64(values) => refuse(values.value(row).len().div_ceil(3) * 4, b"(base64)"),
+            Values::Hex(values) => refuse(values.value(row).len() * 2, b"(hexadecimal)"),
+            Values::Dictionary(keys, entries) => entries.check_text(keys.key(row), most),
+            Values::List(offsets, items) => {
+                offsets.range(row).try_for_each(|item| items.check_text(item, most))
+            }
+            Values::Struct(members) => members.iter().try_for_each(|(member, bound)| {
+                bound.check_text(row, most).map_err(|fault| fault.below(&format!(".{}", member.name)))
+            }),
+            Values::Entries(offsets, members) => (offsets[row] as usize..offsets[row + 1] as usize)
+                .try_for_each(|entry| {
+                    members.iter().try_for_each(|(_, bound)| bound.check_text(entry, most))
+                }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether [`check_text`](Self::check_text) can refuse anything.
+    pub(crate) fn has_text(&self) -> bool {
+        match &self.values {
+            Values::Text(_) | Values::Base64(_) | Values::Hex(_) => true,
+            Values::Dictionary(_, inner) | Values::List(_, inner) => inner.has_text(),
+            Values::Struct(members) => members.iter().any(|(_, bound)| bound.has_text()),
+            Values::Entries(_, members) => members.iter().any(|(_, bound)| bound.has_text()),
+            _ => false,
+        }
+    }
+}
+
+/// Months, days and nanoseconds.
+fn interval(array: &ArrayRef, row: usize) -> Option<(i64, i64, i64)> {
+    Some(match array.data_type() {
+        DataType::Interval(IntervalUnit::YearMonth) => {
+            (array.as_primitive_opt::<IntervalYearMonthType>()?.value(row).into(), 0, 0)
+        }
+        DataType::Interval(IntervalUnit::DayTime) => {
+            let value = array.as_primitive_opt::<IntervalDayTimeType>()?.value(row);
+            (0, value.days.into(), i64::from(value.milliseconds) * 1_000_000)
+        }
+        bytes if *bytes == INTERVAL_BYTES => {
+            let value = ParquetInterval::read(array, row)?;
+            (value.months.into(), value.days.into(), i64::from(value.millis) * 1_000_000)
+        }
+        _ => {
+            let value = array.as_primitive_opt::<IntervalMonthDayNanoType>()?.value(row);
+            (value.months.into(), value.days.into(), value.nanoseconds)
+        }
+    })
+}
+
+fn write_array(
+    items: std::ops::Range<usize>,
+    out: &mut Vec<u8>,
+    write: impl Fn(usize, &mut Vec<u8>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    out.push(b'[');
+    let first = items.start;
+    for item in items {
+        if item > first {
+            out.push(b',');
+        }
+        write(item, out).map_err(|fault| fault.below(&format!("[{}]", item - first)))?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// A NULL field is left out: CrateDB does not tell the two apart.
+fn write_object(members: &[(&Member, Bound<'_>)], row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    out.push(b'{');
+    let mut first = true;
+    for (member, bound) in members {
+        if bound.is_null(row) {
+            continue;
+        }
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        out.extend_from_slice(&member.lead);
+        bound.write(row, out).map_err(|fault| fault.below(&format!(".{}", member.name)))?;
+    }
+    out.push(b'}');
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! Values as the server gives them back, written again in the form in which the loader sends them.
+//!
+//! A row's canonical bytes, which the content sum is taken of, are its values as the loader writes them
+//! in JSON, joined by commas, without the row key. The server answers in JSON of its own (other spelling of floats, numerics as
+//! numbers, fields in another order); brought into the same form, equal rows are equal bytes.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use sawmill_loader::{ContentSum, Tally};
+use serde_json::value::RawValue;
+
+use crate::encode::form::{Form, Member};
+use crate::encode::json;
+use crate::table::columns::Column;
+
+/// Writes one row, of which nothing else stays in `row`; `field` gets each column's value.
+pub(crate) fn write_row(
+    forms: &[&Form],
+    values: &[&RawValue],
+    row: &mut Vec<u8>,
+    mut field: impl FnMut(usize, &[u8]),
+) -> Result<(), String> {
+    row.clear();
+    for (i, (form, value)) in forms.iter().zip(values).enumerate() {
+        if i > 0 {
+            row.push(b',');
+        }
+        let start = row.len();
+        write(form, value, row).map_err(|what| format!("column {}: {what}", i + 1))?;
+        field(i, &row[start..]);
+    }
+    Ok(())
+}
+
+/// Sums of rows, and of single columns where they were asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub whole: Tally,
+    /// One sum a column, over its values; empty where nobody asked.
+    pub each: Vec<ContentSum>,
+}
+
+impl Sums {
+    /// Nothing of so many columns.
+    pub(crate) fn empty(columns: usize, each_column: bool) -> Self {
+        let each = if each_column { vec![ContentSum::default(); columns] } else { Vec::new() };
+        Self { whole: Tally::empty(columns), each }
+    }
+
+    /// Adds one row that the server gave; `row` is scratch.
+    pub(crate) fn add_stored(
+        &mut self,
+        forms: &[&Form],
+        values: &[&RawValue],
+        row: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Self { whole, each } = self;
+        write_row(forms, values, row, |i, bytes| {
+            whole.non_null[i] += u64::from(bytes != b"null");
+            if let Some(sum) = each.get_mut(i) {
+                sum.add(bytes);
+            }
+        })?;
+        whole.rows += 1;
+        whole.content_sum.add(row);
+        Ok(())
+    }
+
+    /// Adds the values of one row that the loader wrote, without its row key, to the sums of its columns.
+    pub(crate) fn add_written(&mut self, values: &[u8]) -> Result<(), String> {
+        let array = [b"[", values, b"]"].concat();
+        let values: Vec<&RawValue> = serde_json::from_slice(&array).map_err(|error| error.to_string())?;
+        for (sum, value) in self.each.iter_mut().zip(values) {
+            sum.add(value.get().as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of another sum.
+    pub(crate) fn merge(&mut self, other: &Sums) {
+        self.whole.add(&other.whole);
+        for (mine, theirs) in self.each.iter_mut().zip(&other.each) {
+            mine.merge(*theirs);
+        }
+    }
+
+    /// Names of the columns whose values differ, as multisets.
+    pub(crate) fn differing(&self, other: &Sums, columns: &[Column]) -> Vec<String> {
+        let pairs = self.each.iter().zip(&other.each).zip(columns);
+        pairs.filter(|((a, b), _)| a != b).map(|(_, column)| column.name.clone()).collect()
+    }
+}
+
+/// What a row that was sent adds to a tally; `row` is its values without the row key.
+pub(crate) fn sent_row(row: &[u8], columns: usize) -> Tally {
+    let mut tally = Tally::empty(columns);
+    tally.rows = 1;
+    let mut sum = ContentSum::default();
+    sum.add(row);
+    tally.content_sum = sum;
+    let array = [b"[", row, b"]"].concat();
+    let values: Vec<&RawValue> = serde_json::from_slice(&array).unwrap_or_default();
+    for (count, value) in tally.non_null.iter_mut().zip(&values) {
+        *count = u64::from(value.get() != "null");
+    }
+    tally
+}
+
+/// Appends the value as the loader writes it.
+pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<(), String> {
+    let raw = value.get();
+    if raw == "null" {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    let unexpected = || {
+        let shown: String = raw.chars().take(60).collect();
+        format!("the server gives {shown}")
+    };
+    match form {
+        Form::Null => return Err(unexpected()),
+        Form::Bool => out.extend_from_slice(raw.as_bytes()),
+        Form::Int | Form::Millis { .. } => {
+            let digits = raw.trim_matches('"');
+            match digits.parse::<i64>() {
+                Ok(value) => json::write_int(value, out),
+                // A double that is whole, as inside of ignored objects.
+                Err(_) => match digits.parse::<f64>() {
+                    Ok(value) if value.fract() == 0.0 => json::write_int(value as i64, out),
+                    _ => return Err(unexpected()),
+                },
+            }
+        }
+        Form::Decimal { to, .. } => {
+            out.push(b'"');
+            decimal(raw.trim_matches('"'), *to, out).ok_or_else(unexpected)?;
+            out.push(b'"');
+        }
+        Form::Real => json::write_f32(special(raw).ok_or_else(unexpected)?, out),
+        Form::Double => json::write_f64(special(raw).ok_or_else(unexpected)?, out),
+        Form::Text
+        | Form::Base64
+        | Form::Hex
+        | Form::Uuid
+        | Form::Stamp
+        | Form::Day
+        | Form::Clock
+        | Form::Interval => {
+            let text: Cow<'_, str> = match raw.contains('\\') {
+                false => Cow::Borrowed(
+                    raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(unexpected)?,
+                ),
+                true => Cow::Owned(serde_json::from_str(raw).map_err(|_| unexpected())?),
+            };
+            json::write_text(text.as_bytes(), out);
+        }
+        Form::Dictionary(inner) => write(inner, value, out)?,
+        Form::List(item) => {
+            list(value, out, |value, out| write(item, value, out)).map_err(|_| unexpected())?
+        }
+        Form::Struct(members) => object(members, value, out).map_err(|_| unexpected())?,
+        Form::Entries(members) => {
+            list(value, out, |value, out| object(members.as_ref(), value, out)).map_err(|_| unexpected())?;
+        }
+    }
+    Ok(())
+}
+
+fn list(
+    value: &RawValue,
+    out: &mut Vec<u8>,
+    write: impl Fn(&RawValue, &mut Vec<u8>) -> Result<(), String>,
+) -> Result<(), String> {
+    let items: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
+    out.push(b'[');
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write(item, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn object(members: &[Member], value: &RawValue, out: &mut Vec<u8>) -> Result<(), String> {
+    if value.get() == "null" {
+        // An entry of a list may be NULL as a whole.
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    let fields: HashMap<Cow<'_, str>, &RawValue> =
+        serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
+    out.push(b'{');
+    let mut first = true;
+    for member in members {
+        let Some(value) = fields.get(member.name.as_str()).filter(|value| value.get() != "null") else {
+            continue;
+        };
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        out.extend_from_slice(&member.lead);
+        write(&member.form, value, out)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// A float, or one of the strings that stand for what is no number.
+fn special<F: std::str::FromStr>(raw: &str) -> Option<F> {
+    // Rust reads "NaN", "Infinity" and "-Infinity" as well as every JSON number.
+    raw.trim_matches('"').parse().ok()
+}
+
+/// Brings a decimal number in any spelling to `places` places after the point. `None` when it has more
+/// digits than that, or is no number.
+fn decimal(text: &str, places: u8, out: &mut Vec<u8>) -> Option<()> {
+    let (mantissa, exponent) = match text.find(['e', 'E']) {
+        Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.len() + fraction.len() > 400
+        || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
+    {
+        return None;
+    }
+    let mut digits = format!("{whole}{fraction}");
+    // Digits behind the point, once the exponent is applied.
+    let behind = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+    let places = i32::from(places);
+    if behind <= places {
+        digits.extend(std::iter::repeat_n('0', usize::try_from(places - behind).ok().filter(|n| *n < 400)?));
+    } else {
+        let cut = usize::try_from(behind - places).ok()?;
+        let keep = digits.len().saturating_sub(cut);
+        if digits.bytes().skip(keep).any(|digit| digit != b'0') {
+            return None;
+        }
+        digits.truncate(keep);
+    }
+    let digits = digits.trim_start_matches('0');
+    let digits = if digits.is_empty() { "0" } else { digits };
+    json::write_decimal(&format!("{sign}{digits}"), places as u8, places as u8, out);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn again(form: &Form, text: &str) -> Result<String, String> {
+        let value = RawValue::from_string(text.to_owned()).unwrap();
+        let mut out = Vec::new();
+        write(form, &value, &mut out).map(|()| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn decimals_of_any_spelling_are_one() {
+        let form = Form::Decimal { from: 2, to: 2 };
+        for text in ["12.5", "12.50", "\"12.50\"", "1.25E1", "125e-1", "\"0012.500\""] {
+            assert_eq!(again(&form, text).unwrap_or_default(), "\"12.50\"", "{text}");
+        }
+        assert_eq!(again(&form, "-0.00").unwrap(), "\"0.00\"");
+        assert_eq!(again(&form, "1E+3").unwrap(), "\"1000.00\"");
+        assert!(again(&form, "12.505").is_err());
+    }
+
+    #[test]
+    fn fields_come_in_our_order_and_without_those_that_are_null() {
+        let member =
+            |name: &str, form| Member { name: name.into(), lead: format!("\"{name}\":").into_bytes(), form };
+        let form =
+            Form::Struct(vec![member("b", Form::Double), member("a", Form::Int), member("c", Form::Text)]);
+        assert_eq!(again(&form, r#"{"a": 1, "c": null, "b": 2e0, "x": 5}"#).unwrap(), r#"{"b":2.0,"a":1}"#);
+        let list = Form::List(Box::new(form));
+        assert_eq!(again(&list, "[null, {}]").unwrap(), "[null,{}]");
+    }
+
+    #[test]
+    fn floats_and_texts_are_written_as_the_loader_writes_them() {
+        assert_eq!(again(&Form::Double, "17").unwrap(), "17.0");
+        assert_eq!(again(&Form::Real, "0.1").unwrap(), "0.1");
+        assert_eq!(again(&Form::Double, "\"NaN\"").unwrap(), "\"NaN\"");
+        assert_eq!(again(&Form::Text, "\"a\\/\\u00e9\\n\"").unwrap(), "\"a/é\\n\"");
+        assert_eq!(again(&Form::Int, "\"9223372036854775807\"").unwrap(), "9223372036854775807");
+    }
+}

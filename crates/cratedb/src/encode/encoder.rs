@@ -1,0 +1,345 @@
+//! Batches to blocks of rows in JSON, and beside them columns in binary where the transport takes columns.
+//!
+//! A row is a JSON array; rows are joined by commas, so that a block or any range of its rows is the
+//! inside of `bulk_args`. Values go from Arrow arrays into one buffer that is used again. The rows are
+//! written in any case, also where columns are sent: the content sum is taken of them, and should the
+//! server refuse a block of columns, its rows are sent to find those that are at fault.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, RecordBatch};
+use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
+use sawmill_pgcopy::Fault;
+use sawmill_source::{ROW_IN_GROUP, Result, SourceFile, Unit};
+
+use crate::encode::bodies::Bodies;
+use crate::encode::bound::Bound;
+use crate::encode::cells::{Cell, Cells, filled, run_of};
+use crate::encode::digits::put_number;
+use crate::encode::json::{write_hex, write_int};
+use crate::encode::unnest::{ArrayColumn, beside_json};
+use crate::table::columns::{Key, Plan};
+use crate::table::crate_type::CrateType;
+
+/// What all encoders of a load have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodePlan {
+    pub plan: Plan,
+    /// Rows of a block.
+    pub rows: usize,
+    /// Bytes of a block's rows, and of its columns where there are any; a larger row has a block of its own.
+    pub bytes: usize,
+    /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
+    pub longest_row: usize,
+    /// Columns are written, too.
+    pub columns: bool,
+    /// Rows that cannot be represented are left out and reported with their block.
+    pub leave_out: bool,
+    /// Hash of each file's identity, for the row key.
+    pub files: Vec<u64>,
+}
+
+/// The identity of a file in row keys: name, length and footer.
+pub(crate) fn file_hash(file: &SourceFile) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(format!("{}\0{}", file.name, file.fingerprint).as_bytes())
+}
+
+/// Encodes the batches of one connection.
+pub(crate) struct CrateEncoder {
+    encode: Arc<EncodePlan>,
+    bodies: Arc<Bodies>,
+    body: Vec<u8>,
+    marks: Marks,
+    arrays: Vec<ArrayColumn>,
+    cells: Cells,
+    /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
+    beside: usize,
+    /// Beginning of the row keys of the unit.
+    key: Vec<u8>,
+    /// The unit's first row, as units count, and the next row: its number in the unit.
+    first_row: u64,
+    next: u32,
+    tally: Tally,
+}
+
+/// `http.max_content_length` of a server that nobody configured.
+const LARGEST_REQUEST: usize = 104_857_600;
+
+/// Bytes that a row's values may have with a statement of this length around them: a longer one has no place
+/// in any request. Room for brackets and the row key is left.
+pub(crate) fn longest_row(statement: usize) -> usize {
+    LARGEST_REQUEST.saturating_sub(statement + 256)
+}
+
+impl CrateEncoder {
+    pub(crate) fn new(encode: Arc<EncodePlan>, bodies: Arc<Bodies>) -> Self {
+        let columns = encode.plan.columns.len();
+        let widths = encode.plan.columns.iter().map(|column| beside_json(&column.crate_type));
+        // The row key is a text.
+        let beside = if encode.columns { widths.sum::<usize>() + 4 } else { 0 };
+        Self {
+            beside,
+            body: bodies.take(),
+            marks: Marks::default(),
+            arrays: Vec::new(),
+            cells: Cells::default(),
+            key: Vec::new(),
+            first_row: 0,
+            next: 0,
+            tally: Tally::empty(columns),
+            encode,
+            bodies,
+        }
+    }
+
+    /// Writes a row at the end of the body: its cells, and what is not in them. `place` is its number in the row group.
+    fn write_row(
+        &mut self,
+        bound: &[Bound<'_>],
+        row: usize,
+        place: u64,
+        cells: &[Cell],
+    ) -> Result<(), (usize, Fault)> {
+        let body = &mut self.body;
+        if !self.marks.rows.is_empty() {
+            body.push(b',');
+        }
+        let keyed = matches!(self.encode.plan.key, Key::Row(_));
+        if keyed {
+            body.extend_from_slice(b"[\"");
+            body.extend_from_slice(&self.key);
+            write_int(place, body);
+            body.push(b'"');
+        }
+        // Each value has its comma before it; the first one's is the bracket where there is no key.
+        let start = body.len();
+        for (i, cell) in cells.iter().enumerate() {
+            if let Some(length) = filled(cell) {
+                // Copied whole, since a copy of known length is no call.
+                body.extend_from_slice(cell);
+                body.truncate(body.len() - (cell.len() - length));
+                continue;
+            }
+            let Some(column) = bound.get(i) else { continue };
+            body.push(b',');
+            column.write(row, body).map_err(|fault| (i, fault))?;
+            if let Some(most) = self.encode.plan.longest_text
+                && column.has_text()
+            {
+                column.check_text(row, most).map_err(|fault| (i, fault))?;
+            }
+        }
+        if let (false, Some(first)) = (keyed, body.get_mut(start)) {
+            *first = b'[';
+        }
+        let values = body.get(start + 1..).unwrap_or_default();
+        let most = self.encode.longest_row;
+        if values.len() > most {
+            let what = format!("the row takes {} bytes of JSON, a request holds {most}", values.len());
+            return Err((0, Fault::new(0, what)));
+        }
+        self.tally.content_sum.add(values);
+        body.push(b']');
+        Ok(())
+    }
+
+    /// Appends rows of the batch to the columns, but for those that were left out.
+    fn write_columns(
+        &mut self,
+        bound: &[Bound<'_>],
+        rows: &[u32],
+        base: u32,
+        places: &Places<'_>,
+    ) -> Result<(), (usize, usize, Fault)> {
+        let encode = Arc::clone(&self.encode);
+        let key = usize::from(matches!(encode.plan.key, Key::Row(_)));
+        if self.arrays.is_empty() {
+            self.arrays = (0..bound.len() + key).map(|_| ArrayColumn::new(self.bodies.take())).collect();
+        }
+        let (keys, columns) = self.arrays.split_at_mut(key);
+        if let Some(keys) = keys.first_mut() {
+            for row in rows {
+                let mut digits = [0; 32];
+                let end = put_number(&mut digits, 0, places.of((row - base) as usize));
+                keys.push_text(&self.key, &digits[..end]);
+            }
+        }
+        for (i, ((array, column), planned)) in
+            columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate()
+        {
+            // Rows between two that were left out.
+            for run in rows.chunk_by(|row, next| row + 1 == *next) {
+                let start = run.first().map_or(0, |row| (row - base) as usize);
+                array
+                    .extend(&planned.crate_type, column, start..start + run.len())
+                    .map_err(|(row, fault)| (row, i, fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+        if self.marks.rows.is_empty() && self.marks.refused.is_empty() {
+            return Ok(());
+        }
+        let body = std::mem::replace(&mut self.body, self.bodies.take());
+        let mut marks = std::mem::take(&mut self.marks);
+        let arrays = std::mem::take(&mut self.arrays);
+        if !marks.rows.is_empty() {
+            let key = matches!(self.encode.plan.key, Key::Row(_)).then_some(&CrateType::Text);
+            let types =
+                key.into_iter().chain(self.encode.plan.columns.iter().map(|column| &column.crate_type));
+            marks.columns =
+                arrays.into_iter().zip(types).map(|(array, t)| self.bodies.lend(array.finish(t))).collect();
+        }
+        let rows = marks.rows.len() as u64;
+        emit(Block { bytes: self.bodies.lend(body), rows, marks: Some(Box::new(marks)) })
+    }
+}
+
+/// Where a batch's rows stand in their row group.
+enum Places<'b> {
+    /// One after the other from this one on.
+    From(u64),
+    /// Each by itself.
+    Each(&'b [i64]),
+}
+
+impl<'b> Places<'b> {
+    fn of_batch(batch: &'b RecordBatch, first: u64) -> Self {
+        let numbers = batch.column_by_name(ROW_IN_GROUP);
+        match numbers.and_then(|numbers| numbers.as_primitive_opt::<Int64Type>()) {
+            Some(numbers) => Self::Each(numbers.values()),
+            None => Self::From(first),
+        }
+    }
+
+    fn of(&self, row: usize) -> u64 {
+        match self {
+            Self::From(first) => first + row as u64,
+            Self::Each(places) => places.get(row).map_or(0, |place| *place as u64),
+        }
+    }
+
+    /// The same from the unit's first row on: a row never stands before the place that units count for it.
+    fn in_unit(&self, row: usize, first_row: u64) -> u32 {
+        u32::try_from(self.of(row).saturating_sub(first_row)).unwrap_or(u32::MAX)
+    }
+}
+
+impl BatchEncoder for CrateEncoder {
+    fn begin_unit(&mut self, unit: &Unit) {
+        self.first_row = unit.key.first_row;
+        self.next = 0;
+        self.key.clear();
+        let file = self.encode.files.get(unit.key.file as usize).copied().unwrap_or_default();
+        write_hex(&file.to_be_bytes(), &mut self.key);
+        self.key.push(b'-');
+        write_int(unit.key.row_group, &mut self.key);
+        self.key.push(b'-');
+    }
+
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let encode = Arc::clone(&self.encode);
+        let columns = &encode.plan.columns;
+        let name = |i: usize| columns.get(i).map(|column| column.name.clone()).unwrap_or_default();
+        let refusal = |row: usize, i: usize, fault: &Fault| Refusal::Value {
+            row,
+            column: name(i),
+            what: match fault.path.as_str() {
+                "" => fault.what.clone(),
+                path => format!("{} at {path}", fault.what),
+            },
+        };
+        let mut bound = Vec::with_capacity(columns.len());
+        for (i, column) in columns.iter().enumerate() {
+            let lacking = || refusal(0, i, &Fault::new(0, "the batch lacks the column"));
+            let array: &ArrayRef = batch.columns().get(column.source).ok_or_else(lacking)?;
+            bound.push(column.form.bind(array).map_err(|what| refusal(0, i, &Fault::new(0, what)))?);
+        }
+        // Rows of this batch that are in the body and not yet in the columns.
+        let base = self.next;
+        let places = Places::of_batch(batch, self.first_row + u64::from(base));
+        let mut pending: Vec<u32> = Vec::new();
+        // What is left out is taken off again.
+        for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
+            *count += column.non_null(batch.num_rows());
+        }
+        let run = run_of(bound.len());
+        let mut cells = std::mem::take(&mut self.cells);
+        let mut run_start = 0;
+        for row in 0..batch.num_rows() {
+            if row == run_start + run || row == 0 {
+                run_start = row;
+                cells.fill(&bound, row..(row + run).min(batch.num_rows()));
+            }
+            let start = self.body.len();
+            if let Err((i, fault)) = self.write_row(&bound, row, places.of(row), cells.row(row - run_start)) {
+                self.body.truncate(start);
+                if !encode.leave_out {
+                    return Err(refusal(row, i, &fault));
+                }
+                for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
+                    *count -= u64::from(!column.is_null(row));
+                }
+                let Refusal::Value { column, what, .. } = refusal(row, i, &fault) else { continue };
+                let place = places.in_unit(row, self.first_row);
+                self.marks.refused.push((place, format!("column {column:?}: {what}")));
+                self.next += 1;
+                continue;
+            }
+            self.tally.rows += 1;
+            let held = self.marks.rows.len();
+            if self.body.len() + (held + 1) * self.beside > encode.bytes && held > 0 {
+                // It does not fit any more: it begins the next body, without the comma.
+                let carried = self.body[start + 1..].to_vec();
+                self.body.truncate(start);
+                self.columns_of(&bound, base, &places, &mut pending)
+                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.flush(emit).map_err(Refusal::Stopped)?;
+                self.body.extend_from_slice(&carried);
+            }
+            let place = places.in_unit(row, self.first_row);
+            self.marks.rows.push(Mark { end: self.body.len() as u32, row: place });
+            pending.push(self.next);
+            self.next += 1;
+            let held = self.marks.rows.len();
+            if held >= encode.rows || self.body.len() + held * self.beside >= encode.bytes {
+                self.columns_of(&bound, base, &places, &mut pending)
+                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.flush(emit).map_err(Refusal::Stopped)?;
+            }
+        }
+        self.cells = cells;
+        self.columns_of(&bound, base, &places, &mut pending)
+            .map_err(|(row, i, fault)| refusal(row, i, &fault))
+    }
+
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        self.flush(emit)?;
+        self.next = 0;
+        Ok(std::mem::replace(&mut self.tally, Tally::empty(self.encode.plan.columns.len())))
+    }
+}
+
+impl CrateEncoder {
+    fn columns_of(
+        &mut self,
+        bound: &[Bound<'_>],
+        base: u32,
+        places: &Places<'_>,
+        pending: &mut Vec<u32>,
+    ) -> Result<(), (usize, usize, Fault)> {
+        if self.encode.columns && !pending.is_empty() {
+            self.write_columns(bound, pending, base, places)?;
+        }
+        pending.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! JSON tokens: text, floats, decimals, dates, as the loader writes them into request bodies.
+
+use std::io::Write;
+
+use arrow_schema::TimeUnit;
+
+use crate::encode::digits::two;
+
+/// Writing to a `Vec` cannot fail; this says so in one place.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => {{
+        let written = write!($out, $($format)*);
+        debug_assert!(written.is_ok(), "a Vec takes everything");
+    }};
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Appends a string in quotation marks. Only what JSON requires is escaped (RFC 8259, 7).
+pub(crate) fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut rest = text;
+    while let Some(at) = first_escaped(rest) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            control => {
+                let digits = [HEX[usize::from(control >> 4)], HEX[usize::from(control & 15)]];
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&digits);
+            }
+        }
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Whether one of eight bytes has to be escaped: a control character, a quotation mark or a backslash.
+#[inline]
+pub(crate) fn any_escaped(word: u64) -> bool {
+    // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero, and perhaps in bytes above
+    // such a one, but nowhere else.
+    let zero = |x: u64| x.wrapping_sub(ONES) & !x;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let quote = zero(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+    (control | quote | backslash) & HIGH != 0
+}
+
+/// Position of the first byte that has to be escaped, looking at 32 bytes at a time, then at eight.
+#[inline]
+pub(crate) fn first_escaped(text: &[u8]) -> Option<usize> {
+    let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    // Without a way out of the loop the compiler compares all bytes of a block at once.
+    let any = |block: &[u8; 32]| block.iter().fold(false, |any, byte| any | escaped(byte));
+    let (blocks, rest) = text.as_chunks::<32>();
+    let found = |at: usize, bytes: &[u8]| bytes.iter().position(escaped).map(|found| at + found);
+    if let Some(i) = blocks.iter().position(any) {
+        return found(i * 32, &blocks[i]);
+    }
+    let mut at = blocks.len() * 32;
+    let (words, rest) = rest.as_chunks::<8>();
+    for word in words {
+        if any_escaped(u64::from_le_bytes(*word)) {
+            return found(at, word);
+        }
+        at += 8;
+    }
+    match (text.last_chunk::<8>(), rest) {
+        (_, []) => None,
+        // The last eight bytes, some of which were looked at already.
+        (Some(word), _) if !any_escaped(u64::from_le_bytes(*word)) => None,
+        _ => found(at, rest),
+    }
+}
+
+/// Appends an integer.
+#[inline]
+pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// The hundredths of a double that is the one nearest to a decimal of two places: the decimal reads back as
+/// the value, and of up to 15 digits it is the shortest that does. Negative zero is none.
+#[inline]
+pub(crate) fn cents(value: f64) -> Option<i64> {
+    let scaled = value * 100.0;
+    let cents = (scaled + 0.5f64.copysign(scaled)) as i64;
+    let is_it = cents.unsigned_abs() < 1 << 49 && cents as f64 / 100.0 == value;
+    (is_it && (cents != 0 || value.is_sign_positive())).then_some(cents)
+}
+
+/// Appends a double: digits that read back the same, or a string where JSON has no number.
+#[inline]
+pub(crate) fn write_f64(value: f64, out: &mut Vec<u8>) {
+    if let Some(cents) = cents(value) {
+        if cents < 0 {
+            out.push(b'-');
+        }
+        let cents = cents.unsigned_abs();
+        write_int(cents / 100, out);
+        let [tenths, hundredths] = two(cents % 100);
+        match hundredths {
+            b'0' => out.extend_from_slice(&[b'.', tenths]),
+            _ => out.extend_from_slice(&[b'.', tenths, hundredths]),
+        }
+        return;
+    }
+    if value.is_finite() {
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+    } else {
+        write_special(value, out);
+    }
+}
+
+/// Appends a float: digits that read back the same float.
+#[inline]
+pub(crate) fn write_f32(value: f32, out: &mut Vec<u8>) {
+    if value.is_finite() {
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+    } else {
+        write_special(f64::from(value), out);
+    }
+}
+
+fn write_special(value: f64, out: &mut Vec<u8>) {
+    out.extend_from_slice(if value.is_nan() {
+        b"\"NaN\""
+    } else if value > 0.0 {
+        b"\"Infinity\""
+    } else {
+        b"\"-Infinity\""
+    });
+}
+
+/// Appends the text of a decimal: `digits` with the point moved by `from` places, filled up with zeros to
+/// `to` places. Zero has no sign.
+pub(crate) fn write_decimal(digits: &str, from: u8, to: u8, out: &mut Vec<u8>) {
+    let (negative, digits) = match digits.strip_prefix('-') {
+        Some(digits) => (digits.bytes().any(|digit| digit != b'0'), digits),
+        None => (false, digits),
+    };
+    if negative {
+        out.push(b'-');
+    }
+    let from = usize::from(from);
+    let whole = digits.len().saturating_sub(from);
+    if whole == 0 {
+        out.push(b'0');
+    }
+    out.extend_from_slice(&digits.as_bytes()[..whole]);
+    if to > 0 {
+        out.push(b'.');
+        out.resize(out.len() + from.saturating_sub(digits.len()), b'0');
+        out.extend_from_slice(&digits.as_bytes()[whole..]);
+        out.resize(out.len() + usize::from(to).saturating_sub(from), b'0');
+    }
+}
+
+/// Appends two hexadecimal digits a byte.
+pub(crate) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    }
+}
+
+/// Appends the five groups of a UUID.
+pub(crate) fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
+    for (i, part) in bytes.chunks(2).enumerate() {
+        if (2..=5).contains(&i) {
+            out.push(b'-');
+        }
+        write_hex(part, out);
+    }
+}
+
+/// Units of a second.
+pub(crate) fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Appends a date of days since 1970 in ISO 8601, in the proleptic Gregorian calendar (H. Hinnant,
+/// "chrono-compatible low-level date algorithms"). Years beyond 0..9999 carry a sign.
+pub(crate) fn write_day(days: i64, out: &mut Vec<u8>) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    match year {
+        0..=9999 => put!(out, "{year:04}-{month:02}-{day:02}"),
+        _ => put!(out, "{year:+07}-{month:02}-{day:02}"),
+    }
+}
+
+/// Appends a time of day in ISO 8601, without trailing zeros of the fraction.
+pub(crate) fn write_clock(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+    let scale = per_second(unit);
+    let (seconds, fraction) = (value.div_euclid(scale), value.rem_euclid(scale));
+    put!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if fraction != 0 {
+        let nanos = fraction * (1_000_000_000 / scale);
+        put!(out, ".{nanos:09}");
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+}
+
+/// Appends a timestamp in ISO 8601, with `Z` where it has a zone.
+pub(crate) fn write_stamp(value: i64, unit: TimeUnit, zone: bool, out: &mut Vec<u8>) {
+    let day = 86_400 * per_second(unit);
+    write_day(value.div_euclid(day), out);
+    out.push(b'T');
+    write_clock(value.rem_euclid(day), unit, out);
+    if zone {
+        out.push(b'Z');
+    }
+}
+
+/// Appends months, days and nanoseconds as an ISO 8601 duration.
+pub(crate) fn write_interval(months: i64, days: i64, nanos: i64, out: &mut Vec<u8>) {
+    put!(out, "P{months}M{days}DT");
+    if nanos < 0 {
+        out.push(b'-');
+    }
+    let nanos = nanos.unsigned_abs();
+    put!(out, "{}", nanos / 1_000_000_000);
+    if !nanos.is_multiple_of(1_000_000_000) {
+        put!(out, ".{:09}", nanos % 1_000_000_000);
+    }
+    out.push(b'S');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(write: impl Fn(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_reads_back_the_same(value: String) {
+            let written = text(|out| write_text(value.as_bytes(), out));
+            prop_assert_eq!(serde_json::from_str::<String>(&written).unwrap(), value);
+        }
+
+        #[test]
+        fn every_text_is_written_as_serde_json_does(value in "[ -~\\n\\r\\té\\x1f]{0,90}") {
+            let ours = text(|out| write_text(value.as_bytes(), out));
+            prop_assert_eq!(ours, serde_json::to_string(&value).unwrap());
+        }
+
+        #[test]
+        fn hundredths_are_written_as_the_shortest_digits_are(cents in -(1i64 << 49)..1 << 49, shift in 0u32..49) {
+            let value = (cents >> shift) as f64 / 100.0;
+            let mut digits = zmij::Buffer::new();
+            prop_assert_eq!(text(|out| write_f64(value, out)), digits.format_finite(value));
+        }
+
+        #[test]
+        fn every_double_reads_back_the_same(bits: u64, cents in -1_000_000_000_000i64..1_000_000_000_000) {
+            for value in [f64::from_bits(bits), cents as f64 / 100.0, cents as f64 * 0.01, cents as f64] {
+                let written = text(|out| write_f64(value, out));
+                if value.is_finite() {
+                    prop_assert_eq!(written.parse::<f64>().unwrap().to_bits(), value.to_bits());
+                }
+            }
+        }
+
+        #[test]
+        fn every_float_reads_back_the_same(bits: u32) {
+            let value = f32::from_bits(bits);
+            if value.is_finite() {
+                let written = text(|out| write_f32(value, out));
+                prop_assert_eq!(written.parse::<f32>().unwrap().to_bits(), bits);
+            }
+        }
+    }
+
+    #[test]
+    fn floats_are_written_short_and_specials_as_strings() {
+        for (value, expected) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (-17.5, "-17.5"),
+            (17.05, "17.05"),
+            (1e300, "1e+300"),
+            (f64::NAN, "\"NaN\""),
+            (f64::INFINITY, "\"Infinity\""),
+            (f64::NEG_INFINITY, "\"-Infinity\""),
+        ] {
+            assert_eq!(text(|out| write_f64(value, out)).replace("e300", "e+300"), expected);
+        }
+    }
+
+    #[test]
+    fn decimals_keep_all_places() {
+        for (digits, from, to, expected) in [
+            ("12345", 2, 2, "123.45"),
+            ("-5", 2, 4, "-0.0500"),
+            ("0", 0, 0, "0"),
+            ("-0", 3, 3, "0.000"),
+            ("7", 0, 2, "7.00"),
+        ] {
+            assert_eq!(text(|out| write_decimal(digits, from, to, out)), expected);
+        }
+    }
+
+    #[test]
+    fn moments_are_iso_8601() {
+        assert_eq!(text(|out| write_day(19_782, out)), "2024-02-29");
+        assert_eq!(text(|out| write_day(-719_529, out)), "-000001-12-31");
+        assert_eq!(text(|out| write_stamp(-1, TimeUnit::Millisecond, false, out)), "1969-12-31T23:59:59.999");
+        assert_eq!(
+            text(|out| write_stamp(1_500_000, TimeUnit::Microsecond, true, out)),
+            "1970-01-01T00:00:01.5Z"
+        );
+        assert_eq!(text(|out| write_clock(1, TimeUnit::Nanosecond, out)), "00:00:00.000000001");
+        assert_eq!(text(|out| write_interval(14, 3, -1_500_000_000, out)), "P14M3DT-1.500000000S");
+    }
+}

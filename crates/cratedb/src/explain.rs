@@ -1,0 +1,145 @@
+//! What a load would do, told before it does it.
+
+use sawmill_loader::{CHANNEL, LoadOptions, Mode};
+use sawmill_source::{Control, Result, Source};
+use serde::Serialize;
+
+use crate::connect::client::{Client, Cluster};
+use crate::options::{LongText, Transport};
+use crate::session::existing_plan;
+use crate::table::catalogue;
+use crate::table::columns;
+use crate::table::columns::Key;
+use crate::table::crate_type::Layout;
+use crate::table::ddl;
+use crate::target::CrateDb;
+
+/// A load's plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct CrateExplanation {
+    /// Schema and name of the table.
+    pub table: String,
+    /// What happens to it.
+    pub mode: Mode,
+    /// The way rows go.
+    pub transport: String,
+    /// What keeps a row from being there twice.
+    pub delivery: String,
+    /// Files of the source.
+    pub files: usize,
+    /// Rows of the source.
+    pub rows: u64,
+    /// Units of work: what is recorded as done, and sent again after a failure.
+    pub units: usize,
+    /// Connections.
+    pub degree: usize,
+    /// Rows of a request at most.
+    pub batch_rows: usize,
+    /// Bytes of a request's rows at most.
+    pub batch_bytes: usize,
+    /// Upper bound in bytes of all encoded rows in memory.
+    pub memory_bytes: u64,
+    /// The columns.
+    pub columns: Vec<ExplainedColumn>,
+    /// The statement that makes the table, but for mode append.
+    pub ddl: Option<String>,
+}
+
+/// A column of a plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExplainedColumn {
+    /// Its name in the table.
+    pub name: String,
+    /// Its type in the source.
+    pub arrow: String,
+    /// Its type in the table.
+    pub crate_type: String,
+    /// How its values go by the PostgreSQL wire.
+    pub sent_as: String,
+}
+
+impl CrateDb {
+    /// What a load of this source would do. The server is asked for nothing but the columns and the key of a
+    /// table that is appended to.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl); with mode append a server that cannot be reached, and a table that does not exist
+    /// or cannot hold the source's columns exactly.
+    pub fn explain(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<CrateExplanation> {
+        let table = self.table()?;
+        let mut existing = Vec::new();
+        let (planned, key) = match self.mode {
+            Mode::Append => {
+                // What lacks a key is told as such, and not refused.
+                let mut lenient = self.clone();
+                lenient.options.at_least_once = true;
+                let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO)?, false);
+                let (plan, _) = existing_plan(&lenient, source, &mut client, &table, 0, control, true)?;
+                existing = catalogue::columns(&mut client, &table, 0, control)?;
+                (plan.columns, plan.key)
+            }
+            _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key()),
+        };
+        let layout =
+            Layout { objects: self.options.objects, plain_text: self.options.long_text == LongText::Noindex };
+        let columns = planned.iter().map(|column| ExplainedColumn {
+            name: column.name.clone(),
+            arrow: source.schema().field(column.source).data_type().to_string(),
+            crate_type: match existing.iter().find(|theirs| theirs.name == column.name) {
+                Some(theirs) => theirs.data_type.to_string(),
+                None => column.crate_type.ddl(layout),
+            },
+            sent_as: match column.crate_type.is_nested() {
+                true => format!("JSON text, cast to {}", column.crate_type.cast()),
+                false => format!("binary {}", crate::encode::unnest::array_type(&column.crate_type)),
+            },
+        });
+        let delivery = match (&key, self.mode) {
+            (Key::Row(name), _) => format!("exactly once, by the row key {name:?}"),
+            (Key::Own(names), _) => format!("exactly once, by the primary key {}", names.join(", ")),
+            (Key::None, Mode::Append) => {
+                "at least once: the table has no primary key that the source fills".to_owned()
+            }
+            (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
+        };
+        let transport = match self.options.transport {
+            Transport::Http => "http: bulk_args".to_owned(),
+            Transport::Pg => format!("pg: UNNEST at port {}", self.server.pg_port),
+            Transport::Auto if key == Key::None && self.options.rejects.is_some() => {
+                "http: bulk_args, since without a key only it tells which rows were refused".to_owned()
+            }
+            Transport::Auto => {
+                format!(
+                    "pg: UNNEST where CrateDB answers at port {}, else http: bulk_args",
+                    self.server.pg_port
+                )
+            }
+        };
+        let batch_bytes = options.batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES);
+        Ok(CrateExplanation {
+            ddl: match self.mode {
+                Mode::Append => None,
+                _ => Some(ddl::create_table(&table, &planned, &key, &self.options)?),
+            },
+            table: table.to_string(),
+            mode: self.mode,
+            transport,
+            delivery,
+            files: source.files().len(),
+            rows: source.rows(),
+            units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
+            degree: options.degree,
+            batch_rows: self.options.request_rows(),
+            batch_bytes,
+            // Blocks in the channel, one being filled, one of small units that wait for others, one being sent and its
+            // compressed copy; twice, for rows and columns.
+            memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
+            columns: columns.collect(),
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! CrateDB as a target: every row accounted for, and exactly once where rows have a key.
+//!
+//! ```text
+//! units ─ encode ─▶ JSON rows ─ bulk requests over HTTP ──────┬─▶ table ─▶ account of every row ─▶ record of the unit
+//!               └─▶ arrays ── UNNEST, the PostgreSQL wire ────┘
+//! ```
+//!
+//! CrateDB has no transactions: a primary key makes it harmless to repeat a batch.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use sawmill_loader::{LoadOptions, load};
+//! use sawmill_cratedb::CrateDb;
+//! use sawmill_source::{Control, ParquetFiles};
+//!
+//! let cancel = AtomicBool::new(false);
+//! let profile = sawmill_profile::Profile::new();
+//! let phase = profile.phase("load");
+//! let source = ParquetFiles::open(&["taxi.parquet"])?;
+//! let target = CrateDb::new("crate://localhost:4200/doc".parse()?, "taxi".parse()?);
+//! let options = LoadOptions { verify: true, ..LoadOptions::default() };
+//! let report = load(&source, &target, &options, &Control::new(&cancel, &phase))?;
+//! println!("{} rows, content sum {}", report.rows, report.content.content_sum);
+//! # Ok::<(), sawmill_source::Error>(())
+//! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `target` | a table as a target: how it is made and filled |
+//! | `options` | what becomes of values, and how they are sent |
+//! | `explain` | what a load would do, without doing it |
+//! | `session` | a load from what there is to do to the table in its place |
+//! | `connect` | HTTP, the PostgreSQL wire, TLS, and waiting for a cluster that restarts |
+//! | `table` | names, the catalogue, types, and whether a source's values fit the columns |
+//! | `encode` | Arrow batches as JSON rows and, for the PostgreSQL wire, as binary arrays |
+//! | `write` | blocks sent, and an account of every row |
+//! | `records` | what the cluster knows of loads, and who may go on with one |
+//! | `verify` | the table read back in pages, and rows compared by their keys |
+
+mod connect;
+mod encode;
+mod explain;
+mod options;
+mod records;
+mod session;
+mod table;
+mod target;
+mod verify;
+mod write;
+
+pub use connect::address::CrateServer;
+pub use explain::{CrateExplanation, ExplainedColumn};
+pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+pub use records::status::crate_status;
+pub use target::{CrateDb, unnest_blocks};

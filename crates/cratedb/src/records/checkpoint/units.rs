@@ -1,0 +1,136 @@
+//! The units of loads that are in the table, with what they came to.
+
+use std::collections::HashMap;
+
+use sawmill_loader::Tally;
+use sawmill_source::{Control, Result, UnitKey};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Checkpoints, read_stored, read_tally, stored};
+use crate::connect::client::Client;
+
+/// A committed unit.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitRecord {
+    pub unit: UnitKey,
+    /// What the table has of it.
+    pub tally: Tally,
+    pub rejected: u64,
+    /// Those of the rejected rows that were sent; the others cannot be represented. None in records of earlier versions.
+    pub refused: Option<Tally>,
+    /// Rows that an earlier load had brought, where that is known.
+    pub there_before: Option<Tally>,
+}
+
+impl Checkpoints {
+    /// All committed units of a load.
+    pub(crate) fn units(
+        &self,
+        client: &mut Client,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<HashMap<UnitKey, UnitRecord>> {
+        let table = self.table("units");
+        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        // Who only looks does not add columns to the records of an earlier version.
+        let lacks = self.lacking(client, control)?.iter().any(|(table, ..)| *table == "units");
+        let added = if lacks { "" } else { ADDED };
+        let statement = format!("{} WHERE \"load_id\" = ?", self.select_units(added));
+        let answer = self.run(client, &statement, &[json!(id)], control)?;
+        let rows = match lacks {
+            false => answer.all::<UnitRow>()?,
+            true => answer.all::<EarlierRow>()?.into_iter().map(UnitRow::of_earlier).collect(),
+        };
+        rows.into_iter().map(UnitRow::read).collect()
+    }
+
+    /// A unit of a load, if it is committed.
+    pub(crate) fn unit(
+        &self,
+        client: &mut Client,
+        id: &str,
+        key: UnitKey,
+        control: &Control<'_>,
+    ) -> Result<Option<UnitRecord>> {
+        // All of the primary key: found without a refresh.
+        let statement = format!(
+            "{} WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?",
+            self.select_units(ADDED)
+        );
+        let arguments = [json!(id), json!(key.file), json!(key.row_group), json!(key.first_row)];
+        let rows = self.run(client, &statement, &arguments, control)?.all::<UnitRow>()?;
+        rows.into_iter().next().map(|row| Ok(row.read()?.1)).transpose()
+    }
+
+    fn select_units(&self, added: &str) -> String {
+        format!(
+            "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\"{added} \
+             FROM {}",
+            self.table("units")
+        )
+    }
+
+    /// Records that all rows of these units are in.
+    pub(crate) fn commit(
+        &self,
+        client: &mut Client,
+        id: &str,
+        units: &[UnitRecord],
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!(
+            "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
+             \"refused\", \"there_before\") VALUES {} ON CONFLICT DO NOTHING",
+            self.table("units"),
+            vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; units.len()].join(", ")
+        );
+        let text = |tally: &Option<Tally>| tally.as_ref().map(|tally| stored(tally).to_string());
+        let values = units.iter().flat_map(|UnitRecord { unit, tally, rejected, refused, there_before }| {
+            [
+                json!(id),
+                json!(unit.file),
+                json!(unit.row_group),
+                json!(unit.first_row),
+                json!(tally.rows),
+                json!(rejected),
+                json!(tally.content_sum.to_string()),
+                json!(tally.non_null),
+                json!(text(refused)),
+                json!(text(there_before)),
+            ]
+        });
+        self.run(client, &statement, &values.collect::<Vec<_>>(), control)?;
+        Ok(())
+    }
+}
+
+/// A unit's row: file, row group, first row, rows, rejected ones, content sum, values that are not null, refused rows, and
+/// rows that were there before.
+#[derive(Deserialize)]
+struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>);
+
+/// The same as earlier versions have it.
+type EarlierRow = (u32, u32, u64, u64, u64, String, Vec<u64>);
+
+/// The columns that it lacks.
+const ADDED: &str = ", \"refused\", \"there_before\"";
+
+impl UnitRow {
+    fn of_earlier((file, row_group, first_row, rows, rejected, sum, non_null): EarlierRow) -> Self {
+        Self(file, row_group, first_row, rows, rejected, sum, non_null, None, None)
+    }
+
+    fn read(self) -> Result<(UnitKey, UnitRecord)> {
+        let Self(file, row_group, first_row, rows, rejected, sum, non_null, refused, there_before) = self;
+        let unit = UnitKey { file, row_group, first_row };
+        let record = UnitRecord {
+            unit,
+            tally: read_tally(rows, &sum, non_null)?,
+            rejected,
+            refused: read_stored(refused)?,
+            there_before: read_stored(there_before)?,
+        };
+        Ok((unit, record))
+    }
+}

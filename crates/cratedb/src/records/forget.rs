@@ -1,0 +1,57 @@
+//! Taking a load back: its records, and the table that gathers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sawmill_loader::Forgotten;
+use sawmill_source::{Control, Result};
+
+use crate::connect::client::{Client, Cluster};
+use crate::records::checkpoint::{Checkpoints, State};
+use crate::records::lease::{Lease, lease_name};
+use crate::table::catalogue::exists;
+use crate::target::CrateDb;
+
+/// Tries of a lost connection.
+const RETRIES: u32 = 3;
+
+/// Removes the records of all loads into a table and what unfinished ones left behind, recorded or not, and with
+/// `drop_table` the table itself. Rows that were appended stay.
+///
+/// # Errors
+/// One of the loads is under way.
+pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+    let table = crate_db.table()?;
+    let (target, staging) = (table.to_string(), table.staging());
+    let cluster = Cluster::new(&crate_db.server, Duration::ZERO)?;
+    let mut client = Client::new(&cluster, false);
+    let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, RETRIES);
+    let mut forgotten = Forgotten::default();
+    let recorded = checkpoints.exist(&mut client, control)?;
+    // Nobody loads into the table meanwhile.
+    let mut leases = Vec::new();
+    if recorded {
+        checkpoints.create(&mut client, control)?;
+        let loads = checkpoints.all(&mut client, control)?.into_iter();
+        let unfinished = loads.filter(|load| load.target == target && load.state != State::Complete);
+        let names = unfinished.map(|load| lease_name(&target, &load.mode, &load.id));
+        let names: BTreeSet<String> = names.chain([target.clone()]).collect();
+        for name in names {
+            leases.push(Lease::take(&checkpoints, &cluster, &name, control)?);
+        }
+    }
+    if exists(&mut client, &staging, RETRIES, control)? {
+        client.sql(&format!("DROP TABLE IF EXISTS {}", staging.quoted()), &[], RETRIES, control)?;
+        forgotten.staging_dropped = true;
+    }
+    if drop_table && exists(&mut client, &table, RETRIES, control)? {
+        client.sql(&format!("DROP TABLE IF EXISTS {}", table.quoted()), &[], RETRIES, control)?;
+        forgotten.table_dropped = true;
+    }
+    if recorded {
+        forgotten.loads = checkpoints.delete(&mut client, "target", &target, control)?;
+        drop(leases);
+        checkpoints.drop_if_empty(&mut client, control)?;
+    }
+    Ok(forgotten)
+}

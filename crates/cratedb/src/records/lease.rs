@@ -1,0 +1,254 @@
+//! One load at a time: a lease on a new table, or on the rest of an append.
+//!
+//! CrateDB has no locks. What it does one after the other is to insert rows of one primary key: of several loads that
+//! insert a lease's next number, one succeeds, and the highest number is the one that counts. The holder counts up a
+//! beat in its row. A holder whose beat stands still for a while, or whose process is seen to be gone, is followed by
+//! the next number, and finds its own row gone. No clock of any machine is compared with another's.
+
+mod owner;
+mod table;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use sawmill_profile::Profile;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::connect::client::{Client, Cluster};
+use crate::records::checkpoint::Checkpoints;
+use owner::Owner;
+
+/// How often a holder shows that it is there.
+const BEAT: Duration = Duration::from_secs(3);
+/// How often others look.
+const LOOK: Duration = Duration::from_millis(500);
+/// Looks in a row that find the same beat before the holder counts as gone: five beats long, without the time in
+/// which the server does not answer, as the holder cannot show itself then either.
+const STILL: u32 = 30;
+/// How long the end of a load may take to give its lease back.
+const GIVE_BACK: Duration = Duration::from_secs(2);
+
+/// What a load has to have for itself: of a table that is made the table, of an append the load alone, as others may
+/// append to the table at the same time.
+pub(crate) fn lease_name(table: &str, mode: &str, load: &str) -> String {
+    if mode == "append" { format!("{table}, load {load}") } else { table.to_owned() }
+}
+
+/// Those of the leases whose holder is there.
+pub(crate) fn alive(
+    checkpoints: &Checkpoints,
+    client: &mut Client,
+    names: Vec<String>,
+    control: &Control<'_>,
+) -> Result<HashSet<String>> {
+    let mut alive = HashSet::new();
+    let mut doubtful = Vec::new();
+    if !checkpoints.has_leases(client, control)? {
+        return Ok(alive);
+    }
+    for name in names {
+        match checkpoints.leases(client, &name, control)?.into_iter().next_back() {
+            Some(held) if !held.owner.as_ref().is_some_and(Owner::is_gone) => match &held.owner {
+                Some(owner) if owner.is_here() => drop(alive.insert(name)),
+                _ => doubtful.push((name, held)),
+            },
+            _ => {}
+        }
+    }
+    let end = Instant::now() + BEAT + LOOK * 2;
+    while !doubtful.is_empty() && Instant::now() < end {
+        control.sleep(LOOK)?;
+        for at in (0..doubtful.len()).rev() {
+            let (name, seen) = &doubtful[at];
+            let now = checkpoints.leases(client, name, control)?.into_iter().next_back();
+            if now.as_ref().is_some_and(|now| (now.number, now.beat) == (seen.number, seen.beat)) {
+                continue;
+            }
+            let (name, _) = doubtful.swap_remove(at);
+            now.and_then(|_| alive.insert(name).then_some(()));
+        }
+    }
+    Ok(alive)
+}
+
+/// A lease that is held until it is dropped.
+pub(crate) struct Lease {
+    holder: Arc<Holder>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the holder and its thread know.
+struct Holder {
+    checkpoints: Checkpoints,
+    cluster: Arc<Cluster>,
+    name: String,
+    number: i64,
+    owner: Owner,
+    lost: AtomicBool,
+    over: AtomicBool,
+    hurry: AtomicBool,
+}
+
+/// A lease as it stands in its table.
+struct Held {
+    number: i64,
+    owner: Option<Owner>,
+    beat: i64,
+}
+
+impl Lease {
+    /// Waits until the lease is free, if its holder seems to be gone.
+    ///
+    /// # Errors
+    /// Another load that is under way.
+    pub(crate) fn take(
+        checkpoints: &Checkpoints,
+        cluster: &Arc<Cluster>,
+        name: &str,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let owner = Owner::here();
+        let taken = follow(checkpoints, cluster, name, &owner, control);
+        let number = taken.inspect_err(|_| owner.leave())?;
+        let holder = Arc::new(Holder {
+            checkpoints: checkpoints.at_once(),
+            cluster: Arc::clone(cluster),
+            name: name.to_owned(),
+            number,
+            owner,
+            lost: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
+        });
+        let beating = Arc::clone(&holder);
+        let thread = Builder::new().name("lease".into()).spawn(move || beating.beat());
+        let thread = Some(thread.map_err(|error| sawmill_loader::no_thread(&error))?);
+        Ok(Self { holder, thread })
+    }
+
+    /// That no other load has followed, as far as this one has seen.
+    ///
+    /// # Errors
+    /// Another load has the lease.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.holder.lost.load(Relaxed) { Err(self.holder.followed()) } else { Ok(()) }
+    }
+
+    /// The same, asked of the server.
+    ///
+    /// # Errors
+    /// Another load has the lease; no connection.
+    pub(crate) fn confirm(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        match self.holder.is_ours(client, control)? {
+            true => self.check(),
+            false => Err(self.holder.followed()),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.holder.over.store(true, Relaxed);
+        let Some(thread) = self.thread.take() else { return };
+        thread.thread().unpark();
+        let end = Instant::now() + GIVE_BACK;
+        while !thread.is_finished() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.holder.hurry.store(true, Relaxed);
+        // A thread that panicked has nothing to say to a load that ends.
+        let _ = thread.join();
+        self.holder.owner.leave();
+    }
+}
+
+/// The number with which the lease was taken.
+fn follow(
+    checkpoints: &Checkpoints,
+    cluster: &Arc<Cluster>,
+    name: &str,
+    owner: &Owner,
+    control: &Control<'_>,
+) -> Result<i64> {
+    let mut client = Client::new(cluster, false);
+    let busy = |held: &Held| {
+        let who = held.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+        Error::new(Kind::Busy, format!("another run is loading {name}{who}"))
+            .at(cluster.server.to_string())
+            .advise("wait until it has ended; the same command then goes on where it ended")
+    };
+    let (mut seen, mut looks) = (None, 0);
+    loop {
+        let last = checkpoints.leases(&mut client, name, control)?.into_iter().next_back();
+        let free = match last {
+            None => 0,
+            // It was taken, and the answer got lost.
+            Some(held) if held.owner.as_ref() == Some(owner) => return Ok(held.number),
+            Some(held) if held.owner.as_ref().is_some_and(Owner::is_gone) || looks >= STILL => held.number,
+            Some(held) if held.owner.as_ref().is_some_and(Owner::is_here) => return Err(busy(&held)),
+            // Of another machine only its beat is seen.
+            Some(held) => {
+                match seen {
+                    Some(seen) if seen != (held.number, held.beat) => return Err(busy(&held)),
+                    Some(_) => looks += 1,
+                    None => {
+                        let who = held.owner.map(|owner| format!(" by {owner}")).unwrap_or_default();
+                        control.say(&format!("{name} is held{who}; looking whether that run is still there"));
+                        seen = Some((held.number, held.beat));
+                    }
+                }
+                control.sleep(LOOK)?;
+                continue;
+            }
+        };
+        let text = serde_json::to_string(owner).unwrap_or_default();
+        if checkpoints.insert_lease(&mut client, name, free + 1, &text, control)? {
+            checkpoints.delete_leases(&mut client, name, free + 1, control)?;
+            return Ok(free + 1);
+        }
+    }
+}
+
+impl Holder {
+    fn followed(&self) -> Error {
+        Error::new(Kind::Busy, format!("another run has taken over the load of {}", self.name))
+            .at(self.cluster.server.to_string())
+            .advise("this run was not heard of for too long; wait until the other one has ended")
+    }
+
+    fn is_ours(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
+        let next = self.checkpoints.lease_owner(client, &self.name, self.number + 1, control)?;
+        let own = self.checkpoints.lease_owner(client, &self.name, self.number, control)?;
+        let own = own.and_then(|text| serde_json::from_str::<Owner>(&text).ok());
+        Ok(next.is_none() && own.as_ref() == Some(&self.owner))
+    }
+
+    /// Shows that the holder is there until it is over, and gives the lease back.
+    fn beat(&self) {
+        let phase = Profile::new().phase("lease");
+        let control = Control::new(&self.hurry, &phase);
+        let mut client = Client::new(&self.cluster, false);
+        let mut beat = 0;
+        loop {
+            let end = Instant::now() + BEAT;
+            while Instant::now() < end && !self.over.load(Relaxed) {
+                std::thread::park_timeout(end.saturating_duration_since(Instant::now()));
+            }
+            // What cannot be asked now is asked with the next beat.
+            if matches!(self.is_ours(&mut client, &control), Ok(false)) {
+                self.lost.store(true, Relaxed);
+                return;
+            }
+            if self.over.load(Relaxed) {
+                // A lease that cannot be given back is followed like that of a run that was killed.
+                let _ = self.checkpoints.delete_leases(&mut client, &self.name, self.number + 1, &control);
+                return;
+            }
+            beat += 1;
+            let _ = self.checkpoints.beat(&mut client, (&self.name, self.number), beat, &control);
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use sawmill_loader::{
+    AlreadyLoaded, BatchEncoder, EarlierLoad, Found, LoadOptions, Mode, Portion, Remembered, Tally,
+    Verification, earlier, load_id,
+};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+
+use crate::CrateDb;
+use crate::connect::client::{Client, Cluster};
+use crate::encode::bodies::Bodies;
+use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
+use crate::records::checkpoint::{Checkpoints, LoadIntoTable, UnitRecord};
+use crate::session::existing_plan;
+use crate::table::columns::{Key, Plan};
+use crate::table::names::CrateTable;
+use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
+use crate::verify::without_refused::WithoutRefused;
+
+impl CrateDb {
+    /// What a load of this source is recorded by.
+    pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
+        // Row keys of filtered rows were others in earlier versions.
+        let by_place = matches!(key, Key::Row(_)) && !source.counts_all_rows();
+        let keys = if by_place { " keys by place" } else { "" };
+        let mapping = format!("{}{key:?}{:?}{keys}", source.mapping(), self.options.by_position);
+        load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
+    }
+
+    /// What makes two loads of a file loads of the same rows and columns: a hash.
+    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
+        let mapping = earlier::mapping_of_files(source, self.options.by_position);
+        format!("{FILES}{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
+    }
+
+    /// The same as earlier versions recorded it, together with the key.
+    fn earlier_mapping(&self, source: &dyn Source, key: &Key) -> String {
+        let mapping = format!("{}{key:?}{:?}", source.mapping(), self.options.by_position);
+        format!("{:016x}", xxhash_rust::xxh3::xxh3_64(mapping.as_bytes()))
+    }
+
+    /// What the records say of the source's files, where they are appended.
+    pub(crate) fn remember(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        if self.mode != Mode::Append || !source.has_whole_files() {
+            return Ok(None);
+        }
+        let table = self.table()?;
+        let cluster = Cluster::new(&self.server, options.patience)?;
+        let mut client = Client::new(&cluster, false);
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
+        if !checkpoints.exist(&mut client, control)? {
+            return Ok(None);
+        }
+        let (plan, primary) =
+            existing_plan(self, source, &mut client, &table, options.retries, control, true)?;
+        checkpoints.create(&mut client, control)?;
+        let loads = checkpoints.of_table(&mut client, &table.to_string(), control)?;
+        if loads.is_empty() {
+            return Ok(None);
+        }
+        let remembering = Remembering {
+            crate_db: self,
+            source,
+            options,
+            control,
+            cluster: &cluster,
+            checkpoints: &checkpoints,
+            table: &table,
+            plan: &plan,
+            primary: &primary,
+        };
+        remembering.run(&loads)
+    }
+}
+
+/// What mappings begin with that name rows and columns, and not the key.
+const FILES: &str = "files ";
+
+struct Remembering<'r> {
+    crate_db: &'r CrateDb,
+    source: &'r dyn Source,
+    options: &'r LoadOptions,
+    control: &'r Control<'r>,
+    cluster: &'r Arc<Cluster>,
+    checkpoints: &'r Checkpoints,
+    table: &'r CrateTable,
+    plan: &'r Plan,
+    primary: &'r [String],
+}
+
+impl Remembering<'_> {
+    fn run(&self, loads: &[LoadIntoTable]) -> Result<Option<Remembered>> {
+        let all = || loads.iter().map(|into| &into.load);
+        let here: Vec<&EarlierLoad> = all().filter(|load| self.is_of_same_rows(load)).collect();
+        self.refuse_unclear(all().filter(|load| !self.is_clear(load)).collect())?;
+        let own = self.crate_db.id_of(self.source, self.table, &self.plan.key);
+        let unfinished = self.unfinished(&here)?;
+        if self.options.again {
+            // What was broken off is ended, whatever else is loaded once more.
+            let ends_own = here.iter().any(|load| load.id == own && !load.complete);
+            return Ok(match ends_own || unfinished.is_empty() {
+                true => None,
+                false => Some(Remembered::with_the_rest(self.source, unfinished, BTreeSet::new())),
+            });
+        }
+        // The same list as before is looked at as a whole, unless it has other contents now.
+        let as_before =
+            |load: &EarlierLoad| !load.complete || load.files.changed(self.source.files()).is_empty();
+        if here.iter().any(|load| load.id == own && as_before(load)) {
+            return Ok(None);
+        }
+        let found = earlier::found(self.source, &here);
+        let in_found = found.iter().map(|found| found.file).collect();
+        let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
+        remembered.notes = earlier::of_another_content(self.source, &here, &remembered.new);
+        if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
+            return Ok(None);
+        }
+        if !found.is_empty() {
+            self.look_at(&found, loads, &mut remembered)?;
+        }
+        Ok(Some(remembered))
+    }
+
+    /// Whether a load was one of the same rows and columns of its files.
+    fn is_of_same_rows(&self, load: &EarlierLoad) -> bool {
+        let mapping = self.crate_db.mapping_of_files(self.source);
+        load.mapping.as_ref() == Some(&mapping) || self.is_clear(load) && !is_by_files(load)
+    }
+
+    /// Whether the record says what was loaded of its files, and under which row keys. Those of earlier versions do where
+    /// all rows were meant, as a mapping of the same columns shows.
+    fn is_clear(&self, load: &EarlierLoad) -> bool {
+        let key = &self.plan.key;
+        let numbered_as_now = !matches!(key, Key::Row(_)) || self.source.counts_all_rows();
+        is_by_files(load)
+            || numbered_as_now
+                && load.mapping.as_ref() == Some(&self.crate_db.earlier_mapping(self.source, key))
+    }
+
+    /// Where a record of an earlier version does not say which rows of a file were loaded, only the table's own key finds
+    /// them: its row keys may number rows otherwise.
+    fn refuse_unclear(&self, unclear: Vec<&EarlierLoad>) -> Result<()> {
+        let key = &self.plan.key;
+        let by_choice = self.options.again && *key == Key::None;
+        if by_choice || matches!(key, Key::Own(_)) {
+            return Ok(());
+        }
+        let all: Vec<u32> = (0..self.source.files().len() as u32).collect();
+        earlier::refuse_unclear(self.source, &unclear, &all).map_err(|error| match key {
+            Key::None => error.at(self.place()),
+            _ => error
+                .at(self.place())
+                .advise("give the new files alone; or load all files into a new table (mode replace)"),
+        })
+    }
+
+    /// The files of each load that was broken off and has some of the source's. With a key a load that has other files, too,
+    /// is not in the way: rows that it has brought are found.
+    fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
+        let names: BTreeSet<&String> = self.source.files().iter().map(|file| &file.name).collect();
+        let is_in_the_way = |load: &&&EarlierLoad| {
+            load.mode == Mode::Append.name()
+                && (self.plan.key == Key::None || load.files.names.iter().all(|name| names.contains(name)))
+        };
+        let loads: Vec<&EarlierLoad> =
+            here.iter().filter(|load| !load.complete).filter(is_in_the_way).copied().collect();
+        let same = |portion: &Portion<'_>, load: &EarlierLoad| {
+            self.crate_db.id_of(portion, self.table, &self.plan.key) == load.id
+        };
+        earlier::broken_off(self.source, &loads, same).map_err(|error| error.at(self.place()))
+    }
+
+    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold them still.
+    fn look_at(
+        &self,
+        found: &[Found<'_>],
+        loads: &[LoadIntoTable],
+        remembered: &mut Remembered,
+    ) -> Result<()> {
+        let mut client = Client::new(self.cluster, false);
+        let rows = self.read_back(None).count(&mut client, self.control)?;
+        self.refuse_fewer(rows, loads, remembered)?;
+        let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
+        for id in ids {
+            let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
+            remembered.already.extend(self.of_load(&mut client, &of_load)?);
+        }
+        remembered.already.sort_unstable_by_key(|already| already.file);
+        match self.options.verify {
+            true => self.verify(&mut client, rows, loads, remembered),
+            false => Ok(()),
+        }
+    }
+
+    /// Compares the table's count with the one at the end of the last load into it.
+    fn refuse_fewer(&self, rows: u64, loads: &[LoadIntoTable], remembered: &mut Remembered) -> Result<()> {
+        let last = loads.iter().filter(|into| into.load.complete).max_by_key(|into| &into.completed);
+        let at_end = last.map_or(0, |last| last.rows);
+        if rows >= at_end {
+            return Ok(());
+        }
+        let what =
+            format!("the table has {rows} rows; it had {at_end} when the last load into it was complete");
+        if rows > 0 && !(remembered.new.is_empty() && remembered.unfinished.is_empty()) {
+            remembered.notes.push(what);
+            return Ok(());
+        }
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
+            "load the files once more with --again (rows whose key is in the table are not added), or forget the loads \
+             (sawmill load forget) if the rows were deleted on purpose",
+        ))
+    }
+
+    /// What a load has brought of these files, which still hold it.
+    fn of_load(&self, client: &mut Client, found: &[&Found<'_>]) -> Result<Vec<AlreadyLoaded>> {
+        let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        let units = self.checkpoints.units(client, &load.id, self.control)?;
+        let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
+        let places: HashMap<u32, u32> = (0..).zip(found).map(|(at, found)| (found.place, at)).collect();
+        let in_portion = |key: &UnitKey| places.get(&key.file).map(|at| UnitKey { file: *at, ..*key });
+        let units: BTreeMap<UnitKey, UnitRecord> =
+            units.into_iter().filter_map(|(key, unit)| Some((in_portion(&key)?, unit))).collect();
+        let untrusted = load.files.untrusted(portion.files());
+        let looked_at: BTreeSet<u32> =
+            (0..found.len() as u32).filter(|at| self.options.verify || untrusted.contains(at)).collect();
+        self.compare(&portion, load, &units, &looked_at)?;
+        if !untrusted.is_empty() {
+            let now = load.files.with_stamps_of(portion.files());
+            self.checkpoints.set_stamps(client, &load.id, &now, self.control)?;
+        }
+        let already = (0..).zip(found).map(|(at, found)| {
+            let mut file = AlreadyLoaded { file: found.file, tally: self.nothing(), rejected: 0, units: 0 };
+            for (_, unit) in units.iter().filter(|(key, _)| key.file == at) {
+                file.tally.add(&unit.tally);
+                file.rejected += unit.rejected;
+                file.units += 1;
+            }
+            file
+        });
+        Ok(already.collect())
+    }
+
+    fn compare(
+        &self,
+        portion: &Portion<'_>,
+        load: &EarlierLoad,
+        units: &BTreeMap<UnitKey, UnitRecord>,
+        looked_at: &BTreeSet<u32>,
+    ) -> Result<()> {
+        if looked_at.is_empty() {
+            return Ok(());
+        }
+        let of_looked_at = || units.iter().filter(|(key, _)| looked_at.contains(&key.file));
+        let Some(refused) = WithoutRefused::refused(of_looked_at()) else {
+            let unknown = of_looked_at().find(|(_, unit)| unit.rejected > 0);
+            let file = unknown.and_then(|(key, _)| portion.files().get(key.file as usize));
+            return Err(Error::new(
+                Kind::Changed,
+                "an earlier version of sawmill has put aside some rows of the file without recording what they held, so what it \
+                 holds now cannot be compared with that",
+            )
+            .at(file.map(|file| file.name.clone()).unwrap_or_default())
+            .advise("load the files without it, or load it once more with --again"));
+        };
+        let encode = Arc::new(EncodePlan {
+            rows: self.crate_db.options.request_rows(),
+            bytes: self.options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+            longest_row: longest_row(0),
+            columns: false,
+            leave_out: of_looked_at().any(|(_, unit)| unit.rejected > 0),
+            files: portion.files().iter().map(file_hash).collect(),
+            plan: self.plan.clone(),
+        });
+        let bodies = Bodies::new(encode.bytes);
+        let encoder = || -> Result<Box<dyn BatchEncoder>> {
+            Ok(Box::new(WithoutRefused::new(&encode, &bodies, &refused)))
+        };
+        let recorded: BTreeMap<UnitKey, &Tally> =
+            units.iter().map(|(key, unit)| (*key, &unit.tally)).collect();
+        let columns = self.plan.columns.len();
+        let (options, control) = (self.options, self.control);
+        earlier::compare(portion, load, &recorded, looked_at, columns, &encoder, options, control)
+    }
+
+    /// Compares the files' rows with those that the table has, where these can be told from others.
+    fn verify(
+        &self,
+        client: &mut Client,
+        rows: u64,
+        loads: &[LoadIntoTable],
+        remembered: &mut Remembered,
+    ) -> Result<()> {
+        let mut files = self.nothing();
+        remembered.already.iter().for_each(|file| files.add(&file.tally));
+        let (expected, read) = match &self.plan.key {
+            Key::Row(column) => {
+                let named: Vec<_> = (remembered.already.iter())
+                    .filter_map(|already| self.source.files().get(already.file as usize))
+                    .collect();
+                let others = loads.iter().filter(|into| !self.is_of_same_rows(&into.load));
+                let shared = others.flat_map(|into| into.load.files.names.iter());
+                let shared: BTreeSet<&String> = shared.collect();
+                match named.iter().any(|file| shared.contains(&file.name)) {
+                    true => (None, self.read_back(None)),
+                    false => {
+                        let hashes = named.into_iter().map(file_hash);
+                        (Some(files.clone()), self.read_back(Some(OfFiles::new(column, hashes))))
+                    }
+                }
+            }
+            Key::Own(_) | Key::None => (self.all_of_table(client, rows, loads)?, self.read_back(None)),
+        };
+        let Some(expected) = expected else {
+            remembered.notes.push(
+                "what the files hold was compared with the records of their loads, but not with the table: it has other rows, \
+                 too (sawmill verify compares whole tables)"
+                    .to_owned(),
+            );
+            return Ok(());
+        };
+        let all = self.verification(expected, read.run(self.control)?);
+        all.into_result(&self.place())?;
+        remembered.verified = Some(self.verification(files.clone(), files));
+        Ok(())
+    }
+
+    /// What all loads into the table have brought, where that is all that it has.
+    fn all_of_table(&self, client: &mut Client, rows: u64, loads: &[LoadIntoTable]) -> Result<Option<Tally>> {
+        let mut all = self.nothing();
+        for LoadIntoTable { load, .. } in loads {
+            if !self.is_of_same_rows(load) {
+                return Ok(None);
+            }
+            let units = self.checkpoints.units(client, &load.id, self.control)?;
+            units.values().for_each(|unit| all.add(&unit.tally));
+        }
+        Ok((all.rows == rows).then_some(all))
+    }
+
+    fn nothing(&self) -> Tally {
+        Tally::empty(self.plan.columns.len())
+    }
+
+    fn verification(&self, source: Tally, target: Tally) -> Verification {
+        Verification {
+            columns: self.plan.columns.iter().map(|column| column.name.clone()).collect(),
+            source,
+            target,
+            put_aside: 0,
+            not_compared: Vec::new(),
+            differing: Vec::new(),
+            located: None,
+        }
+    }
+
+    fn read_back(&self, of_files: Option<OfFiles>) -> ReadBack<'_> {
+        ReadBack {
+            cluster: self.cluster,
+            table: self.table,
+            columns: &self.plan.columns,
+            of_files,
+            key: paging_key(&self.plan.key, self.primary),
+            retries: self.options.retries,
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.cluster.server)
+    }
+}
+
+/// Whether the record says which rows and columns its files were loaded by, as this version does.
+fn is_by_files(load: &EarlierLoad) -> bool {
+    load.mapping.as_ref().is_some_and(|mapping| mapping.starts_with(FILES))
+}
+
+/// Those of the loads that have brought other rows or columns of the same files, which share row keys with these.
+pub(crate) fn sharing_files<'l>(
+    loads: &'l [LoadIntoTable],
+    source: &'l dyn Source,
+    mapping: &'l str,
+    id: &'l str,
+) -> impl Iterator<Item = &'l LoadIntoTable> {
+    let named = |(name, fingerprint): (&String, &String)| {
+        source.files().iter().any(|file| file.name == *name && file.fingerprint == *fingerprint)
+    };
+    loads.iter().filter(move |LoadIntoTable { load, .. }| {
+        load.id != id
+            && load.mapping.as_deref() != Some(mapping)
+            && load.files.names.iter().zip(&load.files.fingerprints).any(named)
+    })
+}

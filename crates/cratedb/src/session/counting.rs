@@ -1,0 +1,107 @@
+//! Whether the table has as many rows as were acknowledged.
+
+use std::sync::PoisonError;
+
+use sawmill_loader::{Mode, Session, Standing, Tally};
+use sawmill_source::{Control, Kind, Result};
+
+use super::{CrateSession, FORGET};
+use crate::connect::client::Client;
+use crate::table::columns::Key;
+use crate::write::durable;
+
+impl CrateSession<'_> {
+    /// Counts the table where rows are written, and makes sure that it has the rows of the units that were acknowledged.
+    pub(super) fn count(
+        &self,
+        client: &mut Client,
+        acknowledged: u64,
+        how: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let rows = self.read_back(&self.written).count(client, control)?;
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+        let before = self.record.rows_before();
+        let there_before = &self.writers.before;
+        let least = match self.encode.plan.key {
+            Key::None => before + acknowledged,
+            _ if self.standing == Standing::New && there_before.is_counted() => {
+                (before + acknowledged).saturating_sub(there_before.rows())
+            }
+            // Of rows whose key was there it is not known whether an earlier run has sent them.
+            Key::Row(_) | Key::Own(_) => before.max(acknowledged),
+        };
+        let (written, retries) = (&self.written, self.options.retries);
+        let (mut may_lose_rows, mut of_load) = (None, None);
+        if rows >= least {
+            // Rows of others must not hide those that a crash took.
+            let Some(of_files) = self.own_rows() else { return Ok(rows) };
+            if !*may_lose_rows.insert(durable::may_lose_rows(client, written, retries, control)?) {
+                return Ok(rows);
+            }
+            let own = self.read_back(written).count_of_files(&of_files, client, control)?;
+            if own >= acknowledged {
+                return Ok(rows);
+            }
+            of_load = Some(own);
+        }
+        let mut what = match (of_load, before) {
+            (Some(own), _) => format!("{acknowledged} rows {how}, the table has {own} of them"),
+            (None, 0) => format!("{acknowledged} rows {how}, the table has {rows}"),
+            (None, _) => {
+                format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}")
+            }
+        };
+        let may_lose_rows = match may_lose_rows {
+            Some(known) => known,
+            None => durable::may_lose_rows(client, written, retries, control)?,
+        };
+        if may_lose_rows {
+            what += "; its translog.durability is ASYNC: a server that crashes loses rows that it had acknowledged";
+        }
+        let advice = match (self.crate_db.mode, &self.encode.plan.key) {
+            (Mode::Append, Key::None) => {
+                "rows have no key, so that this load's rows cannot be told from others: bring the table back to what it held \
+                 before, forget this load (sawmill load forget) and start it again"
+            }
+            (Mode::Append, _) => {
+                "forget this load (sawmill load forget) and start it again: rows whose key is in the table are not added twice"
+            }
+            _ => FORGET,
+        };
+        Err(self.error(Kind::Mismatch, what).advise(advice))
+    }
+
+    /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no other rows.
+    pub(super) fn count_all(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<u64> {
+        let (written, retries) = (&self.written, self.options.retries);
+        if durable::may_lose_rows(client, written, retries, control)? {
+            durable::make_durable(client, written, retries, control)?;
+        }
+        let rows = self.count(client, total.rows, "were acknowledged", control)?;
+        // Rows of batches that were repeated without a key may be there twice.
+        let more = rows > total.rows && self.encode.plan.key != Key::None;
+        if self.crate_db.mode == Mode::Append || !more {
+            return Ok(rows);
+        }
+        let what = format!("{} rows were acknowledged, the table has {rows}", total.rows);
+        Err(self.error(Kind::Mismatch, what).advise(FORGET))
+    }
+
+    /// What is to be said of a load whose rows may be there twice.
+    pub(super) fn sent_twice(&self, loaded: u64) -> Option<String> {
+        let rows = self.counted()?;
+        let keyless = self.encode.plan.key == Key::None && self.standing == Standing::Resumed;
+        let more = rows.saturating_sub(self.record.rows_before() + loaded);
+        (keyless && more > 0).then(|| {
+            let other = match self.crate_db.mode {
+                Mode::Append => " (of other loads, too)",
+                _ => "",
+            };
+            format!(
+                "rows have no key: batches of units that an earlier run had begun were sent twice; the table has {rows} \
+                 rows, {more} more than this load's source accounts for{other}"
+            )
+        })
+    }
+}

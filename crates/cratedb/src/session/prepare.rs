@@ -1,0 +1,335 @@
+//! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
+
+use std::collections::HashSet;
+
+use sawmill_loader::{LoadOptions, Mode, RecordedFiles, Standing, Tally};
+use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile};
+
+use crate::CrateDb;
+use crate::connect::client::Client;
+use crate::encode::encoder::file_hash;
+use crate::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
+use crate::records::remembered::sharing_files;
+use crate::table::catalogue;
+use crate::table::columns::{Key, Plan};
+use crate::table::ddl;
+use crate::table::names::CrateTable;
+use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
+
+/// The decision between new, resumed and complete.
+pub(crate) struct Preparing<'p> {
+    pub crate_db: &'p CrateDb,
+    pub source: &'p dyn Source,
+    pub options: &'p LoadOptions,
+    pub control: &'p Control<'p>,
+    pub client: &'p mut Client,
+    pub checkpoints: &'p Checkpoints,
+    pub table: &'p CrateTable,
+    pub plan: &'p Plan,
+    pub primary: &'p [String],
+    pub id: &'p str,
+    /// How the source's columns become those of the table: a hash.
+    pub mapping: &'p str,
+    /// Rows of the table, once they are counted.
+    pub counted: Option<u64>,
+    /// The table that gathered the rows of an unfinished load is in its place already.
+    pub placed: bool,
+}
+
+impl Preparing<'_> {
+    /// A table that gathers out of sight, and takes its name (or another's place) in the end.
+    pub(crate) fn gather(&mut self) -> Result<(LoadRecord, Standing)> {
+        let staging = self.table.staging();
+        let retries = self.options.retries;
+        let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        let [table, gathered] =
+            catalogue::which_exist(self.client, [self.table, &staging], retries, self.control)?;
+        match (record, table) {
+            (Some(record), true) if record.state == State::Complete => {
+                let changed = record.files.changed(self.source.files());
+                let rows = self.count(self.table)?;
+                let untouched =
+                    rows == record.rows && !(self.options.again && self.crate_db.mode == Mode::Replace);
+                match (changed.is_empty(), untouched, self.crate_db.mode) {
+                    (true, true, _) => Ok((record, Standing::Complete)),
+                    (_, _, Mode::Replace) => self.start(gathered, &staging),
+                    (false, ..) => {
+                        Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
+                    }
+                    (true, false, _) => {
+                        let at_end = record.rows;
+                        Err(self.exists(&format!(
+                            "with {rows} rows; it had {at_end} when this load was complete"
+                        )))
+                    }
+                }
+            }
+            // It was put in its place and the word of it was lost.
+            (Some(record), true) if record.state == State::Placing && !gathered => {
+                self.refuse_changed(&record)?;
+                self.placed = true;
+                Ok((record, Standing::Resumed))
+            }
+            (Some(record), _) if record.state != State::Complete && gathered => {
+                if self.crate_db.mode == Mode::Create && table {
+                    return Err(self.exists("made by somebody else while it was loaded"));
+                }
+                self.refuse_changed(&record)?;
+                Ok((record, Standing::Resumed))
+            }
+            (_, true) if self.crate_db.mode == Mode::Create => Err(self.exists("not loaded by this command")),
+            _ => self.start(gathered, &staging),
+        }
+    }
+
+    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, Standing)> {
+        if gathered {
+            return Err(Error::new(
+                Kind::Exists,
+                format!("another load into this table is not finished: {staging} is there"),
+            )
+            .at(self.place())
+            .advise("finish it with the files and options it began with, or forget it"));
+        }
+        let record = self.record(None);
+        self.write_record(&record)?;
+        let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
+        // Run twice after a lost answer, it says that the table exists: that is well then.
+        let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
+        self.client.sql(&create, &[], self.options.retries, self.control)?;
+        Ok((record, Standing::New))
+    }
+
+    pub(crate) fn append(&mut self) -> Result<(LoadRecord, Standing)> {
+        let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        if let Some(record) = record {
+            match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
+                (true, true) if !self.options.again => {
+                    self.refuse_fewer(&record)?;
+                    return Ok((record, Standing::Complete));
+                }
+                // Another content under the same name, after the first was loaded, is another load.
+                (true, _) => {}
+                (false, _) => {
+                    self.refuse_changed(&record)?;
+                    self.refuse_unverifiable(&record)?;
+                    return Ok((record, Standing::Resumed));
+                }
+            }
+        }
+        self.refuse_twice(Kind::Exists)?;
+        let before = match self.options.verify {
+            true => self.sum_up_before()?,
+            false => None,
+        };
+        let rows = self.count(self.table)?;
+        if rows == 0 && self.options.again {
+            // What was recorded of the rows that are gone is gone, too.
+            self.checkpoints.delete_others(self.client, &self.table.to_string(), self.id, self.control)?;
+        }
+        let record = LoadRecord { rows, ..self.record(before) };
+        self.write_record(&record)?;
+        // Of two loads that begin at once with the same file each sees the other by now.
+        if let Err(error) = self.refuse_twice(Kind::Busy) {
+            self.checkpoints.delete(self.client, "load_id", self.id, self.control)?;
+            return Err(error);
+        }
+        Ok((record, Standing::New))
+    }
+
+    /// What the table holds of rows that cannot be told from the load's own: by their row keys all rows of other files can.
+    fn sum_up_before(&mut self) -> Result<Option<Tally>> {
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
+        let of_files = match &self.plan.key {
+            Key::Row(_) if !shares => return Ok(None),
+            Key::Row(column) => Some(OfFiles::new(column, self.source.files().iter().map(file_hash))),
+            Key::Own(_) | Key::None => None,
+        };
+        let read = ReadBack { of_files, ..self.read_back(self.table) };
+        read.run(self.control).map(Some)
+    }
+
+    /// Refuses to append a file without a key that another load into the table has brought: its rows would be there twice.
+    /// With a key the server finds the rows that are there.
+    fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
+        if self.plan.key != Key::None || self.options.again {
+            return Ok(());
+        }
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let others = loads.iter().filter(|LoadIntoTable { load, .. }| {
+            load.id != self.id && load.mapping.as_deref() == Some(self.mapping)
+        });
+        let files = others
+            .flat_map(|LoadIntoTable { load, .. }| load.files.names.iter().zip(&load.files.fingerprints));
+        let recorded: HashSet<(&String, &String)> = files.collect();
+        let is_recorded = |file: &&SourceFile| recorded.contains(&(&file.name, &file.fingerprint));
+        let again: Vec<&str> =
+            self.source.files().iter().filter(is_recorded).map(|file| file.name.as_str()).collect();
+        let Some(first) = again.first() else { return Ok(()) };
+        let others = match again.len() {
+            1 => String::new(),
+            count => format!(" and {} more files", count - 1),
+        };
+        let what = format!(
+            "another load into this table has {first}{others}, and rows have no key: they would be there twice"
+        );
+        Err(Error::new(kind, what).at(self.place()).advise(
+            "leave these files out; or load all of them once more with --again; or give rows a key, by which those that are \
+             there are found",
+        ))
+    }
+
+    /// Refuses to call a load complete whose table has fewer rows than when it was.
+    fn refuse_fewer(&mut self, record: &LoadRecord) -> Result<()> {
+        let rows = self.count(self.table)?;
+        if rows >= record.rows {
+            return Ok(());
+        }
+        let at_end = record.rows;
+        let what = format!("the table has {rows} rows; it had {at_end} when this load was complete");
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
+            "load the files once more with --again (rows whose key is in the table are not added), or forget the load \
+             (sawmill load forget) if the rows were deleted on purpose",
+        ))
+    }
+
+    /// Refuses at the start what verification would find out at the end: that an earlier run of this append has not
+    /// summed up what the table held before, or that it has left rows that will be there twice.
+    fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
+        if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
+            // Whether its rows can be told from others is seen from the other loads.
+            return Ok(());
+        }
+        let Some(before) = &record.before else {
+            return Err(not_summed_up(&self.place()));
+        };
+        if self.plan.key != Key::None {
+            return Ok(());
+        }
+        let units = self.checkpoints.units(self.client, self.id, self.control)?;
+        let recorded = before.rows + units.values().map(|unit| unit.tally.rows).sum::<u64>();
+        let rows = self.count(self.table)?;
+        if rows == recorded {
+            return Ok(());
+        }
+        let what = format!(
+            "cannot be verified: the table has {rows} rows, of which {recorded} were there before or are of recorded units; \
+             rows have no key, so those of units that an earlier run had begun would be there twice"
+        );
+        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
+            "delete the rows of the unfinished units, or run the same command without --verify and accept rows that are there twice",
+        ))
+    }
+
+    fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
+        ReadBack {
+            cluster: &self.client.cluster,
+            table,
+            columns: &self.plan.columns,
+            of_files: None,
+            key: paging_key(&self.plan.key, self.primary),
+            retries: self.options.retries,
+        }
+    }
+
+    fn count(&mut self, table: &CrateTable) -> Result<u64> {
+        let mut client = Client::new(&self.client.cluster, false);
+        let rows = self.read_back(table).count(&mut client, self.control)?;
+        self.counted = Some(rows);
+        Ok(rows)
+    }
+
+    fn record(&self, before: Option<Tally>) -> LoadRecord {
+        LoadRecord {
+            id: self.id.to_owned(),
+            state: State::Loading,
+            unit_rows: self.options.unit_rows.max(1),
+            files: RecordedFiles::of(self.source.files()),
+            rows: 0,
+            before,
+        }
+    }
+
+    fn write_record(&mut self, record: &LoadRecord) -> Result<()> {
+        let target = self.table.to_string();
+        let words = [target.as_str(), self.crate_db.mode.name(), self.mapping];
+        self.checkpoints.begin(self.client, record, words, self.control)
+    }
+
+    fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
+        let changed = record.files.changed(self.source.files());
+        match changed.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Kind::Changed,
+                format!("a source file has changed since the load began: {}", changed.join(", ")),
+            )
+            .at(self.place())
+            .advise("bring back the file as it was to finish the load, or forget the load and start afresh")),
+        }
+    }
+
+    fn exists(&self, how: &str) -> Error {
+        Error::new(Kind::Exists, format!("the table exists already, {how}"))
+            .at(self.place())
+            .advise("load in mode append to add to it, in mode replace to put another in its place, or choose another table")
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.client.place())
+    }
+}
+
+/// The error of an append whose rows cannot be told from those that were there before.
+pub(crate) fn not_summed_up(place: &str) -> Error {
+    let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
+                was not summed up";
+    Error::new(Kind::Mismatch, what).at(place).advise(
+        "run the same command without --verify to finish the load; sawmill verify then compares the table as a whole",
+    )
+}
+
+/// Whether rows can be repeated, by what was asked for and what the table has.
+pub(crate) fn choose_key(
+    crate_db: &CrateDb,
+    table: &CrateTable,
+    source: &dyn Source,
+    existing: Option<(&[crate::table::existing::Existing], &[String])>,
+) -> Result<Key> {
+    let options = &crate_db.options;
+    if let Some(name) = &options.row_key {
+        return match existing {
+            Some((_, primary)) if !primary.contains(name) => Err(Error::new(
+                Kind::Schema,
+                format!("the table has no primary key with the column {name:?}, which the row key needs"),
+            )
+            .at(format!("table {table}"))
+            .advise("make the table with --row-key, or append to it with --at-least-once")),
+            _ => Ok(Key::Row(name.clone())),
+        };
+    }
+    let own = match existing {
+        None => options.primary_key.clone(),
+        // A key that the server makes up is another one each time.
+        Some((columns, primary)) => {
+            let given = |name: &String| {
+                let source = source.schema().fields().iter().any(|field| field.name() == name);
+                source || columns.iter().any(|column| column.name == *name && column.generated)
+            };
+            if primary.iter().all(given) { primary.to_vec() } else { Vec::new() }
+        }
+    };
+    if !own.is_empty() {
+        return Ok(Key::Own(own));
+    }
+    match options.at_least_once {
+        true => Ok(Key::None),
+        false => Err(Error::new(
+            Kind::Config,
+            "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",
+        )
+        .at(format!("table {table}"))
+        .advise("add a key column with --row-key, name the columns of a primary key with --primary-key, or accept it with --at-least-once")),
+    }
+}

@@ -1,0 +1,131 @@
+//! Tables as the cluster's catalogue has them.
+
+use sawmill_source::{Control, Error, Kind, Result};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::connect::client::Client;
+use crate::table::existing::{Existing, StoredType, declared_types};
+use crate::table::names::{CrateTable, STAGING};
+
+/// Whether there is such a table.
+pub(crate) fn exists(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let statement =
+        "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+    let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
+    Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
+}
+
+/// Which of two tables of one schema are there, seen at one moment: a server that restarts in between knows neither.
+pub(crate) fn which_exist(
+    client: &mut Client,
+    [one, other]: [&CrateTable; 2],
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<[bool; 2]> {
+    let statement =
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name IN (?, ?)";
+    let arguments = [json!(one.schema), json!(one.name), json!(other.name)];
+    let names = client.sql(statement, &arguments, retries, control)?.all::<(String,)>()?;
+    Ok([one, other].map(|table| names.iter().any(|(name,)| *name == table.name)))
+}
+
+/// Tables for which rows gather or have gathered out of sight, by the names that they were to get.
+pub(crate) fn staging_tables(
+    client: &mut Client,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<Vec<CrateTable>> {
+    let statement = "SELECT table_schema, table_name FROM information_schema.tables";
+    let tables = client.sql(statement, &[], retries, control)?.all::<(String, String)>()?;
+    let staged = tables.into_iter().filter_map(|(schema, name)| {
+        let name = name.strip_suffix(STAGING)?.to_owned();
+        Some(CrateTable { schema, name })
+    });
+    Ok(staged.collect())
+}
+
+/// The columns of a table, in their order, each with the types inside of it.
+pub(crate) fn columns(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<Vec<Existing>> {
+    #[derive(Deserialize)]
+    struct Row(String, String, String, String, Option<String>);
+    let statement = "SELECT column_name, data_type, is_nullable, is_generated, column_default \
+                     FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
+    let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
+    let mut rows = answer.all::<Row>()?;
+    // Fields of objects stand here too, by names with brackets.
+    rows.retain(|Row(name, ..)| !name.contains('['));
+    let has_more = |Row(_, data_type, ..): &Row| {
+        data_type == "numeric" || data_type.starts_with("object") || data_type.ends_with("_array")
+    };
+    let declared = match rows.iter().any(has_more) {
+        true => declared(client, table, retries, control)?,
+        false => Vec::new(),
+    };
+    let type_of = |row: &Row| match declared.iter().find(|(name, _)| *name == row.0) {
+        Some((_, data_type)) if has_more(row) => Ok(data_type.clone()),
+        None if has_more(row) => Err(Error::new(
+            Kind::Server,
+            format!("SHOW CREATE TABLE does not have the column {:?}, which the catalogue has", row.0),
+        )
+        .at(format!("table {table}, {}", client.place()))
+        .advise(
+            "run the same command again; if the table is not being altered, report this table's statement",
+        )),
+        _ => Ok(StoredType::Scalar(row.1.clone())),
+    };
+    rows.iter()
+        .map(|row| {
+            let Row(name, _, nullable, generated, default) = row;
+            Ok(Existing {
+                name: name.clone(),
+                data_type: type_of(row)?,
+                nullable: nullable == "YES",
+                generated: generated == "ALWAYS",
+                filled: generated == "ALWAYS" || default.is_some(),
+            })
+        })
+        .collect()
+}
+
+/// The types of a table's columns by the statement that would make it.
+fn declared(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<Vec<(String, StoredType)>> {
+    let statement = format!("SHOW CREATE TABLE {}", table.quoted());
+    let answer = client.sql(&statement, &[], retries, control)?;
+    let ddl = answer.all::<(String,)>()?.into_iter().map(|(ddl,)| ddl).next().unwrap_or_default();
+    declared_types(&ddl).map_err(|what| {
+        Error::new(Kind::Server, format!("the answer to SHOW CREATE TABLE cannot be read: {what}"))
+            .at(format!("table {table}, {}", client.place()))
+            .advise("load into a new table, or report this table's statement")
+    })
+}
+
+/// The columns of a table's primary key; empty where it has none.
+pub(crate) fn primary_key(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<Vec<String>> {
+    let statement = "SELECT column_name FROM information_schema.key_column_usage \
+                     WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
+    let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
+    let names = answer.all::<(String,)>()?.into_iter().map(|(name,)| name);
+    // Where there is none, the system column is named.
+    Ok(names.filter(|name| name != "_id").collect())
+}

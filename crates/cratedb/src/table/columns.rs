@@ -1,0 +1,205 @@
+//! The columns of a load: of a new table, or matched with those of a table that exists.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema, SchemaRef};
+use sawmill_source::{Error, Kind, Result};
+
+use crate::encode::form;
+use crate::encode::form::Form;
+use crate::options::CrateOptions;
+use crate::table::crate_type::CrateType;
+use crate::table::existing::Existing;
+use crate::table::names::{CrateTable, quote, refused_name};
+
+/// A column as it is loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    /// Its name in the table.
+    pub name: String,
+    /// Its position in the source's batches.
+    pub source: usize,
+    /// What a new column would be, which tells how values look that are sent by column.
+    pub crate_type: CrateType,
+    pub form: Form,
+    pub nullable: bool,
+}
+
+/// All columns, and what makes rows repeatable.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub columns: Arc<Vec<Column>>,
+    pub key: Key,
+    /// Text is refused before it is sent when it is longer than this.
+    pub longest_text: Option<usize>,
+}
+
+/// Whether a row can be sent twice without being there twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// An extra column with the row's place in the source.
+    Row(String),
+    /// The table's own primary key: these columns.
+    Own(Vec<String>),
+    /// None: a row that is sent twice is there twice.
+    None,
+}
+
+/// Bytes of text that Lucene takes into an index or a column store.
+pub(crate) const LONGEST_TEXT: usize = 32_766;
+
+/// The columns of a new table. All that cannot be represented is named at once.
+pub(crate) fn natural(
+    schema: &Schema,
+    options: &CrateOptions,
+    table: &CrateTable,
+) -> Result<Arc<Vec<Column>>> {
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut refused = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        let name = field.name();
+        if let Some((why, proposal)) = refused_name(name, true) {
+            refused.push(format!("column {name:?}: the name {why}: use --rename '{name}={proposal}'"));
+        }
+        if options.row_key.as_ref() == Some(name) {
+            refused.push(format!(
+                "column {name:?} has the name of the row key: use --row-key with another name"
+            ));
+        }
+        match form::natural(field, options) {
+            Ok((crate_type, form)) => columns.push(Column {
+                name: name.clone(),
+                source: i,
+                crate_type,
+                form,
+                nullable: field.is_nullable() || *field.data_type() == DataType::Null,
+            }),
+            Err(what) => refused.push(format!("column {name:?}: {what}")),
+        }
+    }
+    let known = |name: &String| schema.fields().iter().any(|field| field.name() == name);
+    for name in options.primary_key.iter().chain(&options.no_index).filter(|name| !known(name)) {
+        refused.push(format!("there is no column {name:?}"));
+    }
+    for column in columns.iter().filter(|column| options.primary_key.contains(&column.name)) {
+        if column.crate_type.is_nested() {
+            refused.push(format!("column {:?} cannot be of a primary key: it has parts", column.name));
+        }
+    }
+    checked(columns, refused, schema, table)
+}
+
+/// The columns of an existing table that this schema fills, or is compared with. Missing, extra and incompatible columns are
+/// named at once.
+pub(crate) fn matched(
+    schema: &Schema,
+    options: &CrateOptions,
+    existing: &[Existing],
+    table: &CrateTable,
+    writing: bool,
+) -> Result<Arc<Vec<Column>>> {
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut refused = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        let name = field.name();
+        let Some(theirs) = existing.iter().find(|column| column.name == *name) else {
+            refused.push(format!("column {name:?} is not in the table"));
+            continue;
+        };
+        if theirs.generated {
+            refused.push(format!("column {name:?} is computed by the server"));
+            continue;
+        }
+        let (crate_type, form) = match form::natural(field, options) {
+            Ok(natural) => natural,
+            Err(what) => {
+                refused.push(format!("column {name:?}: {what}"));
+                continue;
+            }
+        };
+        match form.into_stored(&crate_type, field.data_type(), &theirs.data_type) {
+            Ok((crate_type, form)) => columns.push(Column {
+                name: name.clone(),
+                source: i,
+                crate_type,
+                form,
+                nullable: theirs.nullable,
+            }),
+            Err(misfit) => {
+                refused.push(format!("column {:?} {}", format!("{name}{}", misfit.path), misfit.what));
+            }
+        }
+    }
+    for theirs in existing {
+        if writing
+            && !theirs.filled
+            && !theirs.nullable
+            && options.row_key.as_ref() != Some(&theirs.name)
+            && schema.fields().iter().all(|field| *field.name() != theirs.name)
+        {
+            refused.push(format!(
+                "column {:?} of the table is not in the source and takes no NULL",
+                theirs.name
+            ));
+        }
+    }
+    checked(columns, refused, schema, table)
+}
+
+fn checked(
+    columns: Vec<Column>,
+    mut refused: Vec<String>,
+    schema: &Schema,
+    table: &CrateTable,
+) -> Result<Arc<Vec<Column>>> {
+    let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        refused.push(format!("column {:?} is there twice", pair[0]));
+    }
+    if names.is_empty() {
+        refused.push("the source has no columns".to_owned());
+    }
+    match refused.is_empty() {
+        true => Ok(Arc::new(columns)),
+        false => Err(Error::new(Kind::Schema, refused.join("; ")).at(format!("table {table}")).advise(
+            "rename (--rename), leave out (--columns) or change these columns, or load into another table",
+        )),
+    }
+}
+
+/// The schema with its columns called as those of the table, position by position.
+pub(crate) fn by_position(
+    schema: &SchemaRef,
+    existing: &[Existing],
+    skipped: Option<&str>,
+    table: &CrateTable,
+) -> Result<SchemaRef> {
+    let names: Vec<&str> = existing
+        .iter()
+        .filter(|column| !column.generated && Some(column.name.as_str()) != skipped)
+        .map(|column| column.name.as_str())
+        .collect();
+    if names.len() < schema.fields().len() {
+        return Err(Error::new(
+            Kind::Schema,
+            format!("the source has {} columns, the table has {}", schema.fields().len(), names.len()),
+        )
+        .at(format!("table {table}"))
+        .advise("choose columns with --columns, or match them by name"));
+    }
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+impl Plan {
+    /// The columns' names for SQL, the row key first.
+    pub(crate) fn inserted(&self) -> Vec<String> {
+        let key = match &self.key {
+            Key::Row(name) => Some(quote(name)),
+            _ => None,
+        };
+        key.into_iter().chain(self.columns.iter().map(|column| quote(&column.name))).collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! Names that CrateDB takes, and names of tables.
+//!
+//! Rules: `ColumnIdent.validateColumnName` and `SysColumns.NAMES` in CrateDB's source, and
+//! <https://cratedb.com/docs/crate/reference/en/latest/general/ddl/create-table.html#naming-restrictions>.
+
+use sawmill_source::{Error, Kind, Result};
+
+/// Columns that every CrateDB table has already.
+const SYSTEM: [&str; 11] = [
+    "_id",
+    "_version",
+    "_score",
+    "_uid",
+    "_doc",
+    "_raw",
+    "_seq_no",
+    "_primary_term",
+    "_tombstone",
+    "_fetchid",
+    "_docid",
+];
+
+/// What the name of a table ends with in which rows gather for another.
+pub(crate) const STAGING: &str = "__sawmill_loading";
+
+/// An identifier in quotation marks; unquoted ones are folded to lower case.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text in SQL's single quotation marks.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Why CrateDB refuses a column's name and a name that it takes, or nothing. Only whole columns have
+/// to keep clear of system columns; fields of objects may be called `_id`.
+pub(crate) fn refused_name(name: &str, whole_column: bool) -> Option<(String, String)> {
+    let why = if name.is_empty() {
+        "is empty"
+    } else if name.contains('.') {
+        "has a dot"
+    } else if name.contains('[') {
+        "has a square bracket"
+    } else if name.contains(['\t', '\n', '\r']) {
+        "has a tabulator or line break"
+    } else if whole_column && SYSTEM.contains(&name) {
+        "is a system column of every table"
+    } else {
+        return None;
+    };
+    let mut proposal: String =
+        name.chars().map(|c| if ".[\t\n\r".contains(c) { '_' } else { c }).filter(|c| *c != ']').collect();
+    if SYSTEM.contains(&proposal.as_str()) {
+        proposal = proposal.trim_start_matches('_').to_owned();
+    }
+    if proposal.is_empty() {
+        proposal = "unnamed".to_owned();
+    }
+    Some((why.to_owned(), proposal))
+}
+
+/// A table and its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CrateTable {
+    pub schema: String,
+    pub name: String,
+}
+
+impl CrateTable {
+    /// Refuses what `RelationName.ensureValidForRelationCreation` refuses, and names that CrateDB could
+    /// not find again.
+    pub(crate) fn new(schema: &str, name: &str) -> Result<Self> {
+        let refused = |what: &str| {
+            Err(Error::new(Kind::Config, what)
+                .at(format!("table {schema}.{name}"))
+                .advise("choose another name"))
+        };
+        for part in [schema, name] {
+            if part.is_empty()
+                || part.contains([
+                    '.', '[', '\t', '\n', '\r', '/', '\\', '*', '?', '"', '<', '>', '|', ' ', ',', '#',
+                ])
+            {
+                return refused(
+                    "CrateDB takes no empty names and none of . [ / \\ * ? \" < > | , # and white space in them",
+                );
+            }
+            if part.starts_with('_') || part.chars().any(char::is_uppercase) && part.starts_with('.') {
+                return refused("names of tables and schemas do not begin with _ in CrateDB");
+            }
+        }
+        if ["sys", "information_schema", "pg_catalog", "blob"].contains(&schema) {
+            return refused("the schema belongs to the server");
+        }
+        Ok(Self { schema: schema.to_owned(), name: name.to_owned() })
+    }
+
+    /// Where the rows of a new table gather until it is complete.
+    pub(crate) fn staging(&self) -> Self {
+        Self { schema: self.schema.clone(), name: format!("{}{STAGING}", self.name) }
+    }
+
+    /// For SQL.
+    pub(crate) fn quoted(&self) -> String {
+        format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+}
+
+impl std::fmt::Display for CrateTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_crate_refuses_comes_with_a_name_that_it_takes() {
+        for (name, proposal) in
+            [("a.b", "a_b"), ("tags[0]", "tags_0"), ("_id", "id"), ("a\tb", "a_b"), ("", "unnamed")]
+        {
+            let (_, proposed) = refused_name(name, true).unwrap();
+            assert_eq!(proposed, proposal);
+            assert_eq!(refused_name(&proposed, true), None);
+        }
+        assert_eq!(refused_name("_id", false), None);
+        assert_eq!(refused_name("Größe \"x\"", true), None);
+    }
+
+    #[test]
+    fn names_are_quoted_and_their_marks_doubled() {
+        assert_eq!(quote("a\"b"), "\"a\"\"b\"");
+        assert_eq!(CrateTable::new("doc", "Taxi").unwrap().quoted(), "\"doc\".\"Taxi\"");
+        for (schema, name) in [("doc", ""), ("doc", "a.b"), ("sys", "t"), ("_x", "t")] {
+            assert!(CrateTable::new(schema, name).is_err(), "{schema}.{name}");
+        }
+    }
+}

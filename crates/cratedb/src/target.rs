@@ -1,0 +1,252 @@
+//! A table of a CrateDB cluster as a target: how it is made and filled.
+
+use std::sync::Arc;
+
+use sawmill_loader::{
+    BatchEncoder, Forgotten, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target,
+    Verification,
+};
+use sawmill_source::{Control, Error, Kind, Result, Source};
+
+use crate::connect::address::CrateServer;
+use crate::connect::client::{Client, Cluster};
+use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash};
+use crate::options::{CrateOptions, Timestamps};
+use crate::table::columns::{Column, Key};
+use crate::table::names::CrateTable;
+
+/// The arrays in which a target would send a source's rows over the PostgreSQL wire: for each request the
+/// parameters of its UNNEST, in binary. For tests and measurements.
+///
+/// # Errors
+/// As [`CrateDb::ddl`]; a source that cannot be read or whose values cannot be represented.
+pub fn unnest_blocks(crate_db: &CrateDb, source: &dyn Source) -> Result<Vec<Vec<bytes::Bytes>>> {
+    let mut encoder = crate_db.encoder(source, CrateDb::BATCH_BYTES, true)?;
+    let mut reader = source.reader(LoadOptions::default().batch_rows);
+    let mut blocks = Vec::new();
+    for unit in source.plan(u64::MAX).into_iter().flatten() {
+        let mut emit = |block: sawmill_loader::Block| {
+            blocks.extend(block.marks.map(|marks| marks.columns));
+            Ok(())
+        };
+        reader.start(&unit)?;
+        encoder.begin_unit(&unit);
+        while let Some(batch) = reader.next_batch()? {
+            encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
+                sawmill_loader::Refusal::Stopped(error) => error,
+                sawmill_loader::Refusal::Value { column, what, .. } => {
+                    Error::new(Kind::Value, what).at(format!("column {column:?}"))
+                }
+            })?;
+        }
+        encoder.end_unit(&mut emit)?;
+    }
+    Ok(blocks)
+}
+
+/// A table of a CrateDB cluster.
+#[derive(Clone, Debug)]
+pub struct CrateDb {
+    pub(crate) server: CrateServer,
+    pub(crate) name: TableName,
+    pub(crate) mode: Mode,
+    pub(crate) options: CrateOptions,
+    pub(crate) checkpoint_schema: String,
+}
+
+impl CrateDb {
+    /// Bytes of a batch at most: well below the 104,857,600 of `http.max_content_length`, at which even
+    /// one more row of half that size would not go over it.
+    pub const MOST_BATCH_BYTES: usize = 48 * 1024 * 1024;
+    /// Bytes of a batch by default: 20,000 rows of ordinary width stay below it.
+    pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+    /// The schema of the checkpoint tables where none is named. CrateDB takes no `_` at the beginning of a name.
+    pub const CHECKPOINT_SCHEMA: &str = "sawmill";
+
+    /// A new table on a cluster.
+    pub fn new(server: CrateServer, table: TableName) -> Self {
+        Self {
+            server,
+            name: table,
+            mode: Mode::Create,
+            options: CrateOptions::default(),
+            checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
+        }
+    }
+
+    /// Columns of the new table's primary key.
+    pub fn primary_key(mut self, columns: Vec<String>) -> Self {
+        self.options.primary_key = columns;
+        self
+    }
+
+    /// What a new table is partitioned by: a column or an expression.
+    pub fn partition_by(mut self, partition_by: Option<String>) -> Self {
+        self.options.partition_by = partition_by;
+        self
+    }
+
+    /// What happens to the table.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How it is done.
+    pub fn options(mut self, options: CrateOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What timestamps finer than a millisecond become.
+    pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
+        self.options.timestamps = timestamps;
+        self
+    }
+
+    /// Rows that the server refuses are put aside, as NDJSON, instead of ending the load.
+    pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
+        self.options.max_rejects = rejects.as_ref().and_then(|rejects| rejects.most);
+        self.options.rejects = rejects.map(|rejects| rejects.path);
+        self
+    }
+
+    /// Whether columns of an existing table are matched by their position and not by their name.
+    pub fn by_position(mut self, by_position: bool) -> Self {
+        self.options.by_position = by_position;
+        self
+    }
+
+    /// The schema of the checkpoint tables, `sawmill` by default.
+    pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
+        self.checkpoint_schema = schema.into();
+        self
+    }
+
+    /// The table, in the schema that was named with it or in the address.
+    pub(crate) fn table(&self) -> Result<CrateTable> {
+        CrateTable::new(self.name.schema().unwrap_or(&self.server.schema), self.name.name())
+    }
+
+    /// `CREATE TABLE` as mode create would run it for this source.
+    ///
+    /// # Errors
+    /// Columns that have no type or no valid name in CrateDB, all named at once; a partition column or a
+    /// key that is not there.
+    pub fn ddl(&self, source: &dyn Source) -> Result<String> {
+        let table = self.table()?;
+        let columns = crate::table::columns::natural(source.schema(), &self.options, &table)?;
+        crate::table::ddl::create_table(&table, &columns, &self.wished_key(), &self.options)
+    }
+
+    /// The key that a new table would get.
+    pub(crate) fn wished_key(&self) -> Key {
+        match (&self.options.row_key, self.options.primary_key.as_slice()) {
+            (Some(name), _) => Key::Row(name.clone()),
+            (None, []) => Key::None,
+            (None, names) => Key::Own(names.to_vec()),
+        }
+    }
+
+    /// The primary key of a new table, with the column of its partitions.
+    pub(crate) fn primary_columns(&self, key: &Key, columns: &[Column]) -> Result<Vec<String>> {
+        let mut primary = match key {
+            Key::Row(name) => vec![name.clone()],
+            Key::Own(names) => names.clone(),
+            Key::None => return Ok(Vec::new()),
+        };
+        if let Some(text) = &self.options.partition_by {
+            let partition = crate::table::ddl::Partition::parse(text, columns)?;
+            if !primary.contains(&partition.column) {
+                primary.push(partition.column);
+            }
+        }
+        Ok(primary)
+    }
+
+    /// The encoder that a new table's rows go through, without a server: for measurements. `by_column`
+    /// adds the arrays for the PostgreSQL wire.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl).
+    pub fn encoder(
+        &self,
+        source: &dyn Source,
+        batch_bytes: usize,
+        by_column: bool,
+    ) -> Result<Box<dyn BatchEncoder>> {
+        let table = self.table()?;
+        let columns = crate::table::columns::natural(source.schema(), &self.options, &table)?;
+        let encode = EncodePlan {
+            rows: self.options.request_rows(),
+            bytes: batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES),
+            longest_row: crate::encode::encoder::longest_row(0),
+            columns: by_column,
+            leave_out: false,
+            files: source.files().iter().map(file_hash).collect(),
+            plan: crate::table::columns::Plan {
+                columns,
+                key: self.wished_key(),
+                longest_text: Some(crate::table::columns::LONGEST_TEXT),
+            },
+        };
+        Ok(Box::new(CrateEncoder::new(Arc::new(encode), crate::encode::bodies::Bodies::new(batch_bytes))))
+    }
+
+    /// Compares the table with a source, whoever loaded it.
+    ///
+    /// The verification that comes back may say that the two differ; see [`Verification::matches`].
+    ///
+    /// # Errors
+    /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
+    /// no connection.
+    pub fn verify(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Verification> {
+        crate::verify::table::verify(source, self, options, control)
+    }
+
+    /// The version of the cluster's first node: `6.4.3`.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
+        let cluster = Cluster::new(&self.server, std::time::Duration::ZERO)?;
+        let mut client = Client::new(&cluster, false);
+        let asked = client.sql("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], 0, control)?;
+        Ok(asked.all::<(String,)>()?.pop().map(|(version,)| version).unwrap_or_default())
+    }
+
+    /// Removes the records of all loads into the table and what unfinished ones left behind, and with
+    /// `drop_table` the table itself. Rows that were appended stay.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn forget(&self, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+        crate::records::forget::forget(self, drop_table, control)
+    }
+}
+
+impl Target for CrateDb {
+    fn remembered(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        self.remember(source, options, control)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Box<dyn Session + 'a>> {
+        Ok(Box::new(crate::session::CrateSession::prepare(self, source, options, control)?))
+    }
+}

@@ -1,0 +1,204 @@
+//! The table's content, read in pages and summed up.
+//!
+//! A page begins after the last key of the one before: the row key, the table's primary key, or the
+//! document's `_id` where there is none. So the server never sorts more than a page deep, memory holds one
+//! page, and its size follows the width of rows. (`_id` is compared through `concat`, because its index holds
+//! another encoding than its text.)
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sawmill_loader::Tally;
+use sawmill_source::{Control, Error, Kind, Result};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::connect::client::{Client, Cluster};
+use crate::encode::canonical::Sums;
+use crate::encode::form::Form;
+use crate::table::columns::{Column, Key};
+use crate::table::names::{CrateTable, quote};
+
+/// Rows of the first page; later ones follow from its size.
+const FIRST_PAGE: usize = 1000;
+/// Rows of a page at most.
+const LARGEST_PAGE: usize = 50_000;
+/// Bytes that a page's answer should have.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Files whose rows are counted at once.
+const FILES_AT_ONCE: usize = 100;
+
+/// A table to read.
+pub(crate) struct ReadBack<'a> {
+    pub cluster: &'a Arc<Cluster>,
+    pub table: &'a CrateTable,
+    pub columns: &'a [Column],
+    /// What the pages go by.
+    pub key: Vec<String>,
+    /// Only rows with the row keys of certain files are read, where that is asked for.
+    pub of_files: Option<OfFiles>,
+    pub retries: u32,
+}
+
+/// Rows by the files that their row keys name.
+pub(crate) struct OfFiles {
+    /// The column of the row key.
+    pub column: String,
+    /// What the files' row keys begin with.
+    pub files: BTreeSet<String>,
+}
+
+impl OfFiles {
+    /// Rows of the files with these hashes.
+    pub(crate) fn new(column: &str, files: impl Iterator<Item = u64>) -> Self {
+        let text = |hash: u64| {
+            let mut text = Vec::new();
+            crate::encode::json::write_hex(&hash.to_be_bytes(), &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        Self { column: column.to_owned(), files: files.map(text).collect() }
+    }
+
+    /// The condition of each file's rows. A file is followed by `-`, before which nothing and after which `.` comes.
+    fn conditions(&self) -> impl Iterator<Item = (String, Vec<Value>)> {
+        let column = quote(&self.column);
+        self.files.iter().map(move |file| {
+            let range = [format!("{file}-"), format!("{file}.")];
+            (format!("({column} > ? AND {column} < ?)"), range.map(Value::from).to_vec())
+        })
+    }
+}
+
+/// What pages go by: a unique key of the table.
+pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
+    match key {
+        Key::Row(_) | Key::Own(_) if !primary.is_empty() => primary.to_vec(),
+        Key::Row(name) => vec![name.clone()],
+        Key::Own(names) => names.clone(),
+        Key::None => primary.to_vec(),
+    }
+}
+
+impl ReadBack<'_> {
+    /// Makes all rows visible that were acknowledged, and counts them.
+    pub(crate) fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
+        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        let statement = format!("SELECT count(*) FROM {}", self.table.quoted());
+        let answer = client.sql(&statement, &[], self.retries, control)?;
+        Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
+    }
+
+    /// Counts the rows of certain files that [`count`](Self::count) has made visible.
+    pub(crate) fn count_of_files(
+        &self,
+        of_files: &OfFiles,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let conditions: Vec<(String, Vec<Value>)> = of_files.conditions().collect();
+        let mut rows = 0;
+        for some in conditions.chunks(FILES_AT_ONCE) {
+            let text: Vec<&str> = some.iter().map(|(condition, _)| condition.as_str()).collect();
+            let values: Vec<Value> = some.iter().flat_map(|(_, values)| values.clone()).collect();
+            let statement =
+                format!("SELECT count(*) FROM {} WHERE {}", self.table.quoted(), text.join(" OR "));
+            let answer = client.sql(&statement, &values, self.retries, control)?;
+            rows += answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count);
+        }
+        Ok(rows)
+    }
+
+    /// Reads the table and sums it up.
+    pub(crate) fn run(&self, control: &Control<'_>) -> Result<Tally> {
+        Ok(self.sums(false, control)?.whole)
+    }
+
+    /// The same, each column summed up by itself, too, where that is asked for.
+    pub(crate) fn sums(&self, each_column: bool, control: &Control<'_>) -> Result<Sums> {
+        let mut client = Client::new(self.cluster, false);
+        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        let forms: Vec<&Form> = self.columns.iter().map(|column| &column.form).collect();
+        let names: Vec<String> = self.columns.iter().map(|column| quote(&column.name)).collect();
+        let key: Vec<String> = match self.key.as_slice() {
+            [] => vec!["_id".to_owned()],
+            names => names.iter().map(|name| quote(name)).collect(),
+        };
+        // `_id` is no quoted name of a column of ours.
+        let compared: Vec<String> = match self.key.is_empty() {
+            true => vec!["concat(_id, '')".to_owned()],
+            false => key.clone(),
+        };
+        let select = format!("SELECT {}, {} FROM {}", key.join(", "), names.join(", "), self.table.quoted());
+        let order = key.join(", ");
+        let mut sums = Sums::empty(forms.len(), each_column);
+        let mut row = Vec::new();
+        let ranges: Vec<Option<(String, Vec<Value>)>> = match &self.of_files {
+            None => vec![None],
+            Some(of_files) => of_files.conditions().map(Some).collect(),
+        };
+        for range in ranges {
+            let mut after: Vec<Value> = Vec::new();
+            let mut page = FIRST_PAGE;
+            loop {
+                control.check()?;
+                let (mut conditions, mut values) = match &range {
+                    Some((condition, values)) => (vec![condition.clone()], values.clone()),
+                    None => (Vec::new(), Vec::new()),
+                };
+                if !after.is_empty() {
+                    conditions.push(format!("({})", later(&compared)));
+                    values.extend(arguments(&after));
+                }
+                let condition = match conditions.as_slice() {
+                    [] => String::new(),
+                    conditions => format!(" WHERE {}", conditions.join(" AND ")),
+                };
+                let statement = format!("{select}{condition} ORDER BY {order} LIMIT {page}");
+                let answer = client.sql(&statement, &values, self.retries, control)?;
+                let rows = answer.rows()?;
+                for values in &rows {
+                    let (_, values) = values.split_at(key.len().min(values.len()));
+                    sums.add_stored(&forms, values, &mut row).map_err(|what| {
+                        Error::new(Kind::Mismatch, what).at(format!("table {}", self.table))
+                    })?;
+                }
+                let Some(last) = rows.last().filter(|_| rows.len() == page) else { break };
+                after = last.iter().take(key.len()).map(|value| value_of(value)).collect();
+                let width = answer.bytes() / rows.len().max(1) + 1;
+                page = (PAGE_BYTES / width).clamp(100, LARGEST_PAGE);
+            }
+        }
+        Ok(sums)
+    }
+}
+
+fn value_of(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or(Value::Null)
+}
+
+/// `(a > ?) OR (a = ? AND b > ?)`: rows that come after a key.
+fn later(key: &[String]) -> String {
+    let terms = (0..key.len()).map(|i| {
+        let equal = key[..i].iter().map(|name| format!("{name} = ? AND "));
+        format!("({}{} > ?)", equal.collect::<String>(), key[i])
+    });
+    terms.collect::<Vec<_>>().join(" OR ")
+}
+
+/// The values for [`later`].
+fn arguments(after: &[Value]) -> Vec<Value> {
+    (0..after.len()).flat_map(|i| after[..=i].to_vec()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_begins_after_a_key_of_several_columns() {
+        let key = ["\"a\"".to_owned(), "\"b\"".to_owned()];
+        assert_eq!(later(&key), "(\"a\" > ?) OR (\"a\" = ? AND \"b\" > ?)");
+        assert_eq!(arguments(&[1.into(), 2.into()]), [Value::from(1), 1.into(), 2.into()]);
+    }
+}

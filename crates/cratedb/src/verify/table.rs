@@ -1,0 +1,141 @@
+//! The comparison of any table with any source, whoever loaded it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use sawmill_loader::{BatchEncoder, Block, LoadOptions, Refusal, Schedule, Verification};
+use sawmill_source::{Control, Error, Kind, Result, Source};
+
+use crate::connect::client::{Client, Cluster};
+use crate::encode::bodies::Bodies;
+use crate::encode::canonical::Sums;
+use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
+use crate::session::existing_plan;
+use crate::table::catalogue;
+use crate::target::CrateDb;
+use crate::verify::read_back::{ReadBack, paging_key};
+use crate::write::writer::values_of;
+
+/// Compares what is in the table with what is in the source: number of rows, non-null values of each
+/// column, and the content sum. Where they differ, both sides are read once more to name the columns that
+/// differ. The mode of `crate_db` does not matter.
+///
+/// # Errors
+/// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
+/// no connection.
+pub(crate) fn verify(
+    source: &dyn Source,
+    crate_db: &CrateDb,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<Verification> {
+    let table = crate_db.table()?;
+    let cluster = Cluster::new(&crate_db.server, options.patience)?;
+    let mut client = Client::new(&cluster, false);
+    // Nothing is written: no key is asked for.
+    let mut reading = crate_db.clone();
+    reading.options.row_key = None;
+    reading.options.at_least_once = true;
+    let (plan, primary) =
+        existing_plan(&reading, source, &mut client, &table, options.retries, control, false)?;
+    let existing = catalogue::columns(&mut client, &table, options.retries, control)?;
+    let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
+    let not_compared =
+        existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
+    let encode = Arc::new(EncodePlan {
+        rows: crate_db.options.request_rows(),
+        bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        longest_row: longest_row(0),
+        columns: false,
+        leave_out: false,
+        files: source.files().iter().map(file_hash).collect(),
+        plan,
+    });
+    let read = ReadBack {
+        cluster: &cluster,
+        table: &table,
+        columns: &encode.plan.columns,
+        of_files: None,
+        key: paging_key(&encode.plan.key, &primary),
+        retries: options.retries,
+    };
+    let expected = |each_column| {
+        let unit_rows = options.unit_rows;
+        encode_source(source, &encode, options, unit_rows, each_column, control)
+    };
+    let mut verification = Verification {
+        columns: encode.plan.columns.iter().map(|column| column.name.clone()).collect(),
+        source: expected(false)?.whole,
+        target: read.run(control)?,
+        put_aside: 0,
+        not_compared,
+        differing: Vec::new(),
+        located: None,
+    };
+    if !verification.matches() {
+        verification.differing = expected(true)?.differing(&read.sums(true, control)?, &encode.plan.columns);
+    }
+    Ok(verification)
+}
+
+/// Encodes the whole source and sums it up as the loader did.
+pub(crate) fn encode_source(
+    source: &dyn Source,
+    encode: &Arc<EncodePlan>,
+    options: &LoadOptions,
+    unit_rows: u64,
+    each_column: bool,
+    control: &Control<'_>,
+) -> Result<Sums> {
+    let schedule = Schedule::new(source.plan(unit_rows));
+    let stop = AtomicBool::new(false);
+    let control = control.with_stop(&stop);
+    let columns = encode.plan.columns.len();
+    let work = || -> Result<Sums> {
+        let mut reader = source.reader(options.batch_rows);
+        let mut encoder = CrateEncoder::new(Arc::clone(encode), Bodies::new(encode.bytes));
+        let mut sums = Sums::empty(columns, each_column);
+        let mut place = None;
+        while let Some(unit) = schedule.next(&mut place) {
+            let mut look = |block: Block| match (&block.marks, each_column) {
+                (Some(marks), true) => (0..marks.rows.len()).try_for_each(|row| {
+                    let values = values_of(&encode.plan, &block.bytes, marks, row);
+                    sums.add_written(values).map_err(|what| Error::new(Kind::Source, what))
+                }),
+                _ => Ok(()),
+            };
+            reader.start(&unit)?;
+            encoder.begin_unit(&unit);
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                encoder.encode(&batch, &mut look).map_err(|refusal| match refusal {
+                    Refusal::Stopped(error) => error,
+                    Refusal::Value { column, what, .. } => {
+                        Error::new(Kind::Value, what).at(format!("column {column:?}"))
+                    }
+                })?;
+            }
+            let tally = encoder.end_unit(&mut look)?;
+            sums.whole.add(&tally);
+        }
+        Ok(sums)
+    };
+    let mut total = Sums::empty(columns, each_column);
+    let mut failure: Option<Error> = None;
+    std::thread::scope(|scope| {
+        let work = || work().inspect_err(|_| stop.store(true, Relaxed));
+        let threads: Vec<_> = (0..options.degree.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(Ok(sums)) => total.merge(&sums),
+                Ok(Err(error)) => {
+                    if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
+                        failure = Some(error);
+                    }
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    failure.map_or(Ok(total), Err)
+}

@@ -1,0 +1,67 @@
+//! What units come to without the rows that the server refused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use sawmill_loader::{BatchEncoder, Block, Refusal, Tally};
+use sawmill_source::{Result, Unit, UnitKey};
+
+use crate::encode::bodies::Bodies;
+use crate::encode::encoder::{CrateEncoder, EncodePlan};
+use crate::records::checkpoint::UnitRecord;
+
+/// Sums up units of the source as the table has them. Rows that cannot be represented are left out by the encoder as they
+/// were in the load; of those that were sent in vain their sum is on record.
+pub(crate) struct WithoutRefused {
+    inner: CrateEncoder,
+    refused: Arc<BTreeMap<UnitKey, Tally>>,
+    /// Refused rows of the unit.
+    of_unit: Tally,
+}
+
+impl WithoutRefused {
+    /// What was refused of units; none where that was not recorded of all of them.
+    pub(crate) fn refused<'u>(
+        units: impl Iterator<Item = (&'u UnitKey, &'u UnitRecord)>,
+    ) -> Option<Arc<BTreeMap<UnitKey, Tally>>> {
+        let with_rejected = units.filter(|(_, unit)| unit.rejected > 0);
+        let refused: Option<BTreeMap<UnitKey, Tally>> =
+            with_rejected.map(|(key, unit)| Some((*key, unit.refused.clone()?))).collect();
+        refused.map(Arc::new)
+    }
+
+    pub(crate) fn new(
+        encode: &Arc<EncodePlan>,
+        bodies: &Arc<Bodies>,
+        refused: &Arc<BTreeMap<UnitKey, Tally>>,
+    ) -> Self {
+        Self {
+            inner: CrateEncoder::new(Arc::clone(encode), Arc::clone(bodies)),
+            refused: Arc::clone(refused),
+            of_unit: Tally::empty(encode.plan.columns.len()),
+        }
+    }
+}
+
+impl BatchEncoder for WithoutRefused {
+    fn begin_unit(&mut self, unit: &Unit) {
+        self.inner.begin_unit(unit);
+        self.of_unit = Tally::empty(self.of_unit.non_null.len());
+        // Another version may have cut the row group into smaller units.
+        let end = UnitKey { first_row: unit.key.first_row + unit.rows, ..unit.key };
+        self.refused.range(unit.key..end).for_each(|(_, refused)| self.of_unit.add(refused));
+    }
+
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        _emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        self.inner.encode(batch, &mut |_| Ok(()))
+    }
+
+    fn end_unit(&mut self, _emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        Ok(self.inner.end_unit(&mut |_| Ok(()))?.minus(&self.of_unit))
+    }
+}

@@ -1,0 +1,36 @@
+//! Rows that a server has acknowledged and would lose in a crash: of tables whose translog is written asynchronously
+//! (<https://cratedb.com/docs/crate/reference/en/latest/sql/statements/create-table.html#translog-durability>).
+
+use sawmill_source::{Control, Result};
+use serde_json::json;
+
+use crate::connect::client::Client;
+use crate::table::names::CrateTable;
+
+/// Whether the table's `translog.durability` is `ASYNC`.
+pub(crate) fn may_lose_rows(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let statement = "SELECT settings['translog']['durability'] FROM information_schema.tables \
+                     WHERE table_schema = ? AND table_name = ?";
+    let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
+    let settings = answer.all::<(Option<String>,)>()?;
+    Ok(settings.iter().any(|(durability,)| durability.as_deref() == Some("ASYNC")))
+}
+
+/// Has all rows of the table written to disk that were acknowledged. Segments are merged for deleted rows alone, of which
+/// a table that was loaded has none.
+pub(crate) fn make_durable(
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<()> {
+    let statement =
+        format!("OPTIMIZE TABLE {} WITH (only_expunge_deletes = true, flush = true)", table.quoted());
+    client.sql(&statement, &[], retries, control)?;
+    Ok(())
+}

@@ -1,0 +1,286 @@
+//! Sends units, and accounts for every row of them.
+//!
+//! A block goes as a whole. What the server says decides what comes next:
+//!
+//! | answer | then |
+//! |---|---|
+//! | 200 | each row's result is read; a refusal without a reason is asked again alone |
+//! | 400, 413 | the rows are sent in halves, down to the one that is at fault |
+//! | 429, 502-504, 4040; 4041 and 4045 of a server that restarts | the same again after a pause |
+//! | none, and not all was sent | the same again |
+//! | none, but all was sent | the same again with `ON CONFLICT DO NOTHING` where rows have a key; else the load ends, since some rows may be in |
+//!
+//! Small units go together in one batch, and are recorded together.
+//!
+//! Blocks of columns go over the PostgreSQL wire; when the count of inserted rows is not that of the block,
+//! or anything else goes wrong, the block's rows are sent once more over HTTP, which tells the reasons.
+
+mod batch;
+mod refusing;
+mod sending;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sawmill_profile::{WaitKind, wait};
+use tokio_postgres::types::Type;
+
+use crate::connect::client::{Client, Cluster};
+use crate::connect::pg::PgInsert;
+use crate::records::checkpoint::{Checkpoints, UnitRecord};
+use crate::records::lease::Lease;
+use crate::table::columns::Plan;
+use crate::table::names::CrateTable;
+use crate::write::carried::Carried;
+use crate::write::rejects::{Reject, Rejects};
+use crate::write::there_before::ThereBefore;
+pub(crate) use batch::values_of;
+use batch::{Batch, Together};
+use sawmill_loader::Tally;
+use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter};
+use sawmill_source::Control;
+use sawmill_source::{Error, Kind, Result};
+use sawmill_source::{SourceFile, Unit, UnitKey};
+
+/// What all writers of a load have in common.
+pub(crate) struct WriterPlan {
+    pub cluster: Arc<Cluster>,
+    pub load_id: String,
+    pub checkpoints: Checkpoints,
+    pub lease: Lease,
+    pub table: CrateTable,
+    pub plan: Plan,
+    /// Everything before the rows of a request, for the first time and for a repetition.
+    pub first: Vec<u8>,
+    pub repeat: Vec<u8>,
+    /// The statements of the PostgreSQL wire and the types of their parameters, where it is used.
+    pub unnest: Option<([String; 2], Vec<Type>)>,
+    /// An earlier run may have sent any row.
+    pub resumed: bool,
+    /// Rows gather in a table of this load's own.
+    pub gathers: bool,
+    /// Rows of the source that were in the table before.
+    pub before: ThereBefore,
+    /// Units that this run has sent rows of.
+    pub begun: Mutex<HashSet<UnitKey>>,
+    pub rejects: Option<Rejects>,
+    pub max_rejects: u64,
+    pub retries: u32,
+    pub gzip: bool,
+    /// Rows and bytes of a request.
+    pub batch_rows: usize,
+    pub batch_bytes: usize,
+    pub files: Vec<SourceFile>,
+    /// Rows refused so far, those of earlier runs included.
+    pub rejected: AtomicU64,
+    pub retried: AtomicU64,
+    pub redone: AtomicU64,
+    pub carried: Carried,
+    pub writers: AtomicU64,
+}
+
+/// What stands after the rows of a request.
+const END: &[u8] = b"]}";
+
+/// Units that are recorded at once at most.
+const MOST_UNITS: usize = 200;
+
+/// A connection that sends units.
+pub(crate) struct CrateWriter {
+    plan: Arc<WriterPlan>,
+    client: Client,
+    pg: Option<PgInsert>,
+    /// The PostgreSQL wire was tried so often in vain that it is left alone.
+    pg_failures: u32,
+    first_node: usize,
+    /// The number of rows of the batch under way is known that were in the table before.
+    numbered: bool,
+    /// Of units that are not recorded yet.
+    accounts: HashMap<UnitKey, Account>,
+    /// Rejected rows in them.
+    rejecting: u64,
+    /// Small units that wait to be sent together, and what they came to.
+    together: Together,
+    waiting: Vec<(Unit, Tally)>,
+}
+
+/// What came of a unit's rows that are not simply in.
+#[derive(Debug, Default)]
+struct Account {
+    /// The unit's rows may have been sent before, by this load.
+    sent_before: bool,
+    /// Rows that do not go in, and what those of them come to that were sent.
+    rejects: Vec<Reject>,
+    lost: Tally,
+    /// Rows that were in the table before.
+    there_before: Tally,
+}
+
+impl CrateWriter {
+    pub(crate) fn new(plan: Arc<WriterPlan>) -> Self {
+        let client = Client::new(&plan.cluster, plan.gzip);
+        let first_node = plan.writers.fetch_add(1, Relaxed) as usize;
+        Self {
+            client,
+            pg: None,
+            pg_failures: 0,
+            first_node,
+            numbered: false,
+            accounts: HashMap::new(),
+            rejecting: 0,
+            together: Together::default(),
+            waiting: Vec::new(),
+            plan,
+        }
+    }
+
+    fn account_of(&mut self, unit: &Unit) -> &mut Account {
+        self.accounts.entry(unit.key).or_default()
+    }
+
+    fn begin(&mut self, unit: &Unit) {
+        let first = self.plan.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key);
+        let none = Tally::empty(self.plan.plan.columns.len());
+        let sent_before = self.plan.resumed || !first;
+        let account = Account { sent_before, rejects: Vec::new(), lost: none.clone(), there_before: none };
+        if let Some(earlier) = self.accounts.insert(unit.key, account) {
+            self.rejecting -= earlier.rejects.len() as u64;
+        }
+    }
+
+    /// A block of a unit, without the rows that cannot be represented.
+    fn batch_of(&mut self, unit: &Unit, block: Block) -> Result<Batch> {
+        let mut batch = Batch::of(unit, block)?;
+        for (row, reason) in std::mem::take(&mut batch.marks.refused) {
+            self.reject(unit, row, &reason, None, None)?;
+        }
+        Ok(batch)
+    }
+
+    /// Whether several such units fit one request.
+    fn is_small(&self, batch: &Batch) -> bool {
+        batch.rows() * 2 <= self.plan.batch_rows && batch.size() * 2 <= self.plan.batch_bytes
+    }
+
+    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent meanwhile.
+    fn wait_for_others(
+        &mut self,
+        (unit, tally): (&Unit, Tally),
+        batch: Option<Batch>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Arrived>> {
+        let mut arrived = Vec::new();
+        if let Some(batch) = &batch {
+            let rows = self.together.rows() + batch.rows();
+            let size = self.together.size() + batch.size();
+            if rows > self.plan.batch_rows || size > self.plan.batch_bytes {
+                arrived = self.send_together(control)?;
+            }
+            self.together.append(batch);
+        }
+        self.waiting.push((*unit, tally));
+        if self.waiting.len() >= MOST_UNITS {
+            arrived.extend(self.send_together(control)?);
+        }
+        Ok(arrived)
+    }
+
+    /// Sends the units that wait, and records them.
+    fn send_together(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
+        let (batch, waiting) = (self.together.take(), std::mem::take(&mut self.waiting));
+        self.send_batch(&batch, control)?;
+        self.record(waiting, control)
+    }
+
+    /// Records units whose rows are all in or refused.
+    fn record(&mut self, units: Vec<(Unit, Tally)>, control: &Control<'_>) -> Result<Vec<Arrived>> {
+        let (mut records, mut arrived) = (Vec::with_capacity(units.len()), Vec::with_capacity(units.len()));
+        let mut rejects = Vec::new();
+        for (unit, tally) in units {
+            let account = self.accounts.remove(&unit.key).unwrap_or_default();
+            let rejected = account.rejects.len() as u64;
+            self.rejecting -= rejected;
+            let tally = tally.minus(&account.lost);
+            if tally.rows + rejected != unit.rows {
+                return Err(Error::new(
+                    Kind::Mismatch,
+                    format!(
+                        "a unit of {} rows was read as {} and {rejected} refused ones",
+                        unit.rows, tally.rows
+                    ),
+                ));
+            }
+            rejects.extend(account.rejects);
+            arrived.push(Arrived { unit, tally: tally.clone() });
+            records.push(UnitRecord {
+                unit: unit.key,
+                tally,
+                rejected,
+                refused: (rejected > 0).then_some(account.lost),
+                there_before: (account.there_before.rows > 0).then_some(account.there_before),
+            });
+        }
+        self.write_aside(&rejects)?;
+        let plan = Arc::clone(&self.plan);
+        plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
+        for record in &records {
+            record.there_before.iter().for_each(|rows| plan.before.add(rows));
+            plan.rejected.fetch_add(record.rejected, Relaxed);
+        }
+        plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
+        Ok(arrived)
+    }
+}
+
+impl UnitWriter for CrateWriter {
+    fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
+        let plan = Arc::clone(&self.plan);
+        let unit = plan.checkpoints.unit(&mut self.client, &plan.load_id, key, control)?;
+        Ok(unit.map(|record| record.tally))
+    }
+
+    fn write(
+        &mut self,
+        unit: &Unit,
+        parcels: &mut Parcels,
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<Arrived>>> {
+        self.begin(unit);
+        let (mut held, mut is_begun) = (None, false);
+        let tally = loop {
+            let parcel = {
+                let _empty = wait(WaitKind::ChannelEmpty);
+                parcels.blocking_recv()
+            };
+            match parcel {
+                Some(Parcel::Rows(block)) => {
+                    let batch = self.batch_of(unit, block)?;
+                    // Whether it is the unit's only one shows with the next parcel.
+                    if self.is_small(&batch) && held.is_none() && !is_begun {
+                        held = Some(batch);
+                        continue;
+                    }
+                    is_begun = true;
+                    for batch in held.take().iter().chain([&batch]) {
+                        self.send_batch(batch, control)?;
+                    }
+                }
+                Some(Parcel::End(tally)) => break tally,
+                Some(Parcel::Failed(error)) => return Err(error),
+                Some(Parcel::Unit(_)) => {
+                    return Err(Error::new(Kind::Source, "a unit began before the last one ended"));
+                }
+                None => return Ok(None),
+            }
+        };
+        match is_begun {
+            true => self.record(vec![(*unit, tally)], control).map(Some),
+            false => self.wait_for_others((unit, tally), held, control).map(Some),
+        }
+    }
+
+    fn close(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
+        if self.waiting.is_empty() { Ok(Vec::new()) } else { self.send_together(control) }
+    }
+}

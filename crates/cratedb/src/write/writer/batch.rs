@@ -1,0 +1,146 @@
+//! Rows that go to the server together: a block of one unit, or small units whole.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use sawmill_loader::{Block, Mark, Marks};
+use sawmill_source::{Error, Kind, Result, Unit};
+
+use crate::encode::unnest;
+use crate::table::columns::{Key, Plan};
+use crate::verify::compare::Sent;
+
+/// Encoded rows, and the units that they are of.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// The rows, joined by commas.
+    bytes: Bytes,
+    pub marks: Marks,
+    /// Each unit with its first row in the batch.
+    units: Vec<(usize, Unit)>,
+}
+
+impl Batch {
+    /// A block of a unit.
+    pub(super) fn of(unit: &Unit, block: Block) -> Result<Self> {
+        let Some(marks) = block.marks else {
+            return Err(Error::new(Kind::Source, "a block came without the places of its rows"));
+        };
+        Ok(Self { bytes: block.bytes, marks: *marks, units: vec![(0, *unit)] })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.marks.rows.len()
+    }
+
+    /// Bytes of its rows, or of its columns where these are more.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len().max(self.marks.columns.iter().map(Bytes::len).sum())
+    }
+
+    pub(super) fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter().map(|(_, unit)| unit)
+    }
+
+    /// The unit that a row is of.
+    pub(super) fn unit_of(&self, row: usize) -> &Unit {
+        let after = self.units.partition_point(|(first, _)| *first <= row);
+        // A batch is made of units, the first of which begins with its first row.
+        &self.units[after.saturating_sub(1)].1
+    }
+
+    /// Rows that follow one another, joined by commas.
+    pub(super) fn range(&self, rows: Range<usize>) -> &[u8] {
+        let end = rows.end.checked_sub(1).map_or(0, |last| self.end_of(last));
+        self.bytes.get(self.start_of(rows.start)..end).unwrap_or_default()
+    }
+
+    /// A row's JSON array.
+    pub(super) fn row(&self, row: usize) -> &[u8] {
+        self.range(row..row + 1)
+    }
+
+    fn start_of(&self, row: usize) -> usize {
+        // After the comma.
+        if row == 0 { 0 } else { self.end_of(row - 1) + 1 }
+    }
+
+    fn end_of(&self, row: usize) -> usize {
+        self.marks.rows.get(row).map_or(0, |mark| mark.end as usize)
+    }
+
+    /// A row's values, without brackets and row key.
+    pub(super) fn values(&self, plan: &Plan, row: usize) -> &[u8] {
+        values_of(plan, &self.bytes, &self.marks, row)
+    }
+
+    /// A row as it is compared with the one that is in the table.
+    pub(super) fn sent_row(&self, plan: &Plan, row: usize) -> Sent<'_> {
+        let (whole, values) = (self.row(row), self.values(plan, row));
+        let row_key = match plan.key {
+            // Between the bracket and the comma before the values.
+            Key::Row(_) => whole.get(1..whole.len().saturating_sub(values.len() + 2)),
+            _ => None,
+        };
+        Sent { number: row, row_key, values }
+    }
+}
+
+/// Small units that wait to be sent together. Their rows are copied: buffers of the encoder go back to it.
+#[derive(Debug, Default)]
+pub(super) struct Together {
+    bytes: Vec<u8>,
+    rows: Vec<Mark>,
+    columns: Vec<Vec<u8>>,
+    units: Vec<(usize, Unit)>,
+}
+
+impl Together {
+    pub(super) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// As of [`Batch::size`].
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len().max(self.columns.iter().map(Vec::len).sum())
+    }
+
+    pub(super) fn append(&mut self, batch: &Batch) {
+        if batch.rows() == 0 {
+            return;
+        }
+        self.units.extend(batch.units.iter().map(|(at, unit)| (self.rows.len() + at, *unit)));
+        if !self.rows.is_empty() {
+            self.bytes.push(b',');
+        }
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(&batch.bytes);
+        let moved = batch.marks.rows.iter().map(|mark| Mark { end: start + mark.end, ..*mark });
+        self.rows.extend(moved);
+        self.columns.resize(batch.marks.columns.len(), Vec::new());
+        let columns = self.columns.iter_mut().zip(&batch.marks.columns);
+        columns.for_each(|(array, more)| unnest::append(array, more));
+    }
+
+    /// What waited, as one batch.
+    pub(super) fn take(&mut self) -> Batch {
+        let Self { bytes, rows, columns, units } = std::mem::take(self);
+        let columns = columns.into_iter().map(Bytes::from).collect();
+        Batch { bytes: bytes.into(), marks: Marks { rows, columns, ..Marks::default() }, units }
+    }
+}
+
+/// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.
+pub(crate) fn values_of<'a>(plan: &Plan, bytes: &'a [u8], marks: &Marks, row: usize) -> &'a [u8] {
+    let start = match row {
+        0 => 0,
+        row => marks.rows.get(row - 1).map_or(0, |mark| mark.end as usize + 1),
+    };
+    let end = marks.rows.get(row).map_or(start, |mark| mark.end as usize);
+    let row = bytes.get(start..end).unwrap_or_default();
+    let inner = row.get(1..row.len().saturating_sub(1)).unwrap_or_default();
+    match plan.key {
+        Key::Row(_) => memchr::memmem::find(inner, b"\",").map_or(inner, |at| &inner[at + 2..]),
+        _ => inner,
+    }
+}

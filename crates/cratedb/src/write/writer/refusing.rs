@@ -1,0 +1,88 @@
+//! Rows that do not go in.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sawmill_source::{Error, Kind, Result, Unit};
+use serde_json::value::RawValue;
+
+use super::CrateWriter;
+use super::batch::Batch;
+use crate::connect::client::{MORE_COLUMNS, is_about_columns};
+use crate::encode::canonical;
+use crate::write::rejects::Reject;
+
+impl CrateWriter {
+    /// A row that the server refuses, for good.
+    pub(super) fn refuse(
+        &mut self,
+        batch: &Batch,
+        row: usize,
+        code: Option<u32>,
+        reason: &str,
+    ) -> Result<()> {
+        if reason.starts_with("ClusterBlockException") {
+            return Err(Error::new(Kind::Server, format!("the table takes no rows: {reason}"))
+                .at(format!("table {}, {}", self.plan.table, self.client.place()))
+                .advise(
+                    "a full disk blocks tables, and so does blocks.read_only_allow_delete: end the block and run the same \
+                     command again to go on",
+                ));
+        }
+        let plan = Arc::clone(&self.plan);
+        let (unit, values) = (batch.unit_of(row), batch.values(&plan.plan, row));
+        self.account_of(unit).lost.add(&canonical::sent_row(values, plan.plan.columns.len()));
+        let text = format!("[{}]", String::from_utf8_lossy(values));
+        let number = batch.marks.rows.get(row).map_or(0, |mark| mark.row);
+        self.reject(unit, number, reason, code, RawValue::from_string(text).ok())
+    }
+
+    /// A row that does not go in: written aside, or the end of the load.
+    pub(super) fn reject(
+        &mut self,
+        unit: &Unit,
+        row: u32,
+        reason: &str,
+        code: Option<u32>,
+        values: Option<Box<RawValue>>,
+    ) -> Result<()> {
+        let file =
+            self.plan.files.get(unit.key.file as usize).map(|file| file.name.clone()).unwrap_or_default();
+        let (row_group, row) = (unit.key.row_group, unit.key.first_row + u64::from(row));
+        let place = format!("{file}, row group {row_group}, row {row}");
+        if self.plan.rejects.is_none() {
+            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+            let advice = match is_about_columns(reason) {
+                true => MORE_COLUMNS,
+                false => {
+                    "rows count from 0 in their row group; --rejects FILE puts such rows aside and loads the others"
+                }
+            };
+            return Err(Error::new(Kind::Value, format!("the server refuses a row: {reason}{code}"))
+                .at(place)
+                .advise(advice));
+        }
+        let reject = Reject { file, row_group, row, reason: reason.to_owned(), code, values };
+        self.account_of(unit).rejects.push(reject);
+        self.rejecting += 1;
+        let rejected = self.plan.rejected.load(Relaxed) + self.rejecting;
+        if rejected > self.plan.max_rejects {
+            self.accounts.values().try_for_each(|account| self.write_aside(&account.rejects))?;
+            return Err(Error::new(
+                Kind::Value,
+                format!("{rejected} rows were refused, the last one: {reason}"),
+            )
+            .at(place)
+            .advise("look into the file of refused rows, or raise --max-rejects"));
+        }
+        Ok(())
+    }
+
+    /// Writes rows aside.
+    pub(super) fn write_aside(&self, rows: &[Reject]) -> Result<()> {
+        match &self.plan.rejects {
+            Some(rejects) => rejects.write(rows),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Text: 0x00 left out, lengths checked, and values parsed into another type's bytes.
+
+use std::sync::Arc;
+
+use arrow_array::builder::LargeBinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, LargeStringArray, MapArray, OffsetSizeTrait, StringArray,
+    StringViewArray, StructArray,
+};
+use arrow_schema::DataType;
+
+use super::is_text;
+use crate::arrays::byte_strings::ByteStrings;
+use crate::arrays::fault::{Fault, shown};
+use crate::from_text::TextForm;
+
+/// Whether values of this type, or parts of them, are text.
+pub(super) fn may_hold_nul(arrow: &DataType) -> bool {
+    use DataType::*;
+    match arrow {
+        List(item) | LargeList(item) | FixedSizeList(item, _) | Map(item, _) => {
+            may_hold_nul(item.data_type())
+        }
+        Struct(fields) => fields.iter().any(|field| may_hold_nul(field.data_type())),
+        Dictionary(_, value) => may_hold_nul(value),
+        other => is_text(other),
+    }
+}
+
+/// The array without 0x00 in its text, or `None` where there is none.
+pub(super) fn stripped(array: &ArrayRef) -> Option<ArrayRef> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return stripped(dictionary.values()).map(|values| dictionary.with_values(values));
+    }
+    match array.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => stripped_text(array),
+        DataType::List(_) => stripped_list(array.as_list_opt::<i32>()?),
+        DataType::LargeList(_) => stripped_list(array.as_list_opt::<i64>()?),
+        DataType::Map(entries, sorted) => {
+            let map = array.as_map_opt()?;
+            let inner: ArrayRef = Arc::new(map.entries().clone());
+            let inner = stripped(&inner)?.as_struct_opt()?.clone();
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            let map = MapArray::try_new(Arc::clone(entries), offsets, inner, nulls, *sorted).ok()?;
+            Some(Arc::new(map))
+        }
+        DataType::Struct(fields) => {
+            let parts = array.as_struct_opt()?;
+            let new: Vec<Option<ArrayRef>> = parts.columns().iter().map(stripped).collect();
+            if new.iter().all(Option::is_none) {
+                return None;
+            }
+            let old = parts.columns().iter().map(Arc::clone);
+            let columns = new.into_iter().zip(old).map(|(new, old)| new.unwrap_or(old)).collect();
+            let parts = StructArray::try_new(fields.clone(), columns, parts.nulls().cloned()).ok()?;
+            Some(Arc::new(parts))
+        }
+        _ => None,
+    }
+}
+
+fn stripped_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Option<ArrayRef> {
+    let (DataType::List(field) | DataType::LargeList(field)) = list.data_type() else { return None };
+    let values = stripped(list.values())?;
+    let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+    Some(Arc::new(GenericListArray::try_new(Arc::clone(field), offsets, values, nulls).ok()?))
+}
+
+fn stripped_text(array: &ArrayRef) -> Option<ArrayRef> {
+    let values = ByteStrings::bind(array)?;
+    let holds_nul = |row: usize| array.is_valid(row) && memchr::memchr(0, values.value(row)).is_some();
+    if !(0..array.len()).any(holds_nul) {
+        return None;
+    }
+    let without = (0..array.len())
+        .map(|row| array.is_valid(row).then(|| String::from_utf8_lossy(values.value(row)).replace('\0', "")));
+    Some(match array.data_type() {
+        DataType::Utf8View => Arc::new(without.collect::<StringViewArray>()),
+        DataType::LargeUtf8 => Arc::new(without.collect::<LargeStringArray>()),
+        _ => Arc::new(without.collect::<StringArray>()),
+    })
+}
+
+/// The array itself; text of more than `most` characters is told. PostgreSQL would cut blanks silently.
+pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
+    let values = ByteStrings::bind(array)?;
+    let most = most as usize;
+    for row in (0..array.len()).filter(|row| array.is_valid(*row)) {
+        let value = values.value(row);
+        if value.len() > most {
+            let text = String::from_utf8_lossy(value);
+            let characters = text.chars().count();
+            if characters > most {
+                let what = format!("the text {} has {characters} characters of {most} allowed", shown(&text));
+                faults.push(Fault::new(row, what));
+            }
+        }
+    }
+    Some(Arc::clone(array))
+}
+
+/// The bytes on the wire of what the text says; what cannot be read so is told.
+pub(super) fn parsed(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
+    let values = ByteStrings::bind(array)?;
+    let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
+    let mut bytes = Vec::new();
+    for row in 0..array.len() {
+        if array.is_null(row) {
+            wire.append_null();
+            continue;
+        }
+        bytes.clear();
+        match form.write(values.value(row), &mut bytes) {
+            Ok(()) => wire.append_value(&bytes),
+            Err(why) => {
+                let text = String::from_utf8_lossy(values.value(row));
+                faults.push(Fault::new(row, format!("the text {} is no {form}: {why}", shown(&text))));
+                wire.append_null();
+            }
+        }
+    }
+    Some(Arc::new(wire.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::builder::{ListBuilder, StringBuilder};
+
+    #[test]
+    fn nul_is_left_out_at_any_depth_and_arrays_without_it_stay_the_same() {
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        lists.append_value([Some("a\0b"), None, Some("\0")]);
+        lists.append_null();
+        let list: ArrayRef = Arc::new(lists.finish());
+        let clean = stripped(&list).unwrap();
+        let items = clean.as_list::<i32>().values().as_string::<i32>().clone();
+        assert_eq!(items.iter().collect::<Vec<_>>(), [Some("ab"), None, Some("")]);
+        assert!(clean.is_null(1));
+        assert!(stripped(&clean).is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! Dates, times and timestamps in ISO 8601, which all settings of `DateStyle` read alike.
+//!
+//! ```text
+//! date       YYYY-MM-DD [BC]         time      HH:MM[:SS[.ffffff]]
+//! timestamp  date (T or blank) time  zone      Z, +HH, +HH:MM, +HHMM, +HH:MM:SS
+//! ```
+
+use crate::values::fixed_width::{DATES, EPOCH_DAYS};
+
+const DAY: i64 = 86_400_000_000;
+/// First moment and the one after the last, in microseconds since 2000 (`MIN_TIMESTAMP`, `END_TIMESTAMP` in
+/// src/include/datatype/timestamp.h).
+const STAMPS: std::ops::Range<i128> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+
+/// Takes pieces off the front of a text.
+struct Pieces<'a>(&'a [u8]);
+
+impl Pieces<'_> {
+    /// A number of so many digits, `None` where there are fewer or more.
+    fn number(&mut self, digits: std::ops::RangeInclusive<usize>) -> Option<i64> {
+        let count = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if !digits.contains(&count) {
+            return None;
+        }
+        let (number, rest) = self.0.split_at(count);
+        self.0 = rest;
+        Some(number.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        self.0 = self.0.strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    /// ` BC` or `BC` at the end.
+    fn before_christ(&mut self) -> bool {
+        let era = self.0.strip_prefix(b" ").unwrap_or(self.0);
+        let bc = era.eq_ignore_ascii_case(b"BC");
+        if bc {
+            self.0 = &[];
+        }
+        bc
+    }
+}
+
+/// Infinities, which PostgreSQL writes as the ends of the integer.
+fn infinity<T>(text: &[u8], ends: (T, T)) -> Option<T> {
+    let (negative, word) = match text.strip_prefix(b"-") {
+        Some(word) => (true, word),
+        None => (false, text),
+    };
+    word.eq_ignore_ascii_case(b"infinity").then_some(if negative { ends.0 } else { ends.1 })
+}
+
+/// Days since 1970 of a day in the proleptic Gregorian calendar, whose year 0 is 1 BC (H. Hinnant,
+/// "chrono-compatible low-level date algorithms", days_from_civil).
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// Year, month and day as they stand.
+struct Day {
+    year: i64,
+    month: i64,
+    day: i64,
+}
+
+impl Day {
+    fn read(pieces: &mut Pieces<'_>) -> Option<Self> {
+        let year = pieces.number(4..=7)?;
+        pieces.take(b'-')?;
+        let month = pieces.number(2..=2)?;
+        pieces.take(b'-')?;
+        Some(Self { year, month, day: pieces.number(2..=2)? })
+    }
+
+    /// Days since 1970.
+    fn days(&self, before_christ: bool) -> Result<i64, String> {
+        let year = if before_christ { 1 - self.year } else { self.year };
+        let leap = year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
+        let length = match self.month {
+            2 if leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => 0,
+        };
+        if self.year == 0 || !(1..=length).contains(&self.day) {
+            return Err("there is no such day".to_owned());
+        }
+        Ok(days_from_civil(year, self.month, self.day))
+    }
+}
+
+/// Days since 2000.
+pub(super) fn date(text: &[u8]) -> Result<i32, String> {
+    let text = super::trimmed(text);
+    if let Some(end) = infinity(text, (i32::MIN, i32::MAX)) {
+        return Ok(end);
+    }
+    let mut pieces = Pieces(text);
+    let day = Day::read(&mut pieces);
+    let before_christ = pieces.before_christ();
+    let Some(day) = day.filter(|_| pieces.0.is_empty()) else {
+        return Err("YYYY-MM-DD is taken".to_owned());
+    };
+    let days = i32::try_from(day.days(before_christ)?).ok().filter(|days| DATES.contains(days));
+    days.map(|days| days - EPOCH_DAYS).ok_or_else(|| "it is out of range".to_owned())
+}
+
+/// Microseconds of `HH:MM[:SS[.f]]`, up to 24:00.
+fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
+    let form = || "HH:MM[:SS[.ffffff]] is taken".to_owned();
+    let hours = pieces.number(2..=2).ok_or_else(form)?;
+    pieces.take(b':').ok_or_else(form)?;
+    let minutes = pieces.number(2..=2).ok_or_else(form)?;
+    let (mut seconds, mut micros) = (0, 0);
+    if pieces.take(b':').is_some() {
+        seconds = pieces.number(2..=2).ok_or_else(form)?;
+        if pieces.take(b'.').is_some() {
+            let count = pieces.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let (digits, rest) = pieces.0.split_at(count);
+            pieces.0 = rest;
+            if count == 0 {
+                return Err(form());
+            }
+            if !cut && digits.iter().skip(6).any(|digit| *digit != b'0') {
+                return Err(
+                    "PostgreSQL keeps whole microseconds: the digits after them would be lost (--timestamps truncate cuts them)".to_owned()
+                );
+            }
+            let places = digits.iter().copied().chain(std::iter::repeat(b'0')).take(6);
+            micros = places.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+        }
+    }
+    let total = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros;
+    match minutes < 60 && seconds < 60 && total <= DAY {
+        true => Ok(total),
+        false => Err("there is no such time of day".to_owned()),
+    }
+}
+
+/// Microseconds since midnight.
+pub(super) fn time(text: &[u8], cut: bool) -> Result<i64, String> {
+    let mut pieces = Pieces(super::trimmed(text));
+    let micros = clock(&mut pieces, cut)?;
+    match pieces.0.is_empty() {
+        true => Ok(micros),
+        false => Err("HH:MM[:SS[.ffffff]] without a zone is taken".to_owned()),
+    }
+}
+
+/// Seconds east of Greenwich.
+fn zone(pieces: &mut Pieces<'_>) -> Option<i64> {
+    if pieces.0.first() == Some(&b' ') {
+        pieces.take(b' ')?;
+    }
+    if pieces.take(b'Z').or_else(|| pieces.take(b'z')).is_some() {
+        return Some(0);
+    }
+    let east = match pieces.0.split_first()? {
+        (b'+', _) => 1,
+        (b'-', _) => -1,
+        _ => return None,
+    };
+    pieces.0 = &pieces.0[1..];
+    let digits = pieces.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (hours, minutes, seconds) = match digits {
+        4 => {
+            let both = pieces.number(4..=4)?;
+            (both / 100, both % 100, 0)
+        }
+        _ => {
+            let hours = pieces.number(2..=2)?;
+            let minutes = if pieces.take(b':').is_some() { pieces.number(2..=2)? } else { 0 };
+            let seconds = if pieces.take(b':').is_some() { pieces.number(2..=2)? } else { 0 };
+            (hours, minutes, seconds)
+        }
+    };
+    // MAX_TZDISP_HOUR in src/include/datatype/timestamp.h.
+    let there_is = hours <= 15 && minutes < 60 && seconds < 60;
+    there_is.then_some(east * ((hours * 60 + minutes) * 60 + seconds))
+}
+
+/// A moment and the zone that is named with it.
+fn moment(text: &[u8], cut: bool) -> Result<(i128, Option<i64>), String> {
+    let form = || "YYYY-MM-DD HH:MM[:SS[.ffffff]] is taken".to_owned();
+    let mut pieces = Pieces(text);
+    let day = Day::read(&mut pieces).ok_or_else(form)?;
+    let (mut micros, mut offset) = (0, None);
+    let at_time = matches!(pieces.0, [b'T' | b't' | b' ', digit, ..] if digit.is_ascii_digit());
+    if at_time {
+        pieces.0 = &pieces.0[1..];
+        micros = clock(&mut pieces, cut)?;
+        let before_zone = pieces.0;
+        offset = zone(&mut pieces);
+        if offset.is_none() {
+            pieces.0 = before_zone;
+        }
+    }
+    let before_christ = pieces.before_christ();
+    if !pieces.0.is_empty() {
+        return Err(form());
+    }
+    let days = day.days(before_christ)? - i64::from(EPOCH_DAYS);
+    Ok((i128::from(days) * i128::from(DAY) + i128::from(micros), offset))
+}
+
+fn in_range(micros: i128) -> Result<i64, String> {
+    let kept = i64::try_from(micros).ok().filter(|_| STAMPS.contains(&micros));
+    kept.ok_or_else(|| "it is out of range".to_owned())
+}
+
+/// Microseconds since 2000 of a timestamp that names no zone.
+pub(super) fn timestamp(text: &[u8], cut: bool) -> Result<i64, String> {
+    let text = super::trimmed(text);
+    if let Some(end) = infinity(text, (i64::MIN, i64::MAX)) {
+        return Ok(end);
+    }
+    match moment(text, cut)? {
+        (micros, None) => in_range(micros),
+        (_, Some(_)) => Err("it names a zone, which this column would drop".to_owned()),
+    }
+}
+
+/// Microseconds since 2000 in UTC of a timestamp that names its zone.
+pub(super) fn timestamp_with_zone(text: &[u8], cut: bool) -> Result<i64, String> {
+    let text = super::trimmed(text);
+    if let Some(end) = infinity(text, (i64::MIN, i64::MAX)) {
+        return Ok(end);
+    }
+    match moment(text, cut)? {
+        (micros, Some(offset)) => in_range(micros - i128::from(offset) * 1_000_000),
+        (_, None) => Err("it names no zone: Z or +HH:MM is wanted".to_owned()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Decimal numbers in text as PostgreSQL's `numeric`.
+
+use super::trimmed;
+use crate::values::numeric::{NAN, NEGATIVE};
+
+/// Most base-10000 digits that the server takes on the wire: `NUMERIC_MAX_PRECISION + NUMERIC_MAX_RESULT_SCALE`
+/// (`numeric_recv` in src/backend/utils/adt/numeric.c).
+const MOST_GROUPS: usize = 3000;
+/// Most digits before and behind the point (`NUMERIC_WEIGHT_MAX`, `NUMERIC_DSCALE_MAX`).
+const MOST_BEFORE: i64 = 131_072;
+const MOST_BEHIND: i64 = 16_383;
+
+/// A decimal number taken apart.
+pub(super) struct Decimal {
+    pub negative: bool,
+    /// Digits 0 to 9, the first of which is not 0; empty for zero.
+    pub digits: Vec<u8>,
+    /// How many of the digits stand before the point; negative where zeros follow it first.
+    pub before: i64,
+    /// Digits behind the point, trailing zeros included.
+    pub scale: i64,
+}
+
+impl Decimal {
+    /// Reads `[sign]digits[.digits][e[sign]digits]`, with digits on one side of the point at least, as
+    /// `numeric_in` does.
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        let (negative, rest) = match text.split_first()? {
+            (b'-', rest) => (true, rest),
+            (b'+', rest) => (false, rest),
+            _ => (false, text),
+        };
+        let (mantissa, exponent) = match rest.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+            None => (rest, 0),
+            Some(at) => (&rest[..at], read_exponent(&rest[at + 1..])?),
+        };
+        let point = mantissa.iter().position(|byte| *byte == b'.').unwrap_or(mantissa.len());
+        let behind = mantissa.get(point + 1..).unwrap_or_default();
+        let digits: Vec<u8> = mantissa[..point].iter().chain(behind).copied().collect();
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let leading = digits.iter().position(|digit| *digit != b'0').unwrap_or(digits.len());
+        Some(Self {
+            negative: negative && leading < digits.len(),
+            digits: digits[leading..].iter().map(|digit| digit - b'0').collect(),
+            before: point as i64 - leading as i64 + exponent,
+            scale: (behind.len() as i64 - exponent).max(0),
+        })
+    }
+
+    /// Whether `numeric` holds it at all.
+    pub(super) fn fits(&self) -> bool {
+        self.scale <= MOST_BEHIND && (self.digits.is_empty() || self.before <= MOST_BEFORE)
+    }
+}
+
+/// An exponent; one beyond reason stays beyond it.
+fn read_exponent(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let beyond = if text.starts_with('-') { -1_000_000_000 } else { 1_000_000_000 };
+    Some(text.parse::<i64>().unwrap_or(beyond).clamp(-1_000_000_000, 1_000_000_000))
+}
+
+/// Appends a numeric of the bounds `(precision, scale)`. What the scale would round is refused.
+pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) -> Result<(), String> {
+    let text = trimmed(text);
+    if let Some(special) = special(text) {
+        // A numeric with bounds has a NaN, but no infinities. Their display scale is what the short header's bits read
+        // as (`NUMERIC_DSCALE`).
+        let infinite = special != NAN;
+        if infinite && bounds.is_some() {
+            return Err("a numeric with a precision holds no infinity".to_owned());
+        }
+        for word in [0, 0, special, if infinite { 32 } else { 0 }] {
+            out.extend_from_slice(&u16::to_be_bytes(word));
+        }
+        return Ok(());
+    }
+    let mut decimal = Decimal::read(text).ok_or("a decimal number is taken")?;
+    if !decimal.fits() {
+        return Err("it is out of range".to_owned());
+    }
+    if let Some((precision, scale)) = bounds {
+        let zeros = decimal.digits.iter().rev().take_while(|digit| **digit == 0).count();
+        let needed = decimal.digits.len() as i64 - zeros as i64 - decimal.before;
+        if !decimal.digits.is_empty() && needed > i64::from(scale) {
+            return Err(format!("it has {needed} digits behind the point, the column keeps {scale}"));
+        }
+        if !decimal.digits.is_empty() && decimal.before > i64::from(precision) - i64::from(scale) {
+            return Err(format!("it has {} digits before the point", decimal.before));
+        }
+        decimal.scale = i64::from(scale);
+    }
+    write_decimal(&decimal, out)
+}
+
+/// Sign word of `NaN` and the infinities.
+fn special(text: &[u8]) -> Option<u16> {
+    let (sign, word) = match text.split_first()? {
+        (b'-', rest) => (Some(b'-'), rest),
+        (b'+', rest) => (Some(b'+'), rest),
+        _ => (None, text),
+    };
+    if word.eq_ignore_ascii_case(b"nan") && sign.is_none() {
+        return Some(NAN);
+    }
+    let infinite = word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity");
+    infinite.then_some(if sign == Some(b'-') { 0xf000 } else { 0xd000 })
+}
+
+/// Digits in groups of four, aligned to the point.
+fn write_decimal(decimal: &Decimal, out: &mut Vec<u8>) -> Result<(), String> {
+    let end = decimal.digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
+    let digits = &decimal.digits[..end];
+    // The first digit stands for 10^(before - 1); its group begins at a multiple of four.
+    let first = decimal.before - 1;
+    let (weight, pad) = (first.div_euclid(4), 3 - first.rem_euclid(4) as usize);
+    let groups = if digits.is_empty() { 0 } else { (pad + digits.len()).div_ceil(4) };
+    if groups > MOST_GROUPS {
+        return Err(format!("it takes {groups} groups of four digits, the server takes {MOST_GROUPS}"));
+    }
+    let (weight, sign) = match groups {
+        0 => (0, 0),
+        _ => (weight as i16, if decimal.negative { NEGATIVE } else { 0 }),
+    };
+    out.extend_from_slice(&(groups as u16).to_be_bytes());
+    out.extend_from_slice(&weight.to_be_bytes());
+    out.extend_from_slice(&sign.to_be_bytes());
+    out.extend_from_slice(&(decimal.scale as u16).to_be_bytes());
+    for group in 0..groups {
+        let at = |place: usize| (4 * group + place).checked_sub(pad).and_then(|i| digits.get(i).copied());
+        let value = (0..4).fold(0, |sum, place| sum * 10 + u16::from(at(place).unwrap_or(0)));
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Dates, times and intervals as strings of jsonb, in the form of `to_jsonb`
+//! (`JsonEncodeDateTime` in src/backend/utils/adt/json.c).
+
+use std::io::Write;
+
+use arrow_schema::TimeUnit;
+
+use crate::values::interval::Interval;
+
+/// Writing to a `Vec` cannot fail; this says so in one place.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => {{
+        let written = write!($out, $($format)*);
+        debug_assert!(written.is_ok(), "a Vec takes everything");
+    }};
+}
+pub(super) use put;
+
+/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar
+/// (H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
+fn civil(days: i64) -> (i64, u32, u32) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month as u32, day as u32)
+}
+
+/// Appends a date; years before 1 count as BC and are named so after the time.
+fn write_day(days: i64, out: &mut Vec<u8>) -> bool {
+    let (year, month, day) = civil(days);
+    let (shown, before) = if year > 0 { (year, false) } else { (1 - year, true) };
+    put!(out, "{shown:04}-{month:02}-{day:02}");
+    before
+}
+
+/// Appends a date of days since 1970.
+pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
+    out.push(b'"');
+    if write_day(days, out) {
+        out.extend_from_slice(b" BC");
+    }
+    out.push(b'"');
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+    put!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    write_fraction(fraction, unit, out);
+}
+
+fn write_fraction(fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+    if fraction == 0 {
+        return;
+    }
+    let nanos = fraction * (1_000_000_000 / per_second(unit));
+    put!(out, ".{nanos:09}");
+    while out.last() == Some(&b'0') {
+        out.pop();
+    }
+}
+
+/// Appends a time of day.
+pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+    let scale = per_second(unit);
+    out.push(b'"');
+    write_clock(value.div_euclid(scale), value.rem_euclid(scale), unit, out);
+    out.push(b'"');
+}
+
+/// Appends a timestamp, in UTC where it has a zone. Nanoseconds are kept: it is text.
+pub(super) fn write_timestamp(value: i64, unit: TimeUnit, zone: bool, out: &mut Vec<u8>) {
+    let scale = per_second(unit);
+    let (seconds, fraction) = (value.div_euclid(scale), value.rem_euclid(scale));
+    out.push(b'"');
+    let before = write_day(seconds.div_euclid(86_400), out);
+    out.push(b'T');
+    write_clock(seconds.rem_euclid(86_400), fraction, unit, out);
+    if zone {
+        out.extend_from_slice(b"+00:00");
+    }
+    if before {
+        out.extend_from_slice(b" BC");
+    }
+    out.push(b'"');
+}
+
+/// Appends an interval as `interval_out` prints it with `intervalstyle = iso_8601`.
+pub(super) fn write_interval(interval: Interval, out: &mut Vec<u8>) {
+    let (years, months) = (interval.months / 12, interval.months % 12);
+    let (seconds, fraction) = (interval.micros / 1_000_000, interval.micros % 1_000_000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    out.extend_from_slice(b"\"P");
+    for (number, unit) in [(years, 'Y'), (months, 'M'), (interval.days, 'D')] {
+        if number != 0 {
+            put!(out, "{number}{unit}");
+        }
+    }
+    let clock = interval.micros != 0;
+    if clock {
+        out.push(b'T');
+    }
+    for (number, unit) in [(hours, 'H'), (minutes, 'M')] {
+        if number != 0 {
+            put!(out, "{number}{unit}");
+        }
+    }
+    if seconds != 0 || fraction != 0 {
+        if interval.micros < 0 {
+            out.push(b'-');
+        }
+        put!(out, "{}", seconds.unsigned_abs());
+        write_fraction(fraction.abs(), TimeUnit::Microsecond, out);
+        out.push(b'S');
+    }
+    if interval.months == 0 && interval.days == 0 && !clock {
+        out.extend_from_slice(b"T0S");
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl Fn(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn dates_reach_from_before_christ_to_years_of_five_digits() {
+        assert_eq!(text(|out| write_date(0, out)), "\"1970-01-01\"");
+        assert_eq!(text(|out| write_date(19_782, out)), "\"2024-02-29\"");
+        assert_eq!(text(|out| write_date(-719_529, out)), "\"0002-12-31 BC\"");
+        assert_eq!(text(|out| write_date(2_932_897, out)), "\"10000-01-01\"");
+    }
+
+    #[test]
+    fn fractions_lose_their_trailing_zeros() {
+        let stamp = |value, unit, zone| text(|out| write_timestamp(value, unit, zone, out));
+        assert_eq!(stamp(-1, TimeUnit::Millisecond, false), "\"1969-12-31T23:59:59.999\"");
+        assert_eq!(stamp(1_500_000, TimeUnit::Microsecond, true), "\"1970-01-01T00:00:01.5+00:00\"");
+        assert_eq!(stamp(1, TimeUnit::Nanosecond, false), "\"1970-01-01T00:00:00.000000001\"");
+        assert_eq!(text(|out| write_time(86_400, TimeUnit::Second, out)), "\"24:00:00\"");
+    }
+
+    #[test]
+    fn intervals_are_iso_8601() {
+        let interval =
+            |months, days, micros| text(|out| write_interval(Interval { micros, days, months }, out));
+        assert_eq!(interval(14, 3, 14_706_700_000), "\"P1Y2M3DT4H5M6.7S\"");
+        assert_eq!(interval(0, 0, 0), "\"PT0S\"");
+        assert_eq!(interval(0, -1, -500_000), "\"P-1DT-0.5S\"");
+    }
+}

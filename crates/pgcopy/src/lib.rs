@@ -1,0 +1,66 @@
+//! Arrow arrays as rows of PostgreSQL's binary COPY format; lists, structs and maps as jsonb or as arrays and composite
+//! values. No sockets, and no server: bytes come out.
+//!
+//! ```text
+//! RecordBatch ─ columns ─▶ converted ─ lay out: lengths of rows ─ write: column after column ─▶ buffer ─▶ emit(bytes, rows)
+//!                                      └─────────── a block of rows at a time ───────────┘
+//! ```
+//!
+//! ```
+//! use std::sync::Arc;
+//! use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+//! use bytes::Bytes;
+//! use sawmill_pgcopy::{Buffers, CopyEncoder, HEADER, TRAILER, ValueOptions, natural_columns};
+//!
+//! let id = Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+//! let name = Arc::new(StringArray::from(vec![Some("Ada"), None])) as ArrayRef;
+//! let batch = RecordBatch::try_from_iter([("id", id), ("name", name)])?;
+//! let columns = natural_columns(&batch.schema(), &ValueOptions::default())?;
+//! let mut encoder = CopyEncoder::new(columns, Buffers::new(1 << 20));
+//! let mut copy = HEADER.to_vec();
+//! let mut emit = |rows: Bytes, _count: u64| -> Result<(), std::io::Error> {
+//!     copy.extend_from_slice(&rows);
+//!     Ok(())
+//! };
+//! encoder.batch(&batch, &mut emit)?;
+//! encoder.flush(&mut emit)?;
+//! copy.extend_from_slice(&TRAILER);
+//! // COPY people (id, name) FROM STDIN (FORMAT binary)
+//! assert!(copy.ends_with(&[0, 2, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 2, 255, 255, 255, 255, 255, 255]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Types map by the table of [`PgType`]. A value that its column cannot hold is refused with its row and column
+//! ([`Refused`]); the rows before it are encoded. Nothing is allocated for a row.
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `arrays` | Arrow arrays by what they hold, whatever their layout: bytes, keys, lists, marks of fields |
+//! | `types` | types of PostgreSQL, which fields they take, and what becomes of values that they cannot hold |
+//! | `conversion` | values of another type than the column's, where every single value fits |
+//! | `from_text` | text as values of other types: numbers, dates, addresses, JSON |
+//! | `values` | values on the wire: numbers, moments, intervals, arrays and composite values |
+//! | `jsonb` | lists, structs and maps as jsonb, byte for byte as PostgreSQL prints it |
+//! | `rows` | the columns of a batch laid out and written side by side, into buffers that are used again |
+
+mod arrays;
+mod conversion;
+mod from_text;
+mod jsonb;
+mod rows;
+mod types;
+mod values;
+
+pub use arrays::byte_strings::ByteStrings;
+pub use arrays::dictionary::Keys;
+pub use arrays::fault::{Fault, shown};
+pub use arrays::lists::{Items, Lists, Offsets};
+pub use arrays::marks::{INTERVAL_BYTES, is_enum, is_interval, is_json, is_uuid};
+pub use arrays::parquet_interval::ParquetInterval;
+pub use rows::buffers::Buffers;
+pub use rows::encoder::{Column, CopyEncoder, Emit, HEADER, Refused, Stop, TRAILER, natural_columns};
+pub use rows::observer::{EncodedRows, RowObserver};
+pub use types::column_type::{Attribute, ColumnType, Composite, MOST_DIMENSIONS, Part, item_of};
+pub use types::pg_type::PgType;
+pub use types::value_options::{Enums, Nanoseconds, Nul, ValueOptions};
+pub use values::numeric;

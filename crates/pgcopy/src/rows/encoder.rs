@@ -1,0 +1,228 @@
+//! Arrow batches to rows of PostgreSQL's binary COPY format.
+//!
+//! The format is row-major (<https://www.postgresql.org/docs/current/sql-copy.html>): a 16-bit field
+//! count, then each field as a 32-bit length and its bytes. Arrow is column-major. A block of
+//! [`BLOCK`] rows is turned in three steps: the columns say how long each row becomes
+//! ([`layout`](super::layout)), the row lengths are summed into positions, and the columns write one after the
+//! other, each moving the positions on ([`write`](super::write)). Neighbouring fixed-width columns of one width without
+//! NULLs in the block are written together ([`fields`](super::fields)). Buffers are of the configured size, are used
+//! again, and nothing is allocated for a row.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, FieldRef, Schema};
+use bytes::Bytes;
+
+use crate::arrays::fault::Fault;
+use crate::arrays::marks::is_json;
+use crate::conversion::Conversion;
+use crate::rows::buffers::{Buffer, Buffers};
+use crate::rows::layout::{BoundColumn, ColumnLayout};
+use crate::rows::observer::RowObserver;
+use crate::rows::write;
+use crate::types::column_type::ColumnType;
+use crate::types::pg_type::PgType;
+use crate::types::value_options::ValueOptions;
+use crate::values::element::Element;
+use crate::values::fixed_width::BLOCK;
+use crate::values::native::Node;
+
+/// What stands before the first row of a binary COPY: signature, flags, length of the extension.
+pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// What stands after the last row: a field count of -1.
+pub const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// A column as it is encoded.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name in the target.
+    pub name: String,
+    /// Its position in the source's batches.
+    pub source: usize,
+    /// Its type in the target.
+    pub column_type: ColumnType,
+    /// What is done to its arrays before they are encoded.
+    conversion: Option<Conversion>,
+    element: Element,
+}
+
+impl Column {
+    /// Plans the encoding of a field into a column, or says why there is none; an empty text where there is
+    /// nothing to say but that the types do not fit.
+    pub fn new(
+        field: &Field,
+        source: usize,
+        column_type: ColumnType,
+        options: &ValueOptions,
+    ) -> Result<Self, String> {
+        let conversion = Conversion::plan(field, &column_type, options)?;
+        let sent = match &conversion {
+            None => Cow::Borrowed(field),
+            Some(conversion) => {
+                Cow::Owned(field.clone().with_data_type(conversion.output(field.data_type())))
+            }
+        };
+        let element = match column_type.plain() {
+            Some(pg_type) => Element::choose(&sent, pg_type)?,
+            None => Element::Native(Node::choose(&sent, &column_type)?),
+        };
+        Ok(Self { name: field.name().clone(), source, column_type, conversion, element })
+    }
+}
+
+/// The columns of a new table for this schema: of the types that [`PgType::natural`] names, and `jsonb` for text that is
+/// marked as JSON.
+///
+/// # Errors
+/// The first column that has no type, and why.
+pub fn natural_columns(schema: &Schema, options: &ValueOptions) -> Result<Arc<Vec<Column>>, String> {
+    let column = |(source, field): (usize, &FieldRef)| {
+        let pg_type = if is_json(field) { Ok(PgType::Jsonb) } else { PgType::natural(field) };
+        let column =
+            pg_type.and_then(|pg_type| Column::new(field, source, ColumnType::Plain(pg_type), options));
+        column.map_err(|what| format!("column {:?}: {what}", field.name()))
+    };
+    schema.fields().iter().enumerate().map(column).collect::<Result<Vec<_>, _>>().map(Arc::new)
+}
+
+/// Where a refused value is, and why it was refused.
+#[derive(Debug)]
+pub struct Refused {
+    /// Row in the batch.
+    pub row: usize,
+    /// Name of the column.
+    pub column: String,
+    /// The value and what is wrong with it.
+    pub what: String,
+}
+
+/// Encodes batches into buffers.
+pub struct CopyEncoder {
+    pub(super) columns: Arc<Vec<Column>>,
+    pub(super) layouts: Vec<ColumnLayout>,
+    buffers: Arc<Buffers>,
+    pub(super) buffer: Buffer,
+    pub(super) buffer_rows: u64,
+    /// Lengths and then positions of the rows of a block.
+    pub(super) positions: [u32; BLOCK],
+    pub(super) starts: [u32; BLOCK],
+    /// Converted values of a few columns.
+    pub(super) words: [[u64; BLOCK]; write::MOST_TOGETHER],
+}
+
+/// Takes full buffers; an `Err` ends the encoding.
+pub type Emit<'a, E> = &'a mut dyn FnMut(Bytes, u64) -> Result<(), E>;
+
+/// Why a batch was not encoded to its end.
+#[derive(Debug)]
+pub enum Stop<E> {
+    /// A value cannot be encoded. The rows before it are.
+    Refused(Refused),
+    /// The taker of buffers has failed.
+    Emit(E),
+}
+
+impl<E: fmt::Display> fmt::Display for Stop<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(Refused { row, column, what }) => write!(f, "row {row}, column {column:?}: {what}"),
+            Self::Emit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error> std::error::Error for Stop<E> {}
+
+impl CopyEncoder {
+    /// An encoder of batches into these columns.
+    pub fn new(columns: Arc<Vec<Column>>, buffers: Arc<Buffers>) -> Self {
+        Self {
+            layouts: columns.iter().map(|_| ColumnLayout::default()).collect(),
+            buffer: buffers.take(),
+            buffer_rows: 0,
+            positions: [0; BLOCK],
+            starts: [0; BLOCK],
+            words: [[0; BLOCK]; write::MOST_TOGETHER],
+            columns,
+            buffers,
+        }
+    }
+
+    /// Encodes a batch; full buffers are handed out with the number of rows in them.
+    ///
+    /// # Errors
+    /// A value that cannot be encoded, or what `emit` returns.
+    pub fn batch<E>(&mut self, batch: &RecordBatch, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
+        self.observed_batch(batch, &mut (), emit)
+    }
+
+    /// Encodes a batch, each of whose rows `observer` sees once.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch).
+    pub fn observed_batch<E>(
+        &mut self,
+        batch: &RecordBatch,
+        observer: &mut dyn RowObserver,
+        emit: Emit<'_, E>,
+    ) -> Result<(), Stop<E>> {
+        let columns = Arc::clone(&self.columns);
+        let mut arrays: Vec<Cow<'_, ArrayRef>> = Vec::with_capacity(columns.len());
+        for column in columns.iter() {
+            let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
+            let Some(array): Option<&ArrayRef> = batch.columns().get(column.source) else {
+                return Err(refused(0, "the batch lacks the column".to_owned()));
+            };
+            arrays.push(match &column.conversion {
+                None => Cow::Borrowed(array),
+                Some(conversion) => Cow::Owned(
+                    conversion.apply(array).map_err(|fault| refused(fault.row, place_path(&fault)))?,
+                ),
+            });
+        }
+        let mut bound = Vec::with_capacity(columns.len());
+        for ((column, layout), array) in columns.iter().zip(&mut self.layouts).zip(&arrays) {
+            let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
+            let bind = BoundColumn::bind(&column.element, array, layout);
+            bound.push(bind.map_err(|fault| refused(fault.row, place_path(&fault)))?);
+        }
+        let mut first = 0;
+        while first < batch.num_rows() {
+            let rows = BLOCK.min(batch.num_rows() - first);
+            let (rows, bytes) = self.lay_out(&bound, first, rows).map_err(|(column, fault)| {
+                let column = columns.get(column).map(|column| column.name.clone()).unwrap_or_default();
+                Stop::Refused(Refused { row: first + fault.row, column, what: place_path(&fault) })
+            })?;
+            if self.buffer.filled + bytes > self.buffer.room() && self.buffer.filled > 0 {
+                self.flush(emit)?;
+            }
+            let (fitting, bytes) = self.fitting(rows, bytes);
+            self.write_rows(&bound, first, fitting, bytes, observer).map_err(|(column, fault)| {
+                let column = columns.get(column).map(|column| column.name.clone()).unwrap_or_default();
+                Stop::Refused(Refused { row: first + fault.row, column, what: place_path(&fault) })
+            })?;
+            first += fitting;
+        }
+        Ok(())
+    }
+
+    /// Hands out what is in the buffer.
+    pub fn flush<E>(&mut self, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
+        if self.buffer.filled == 0 {
+            return Ok(());
+        }
+        let full = std::mem::replace(&mut self.buffer, self.buffers.take());
+        let rows = std::mem::take(&mut self.buffer_rows);
+        emit(full.into_bytes(&self.buffers), rows).map_err(Stop::Emit)
+    }
+}
+
+fn place_path(fault: &Fault) -> String {
+    match fault.path.as_str() {
+        "" => fault.what.clone(),
+        path => format!("{} at {path}", fault.what),
+    }
+}

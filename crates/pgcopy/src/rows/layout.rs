@@ -1,0 +1,279 @@
+//! First step of a block: how many bytes each row takes.
+//!
+//! Fixed-width columns add a constant, byte strings the length of their value, and everything else
+//! is encoded here already, into a buffer of the column, since its length shows only then.
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use super::valid::Valid;
+use crate::arrays::byte_strings::ByteStrings;
+use crate::arrays::dictionary::Keys;
+use crate::arrays::fault::Fault;
+use crate::rows::encoder::{Column, CopyEncoder};
+use crate::values::element::{BoundElement, Element};
+use crate::values::fixed_width::Words;
+use crate::values::short_numeric::ShortNumeric;
+
+/// What a column keeps from layout to writing, and from block to block.
+#[derive(Default)]
+pub(crate) struct ColumnLayout {
+    pub valid: Valid,
+    /// Encoded values of the block, or the entries of the dictionary.
+    pub encoded: Encoded,
+    /// Numerics of the block, if all of them are short.
+    pub numerics: Vec<ShortNumeric>,
+    /// Dictionary whose entries are in `encoded`.
+    entries_of: Option<ArrayRef>,
+}
+
+/// Encoded values one after the other.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    pub bytes: Vec<u8>,
+    /// End of each value; a value starts where the one before ended.
+    ends: Vec<usize>,
+    /// Entries that are NULL, or that cannot be encoded.
+    missing: Vec<bool>,
+}
+
+impl Encoded {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.missing.clear();
+    }
+
+    fn push(&mut self, missing: bool) {
+        self.ends.push(self.bytes.len());
+        self.missing.push(missing);
+    }
+
+    #[inline]
+    pub(crate) fn value(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+}
+
+/// A column with the array of the batch at hand.
+pub(crate) enum BoundColumn<'a> {
+    Null,
+    Fixed { words: Words<'a>, width: u32, array: &'a ArrayRef },
+    Bytes { values: ByteStrings<'a>, array: &'a ArrayRef },
+    Encoded { element: BoundElement<'a>, array: &'a ArrayRef },
+    Dictionary { keys: Keys<'a>, array: &'a ArrayRef },
+}
+
+impl<'a> BoundColumn<'a> {
+    pub(crate) fn bind(
+        element: &'a Element,
+        array: &'a ArrayRef,
+        layout: &mut ColumnLayout,
+    ) -> Result<Self, Fault> {
+        let unexpected = |what: String| Fault::new(0, what);
+        if let DataType::Dictionary(..) = array.data_type() {
+            let (keys, entries) = Keys::bind(array)
+                .ok_or_else(|| unexpected(format!("{} is no dictionary", array.data_type())))?;
+            layout.encode_entries(element, entries, &keys, array)?;
+            return Ok(Self::Dictionary { keys, array });
+        }
+        Ok(match element.bind(array).map_err(unexpected)? {
+            BoundElement::Null => Self::Null,
+            BoundElement::Fixed(words, width, _) => Self::Fixed { words, width, array },
+            BoundElement::Bytes(values) => Self::Bytes { values, array },
+            element => Self::Encoded { element, array },
+        })
+    }
+}
+
+impl ColumnLayout {
+    /// Encodes the entries of a dictionary once, however many rows refer to them; batches of one
+    /// dictionary page share the same entries.
+    fn encode_entries(
+        &mut self,
+        element: &Element,
+        entries: &ArrayRef,
+        keys: &Keys<'_>,
+        array: &ArrayRef,
+    ) -> Result<(), Fault> {
+        if self.entries_of.as_ref().is_some_and(|old| std::sync::Arc::ptr_eq(old, entries)) {
+            return Ok(());
+        }
+        self.entries_of = None;
+        self.encoded.clear();
+        let bound = element.bind(entries).map_err(|what| Fault::new(0, what))?;
+        let (mut refused, mut all_fit) = (None, true);
+        for entry in 0..entries.len() {
+            let start = self.encoded.bytes.len();
+            let missing = entries.is_null(entry)
+                || match bound.write(entry, &mut self.encoded.bytes) {
+                    Ok(written) => !written,
+                    Err(fault) => {
+                        // Only a value that a row has is at fault.
+                        all_fit = false;
+                        self.encoded.bytes.truncate(start);
+                        let row =
+                            (0..array.len()).find(|row| array.is_valid(*row) && keys.key(*row) == entry);
+                        refused = refused.or(row.map(|row| Fault { row, ..fault }));
+                        true
+                    }
+                };
+            self.encoded.push(missing);
+        }
+        match refused {
+            Some(fault) => Err(fault),
+            None => {
+                // A later batch may have the value that does not fit.
+                self.entries_of = all_fit.then(|| std::sync::Arc::clone(entries));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A row's length with so many bytes more; more than fit in 32 bits stay too many.
+fn longer(length: u32, bytes: usize) -> u32 {
+    length.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
+/// How many bytes the value of a column takes in a row of the block that is laid out.
+fn value_bytes(column: &BoundColumn<'_>, layout: &ColumnLayout, first: usize, row: usize) -> usize {
+    if !layout.valid.is_valid(row) {
+        return 0;
+    }
+    match column {
+        BoundColumn::Null => 0,
+        BoundColumn::Fixed { width, .. } => *width as usize,
+        BoundColumn::Bytes { values, .. } => values.value(first + row).len(),
+        BoundColumn::Encoded { .. } => match layout.numerics.get(row) {
+            Some(numeric) => numeric.length() as usize,
+            None => layout.encoded.value(row).len(),
+        },
+        BoundColumn::Dictionary { keys, .. } => layout.encoded.value(keys.key(first + row)).len(),
+    }
+}
+
+impl CopyEncoder {
+    /// Fills `positions` with the lengths of up to `rows` rows from `first` on. Returns how many
+    /// rows were laid out, fewer where their encoded values fill a buffer already, and their bytes.
+    pub(crate) fn lay_out(
+        &mut self,
+        bound: &[BoundColumn<'_>],
+        first: usize,
+        rows: usize,
+    ) -> Result<(usize, usize), (usize, Fault)> {
+        let Self { layouts, positions, columns, .. } = self;
+        let columns: &[Column] = columns;
+        let budget = self.buffer.room();
+        let mut rows = rows;
+        // Field count, and a length for each column.
+        let mut constant = 2 + 4 * columns.len();
+        for (column, layout) in bound.iter().zip(layouts.iter_mut()) {
+            match column {
+                BoundColumn::Null => {}
+                BoundColumn::Fixed { width, array, .. } => {
+                    layout.valid = Valid::read(array.nulls(), first, rows);
+                    constant += *width as usize;
+                }
+                BoundColumn::Bytes { array, .. } | BoundColumn::Encoded { array, .. } => {
+                    layout.valid = Valid::read(array.nulls(), first, rows);
+                }
+                BoundColumn::Dictionary { keys, array } => {
+                    layout.valid = Valid::read(array.nulls(), first, rows);
+                    for row in 0..rows {
+                        if layout.valid.is_valid(row) && layout.encoded.missing[keys.key(first + row)] {
+                            layout.valid.clear(row);
+                        }
+                    }
+                }
+            }
+        }
+        let lengths = &mut *positions;
+        lengths.fill(u32::try_from(constant).unwrap_or(u32::MAX));
+        for (index, (column, layout)) in bound.iter().zip(layouts.iter_mut()).enumerate() {
+            let valid = &layout.valid;
+            match column {
+                BoundColumn::Null => {}
+                BoundColumn::Fixed { width, .. } => {
+                    valid.each_null(rows, |row| lengths[row] = lengths[row].saturating_sub(*width));
+                }
+                BoundColumn::Bytes { values, .. } => {
+                    values.lengths(first, valid, &mut lengths[..rows]).map_err(|fault| (index, fault))?;
+                }
+                BoundColumn::Encoded { element, .. } => {
+                    layout.encoded.clear();
+                    if let BoundElement::Numeric { values, scale, display } = element
+                        && values.short_numerics(first, valid, rows, (*scale, *display), &mut layout.numerics)
+                    {
+                        for (row, (length, numeric)) in
+                            lengths[..rows].iter_mut().zip(&layout.numerics).enumerate()
+                        {
+                            let bytes = if valid.is_valid(row) { numeric.length() } else { 0 };
+                            *length = length.saturating_add(bytes);
+                        }
+                        continue;
+                    }
+                    layout.numerics.clear();
+                    let wanted = rows;
+                    for (row, length) in lengths[..wanted].iter_mut().enumerate() {
+                        let start = layout.encoded.bytes.len();
+                        if start > budget {
+                            rows = row;
+                            break;
+                        }
+                        if valid.is_valid(row) {
+                            element
+                                .write(first + row, &mut layout.encoded.bytes)
+                                .map_err(|fault| (index, Fault { row, ..fault }))?;
+                        }
+                        *length = longer(*length, layout.encoded.bytes.len() - start);
+                        layout.encoded.push(false);
+                    }
+                }
+                BoundColumn::Dictionary { keys, .. } => {
+                    for (row, length) in lengths[..rows].iter_mut().enumerate() {
+                        if valid.is_valid(row) {
+                            *length = longer(*length, layout.encoded.value(keys.key(first + row)).len());
+                        }
+                    }
+                }
+            }
+        }
+        let mut bytes = 0;
+        for (row, length) in lengths[..rows].iter().enumerate() {
+            // A field's length is 32 bits and a message of the protocol 31.
+            if *length >= 1 << 30 {
+                let of_column = |(column, layout)| value_bytes(column, layout, first, row);
+                let widths = bound.iter().zip(layouts.iter()).map(of_column);
+                let (column, width) = widths.enumerate().max_by_key(|(_, width)| *width).unwrap_or_default();
+                let what = format!(
+                    "the row takes {length} bytes or more, beyond PostgreSQL's 1 GiB; the column's value, its longest, \
+                     takes {width} of them"
+                );
+                return Err((column, Fault::new(row, what)));
+            }
+            bytes += *length as usize;
+        }
+        Ok((rows, bytes))
+    }
+
+    /// How many of the rows that were laid out go into the buffer now: all of them, or as many as
+    /// there is room for, or one that is larger than the buffer.
+    pub(crate) fn fitting(&self, rows: usize, bytes: usize) -> (usize, usize) {
+        let room = self.buffer.room().saturating_sub(self.buffer.filled);
+        if bytes <= room {
+            return (rows, bytes);
+        }
+        let (mut fitting, mut sum) = (0, 0);
+        for length in &self.positions[..rows] {
+            let next = sum + *length as usize;
+            if next > room && fitting > 0 {
+                break;
+            }
+            fitting += 1;
+            sum = next;
+        }
+        (fitting, sum)
+    }
+}

@@ -1,0 +1,169 @@
+//! The type of a column: one of the server's own, or an array or a composite of such types.
+//!
+//! Names of types are text, as SQL writes them: whoever makes types or reads them from the catalogue names them. Only the
+//! catalogue knows the numbers of types that the binary format carries.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields};
+
+use crate::types::pg_type::PgType;
+
+/// `MAXDIM` in src/include/utils/array.h.
+pub const MOST_DIMENSIONS: usize = 6;
+
+/// A column's type.
+#[derive(Clone, Debug)]
+pub enum ColumnType {
+    /// One of the server's own types.
+    Plain(PgType),
+    /// A type that consists of labels, by its name as SQL writes it; which labels, the server knows.
+    Enumeration(String),
+    /// An array of any number of dimensions; the server does not record how many.
+    Array(Arc<Part>),
+    /// A type of named attributes.
+    Composite(Arc<Composite>),
+}
+
+/// A type within another.
+#[derive(Debug)]
+pub struct Part {
+    /// The type.
+    pub column_type: ColumnType,
+    /// `pg_type.oid`; 0 as long as the type has not been made.
+    pub oid: u32,
+}
+
+/// A composite type.
+#[derive(Debug)]
+pub struct Composite {
+    /// Its name, as SQL writes it.
+    pub name: String,
+    /// Its attributes, in order.
+    pub attributes: Vec<Attribute>,
+}
+
+/// One attribute of a composite type.
+#[derive(Debug)]
+pub struct Attribute {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub part: Part,
+}
+
+impl ColumnType {
+    /// The type, where it is not built of others.
+    pub(crate) fn plain(&self) -> Option<PgType> {
+        match self {
+            Self::Plain(pg_type) => Some(*pg_type),
+            Self::Enumeration(_) => Some(PgType::Enum),
+            Self::Array(_) | Self::Composite(_) => None,
+        }
+    }
+
+    /// Whether every value of the field fits into this type without change, but for lists that turn out not
+    /// to be rectangular.
+    pub fn takes(&self, field: &Field) -> bool {
+        match self {
+            Self::Plain(pg_type) => pg_type.takes(field),
+            Self::Enumeration(_) => *field.data_type() == DataType::Null,
+            Self::Array(part) => *field.data_type() == DataType::Null || elements_of(field, part).is_some(),
+            Self::Composite(composite) => match field.data_type() {
+                DataType::Null => true,
+                DataType::Struct(fields) => composite.takes(fields),
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether two types are built of the same types, whatever their names are.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Plain(a), Self::Plain(b)) => a == b,
+            (Self::Enumeration(_), Self::Enumeration(_)) => true,
+            (Self::Array(a), Self::Array(b)) => a.column_type.is_like(&b.column_type),
+            (Self::Composite(a), Self::Composite(b)) => {
+                let pairs = || a.attributes.iter().zip(&b.attributes);
+                a.attributes.len() == b.attributes.len()
+                    && pairs()
+                        .all(|(a, b)| a.name == b.name && a.part.column_type.is_like(&b.part.column_type))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Composite {
+    /// Whether the fields are those of the attributes, in whatever order.
+    fn takes(&self, fields: &Fields) -> bool {
+        fields.len() == self.attributes.len()
+            && self.attributes.iter().all(|attribute| {
+                let (_, field) = fields.find(&attribute.name).unzip();
+                field.is_some_and(|field| attribute.part.column_type.takes(field))
+            })
+    }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(pg_type) => pg_type.fmt(f),
+            Self::Enumeration(name) => f.write_str(name),
+            Self::Array(part) => write!(f, "{}[]", part.column_type),
+            Self::Composite(composite) => f.write_str(&composite.name),
+        }
+    }
+}
+
+/// The field of a list's items. A map is a list of structs of `key` and `value`, whatever its writer called them.
+pub fn item_of(field: &Field) -> Option<Cow<'_, Field>> {
+    match field.data_type() {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Some(Cow::Borrowed(item))
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(fields) = entries.data_type() else { return None };
+            let [key, value] = fields.as_ref() else { return None };
+            let named = |field: &Field, name: &str| field.clone().with_name(name);
+            let pair = DataType::Struct(Fields::from(vec![named(key, "key"), named(value, "value")]));
+            Some(Cow::Owned(entries.as_ref().clone().with_data_type(pair)))
+        }
+        _ => None,
+    }
+}
+
+/// The field of an array's elements and the number of dimensions, where the array takes the field: as many
+/// levels of lists become dimensions as are needed until the element type takes what is left.
+pub(crate) fn elements_of<'f>(field: &'f Field, part: &Part) -> Option<(Cow<'f, Field>, usize)> {
+    let mut item = item_of(field)?;
+    for dimensions in 1..=MOST_DIMENSIONS {
+        if part.column_type.takes(&item) {
+            return Some((item, dimensions));
+        }
+        item = Cow::Owned(item_of(&item)?.into_owned());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(item: DataType) -> DataType {
+        DataType::List(Arc::new(Field::new("item", item, true)))
+    }
+
+    #[test]
+    fn an_array_takes_as_many_dimensions_as_its_elements_leave() {
+        let array =
+            |pg_type| ColumnType::Array(Arc::new(Part { column_type: ColumnType::Plain(pg_type), oid: 0 }));
+        let field = Field::new("c", list(list(DataType::Int32)), true);
+        assert!(array(PgType::Int8).takes(&field));
+        assert!(!array(PgType::Int2).takes(&field));
+        let ColumnType::Array(part) = array(PgType::Jsonb) else { unreachable!() };
+        assert_eq!(elements_of(&field, &part).map(|(_, dimensions)| dimensions), Some(1));
+    }
+}

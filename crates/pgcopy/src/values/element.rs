@@ -1,0 +1,211 @@
+//! Values that have to be computed before their length is known: numerics, intervals, jsonb, arrays and
+//! composites, and the entries of dictionaries.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::i256;
+use arrow_schema::{DataType, Field};
+
+use super::fixed_width::{FixedWidth, Words};
+use super::interval::Interval;
+use super::native;
+use super::numeric;
+use crate::arrays::byte_strings::ByteStrings;
+use crate::arrays::fault::{Fault, shown};
+use crate::jsonb;
+use crate::jsonb::BoundNode;
+use crate::rows::valid::Valid;
+use crate::types::pg_type::PgType;
+
+/// How single values of a column are encoded; chosen once from Arrow type and target type.
+#[derive(Clone, Debug)]
+pub(crate) enum Element {
+    Null,
+    Fixed(FixedWidth),
+    Bytes,
+    /// Scale of the values (0 for integers), and the display scale of the target.
+    Numeric {
+        scale: u16,
+        display: u16,
+    },
+    Interval,
+    Jsonb(jsonb::Node),
+    Native(native::Node),
+}
+
+impl Element {
+    pub(crate) fn choose(field: &Field, target: PgType) -> Result<Self, String> {
+        let arrow = field.data_type();
+        if let DataType::Dictionary(_, value) = arrow {
+            return Self::choose(&field.clone().with_data_type(value.as_ref().clone()), target);
+        }
+        if *arrow == DataType::Null {
+            return Ok(Self::Null);
+        }
+        // bytea, or the very bytes of the wire that a conversion has made.
+        if *arrow == DataType::LargeBinary {
+            return Ok(Self::Bytes);
+        }
+        if let Some(fixed) = FixedWidth::choose(arrow, target) {
+            return Ok(Self::Fixed(fixed));
+        }
+        Ok(match target {
+            PgType::Numeric(bounds) => {
+                let scale = match arrow {
+                    DataType::Decimal32(_, scale)
+                    | DataType::Decimal64(_, scale)
+                    | DataType::Decimal128(_, scale)
+                    | DataType::Decimal256(_, scale) => u16::try_from(*scale).unwrap_or(0),
+                    _ => 0,
+                };
+                Self::Numeric { scale, display: bounds.map_or(scale, |(_, scale)| scale) }
+            }
+            PgType::Interval => Self::Interval,
+            PgType::Jsonb => Self::Jsonb(jsonb::Node::new(field)?),
+            _ if ByteStrings::holds(arrow) => Self::Bytes,
+            _ => return Err(format!("{arrow} cannot be sent as {target}")),
+        })
+    }
+
+    /// Binds an array of the planned type; an error names the type that came instead.
+    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<BoundElement<'a>, String> {
+        let wrong = || format!("an array of {} came unexpectedly", array.data_type());
+        Ok(match self {
+            Self::Null => BoundElement::Null,
+            Self::Fixed(how) => {
+                BoundElement::Fixed(Words::bind(array, *how).ok_or_else(wrong)?, how.width, array.data_type())
+            }
+            Self::Bytes => BoundElement::Bytes(ByteStrings::bind(array).ok_or_else(wrong)?),
+            Self::Numeric { scale, display } => BoundElement::Numeric {
+                values: Integers::bind(array).ok_or_else(wrong)?,
+                scale: *scale,
+                display: *display,
+            },
+            Self::Interval => BoundElement::Interval(array),
+            Self::Jsonb(node) => BoundElement::Jsonb(node.bind(array)?),
+            Self::Native(node) => BoundElement::Native(Box::new(node.bind(array)?)),
+        })
+    }
+}
+
+/// An [`Element`] with the array whose values it encodes.
+pub(crate) enum BoundElement<'a> {
+    Null,
+    Fixed(Words<'a>, u32, &'a DataType),
+    Bytes(ByteStrings<'a>),
+    Numeric { values: Integers<'a>, scale: u16, display: u16 },
+    Interval(&'a ArrayRef),
+    Jsonb(BoundNode<'a>),
+    Native(Box<native::BoundNode<'a>>),
+}
+
+impl BoundElement<'_> {
+    /// Appends one value, which must not be NULL. Returns false for types that have no values.
+    pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        match self {
+            Self::Null => return Ok(false),
+            Self::Fixed(words, width, arrow) => {
+                let mut word = [0];
+                words
+                    .fill(row, &Valid::all(), &mut word)
+                    .map_err(|fault| refused(fault, arrow).after(row))?;
+                out.extend_from_slice(&word[0].to_be_bytes()[8 - *width as usize..]);
+            }
+            Self::Bytes(values) => {
+                let value = values.value(row);
+                if values.is_text() {
+                    refuse_nul(value, row)?;
+                }
+                out.extend_from_slice(value);
+            }
+            Self::Numeric { values, scale, display } => values.write(row, *scale, *display, out),
+            Self::Interval(array) => out.extend_from_slice(&Interval::read(array, row)?.to_wire()),
+            Self::Jsonb(node) => {
+                // The one version there is (jsonb_send in src/backend/utils/adt/jsonb.c).
+                out.push(1);
+                node.write(row, out).map_err(|fault| Fault { row, ..fault })?;
+            }
+            Self::Native(node) => return node.write(row, out).map_err(|fault| Fault { row, ..fault }),
+        }
+        Ok(true)
+    }
+}
+
+/// Adds to a fixed-width fault why there are limits.
+pub(crate) fn refused(mut fault: Fault, arrow: &DataType) -> Fault {
+    fault.what = format!("{} ({arrow}): {}", fault.what, super::fixed_width::limits(arrow));
+    fault
+}
+
+/// PostgreSQL's text types take no 0x00 (<https://www.postgresql.org/docs/current/datatype-character.html>).
+#[inline]
+pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
+    match memchr::memchr(0, value) {
+        None => Ok(()),
+        Some(at) => {
+            let text = shown(&String::from_utf8_lossy(value));
+            Err(Fault::new(
+                row,
+                format!(
+                    "the text {text} has a 0x00 at byte {at}, which PostgreSQL cannot store (--nul strip leaves it out)"
+                ),
+            ))
+        }
+    }
+}
+
+/// Integers of any width that become numerics.
+pub(crate) enum Integers<'a> {
+    Int8(&'a [i8]),
+    Int16(&'a [i16]),
+    Int32(&'a [i32]),
+    Int64(&'a [i64]),
+    UInt8(&'a [u8]),
+    UInt16(&'a [u16]),
+    UInt32(&'a [u32]),
+    UInt64(&'a [u64]),
+    Int128(&'a [i128]),
+    Int256(&'a [i256]),
+}
+
+impl<'a> Integers<'a> {
+    pub(crate) fn bind(array: &'a ArrayRef) -> Option<Self> {
+        macro_rules! values {
+            ($t:ty) => {
+                array.as_primitive_opt::<$t>()?.values()
+            };
+        }
+        Some(match array.data_type() {
+            DataType::Int8 => Self::Int8(values!(Int8Type)),
+            DataType::Int16 => Self::Int16(values!(Int16Type)),
+            DataType::Int32 => Self::Int32(values!(Int32Type)),
+            DataType::Int64 => Self::Int64(values!(Int64Type)),
+            DataType::UInt8 => Self::UInt8(values!(UInt8Type)),
+            DataType::UInt16 => Self::UInt16(values!(UInt16Type)),
+            DataType::UInt32 => Self::UInt32(values!(UInt32Type)),
+            DataType::UInt64 => Self::UInt64(values!(UInt64Type)),
+            DataType::Decimal32(..) => Self::Int32(values!(Decimal32Type)),
+            DataType::Decimal64(..) => Self::Int64(values!(Decimal64Type)),
+            DataType::Decimal128(..) => Self::Int128(values!(Decimal128Type)),
+            DataType::Decimal256(..) => Self::Int256(values!(Decimal256Type)),
+            _ => return None,
+        })
+    }
+
+    fn write(&self, row: usize, scale: u16, display: u16, out: &mut Vec<u8>) {
+        let value: i128 = match self {
+            Self::Int8(values) => values[row].into(),
+            Self::Int16(values) => values[row].into(),
+            Self::Int32(values) => values[row].into(),
+            Self::Int64(values) => values[row].into(),
+            Self::UInt8(values) => values[row].into(),
+            Self::UInt16(values) => values[row].into(),
+            Self::UInt32(values) => values[row].into(),
+            Self::UInt64(values) => values[row].into(),
+            Self::Int128(values) => values[row],
+            Self::Int256(values) => return numeric::write_i256(values[row], scale, display, out),
+        };
+        numeric::write_u128(value < 0, value.unsigned_abs(), scale, display, out);
+    }
+}

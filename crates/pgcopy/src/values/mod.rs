@@ -1,0 +1,8 @@
+//! Values on the wire: numbers, moments, intervals, arrays and composite values.
+
+pub(crate) mod element;
+pub(crate) mod fixed_width;
+pub(crate) mod interval;
+pub(crate) mod native;
+pub mod numeric;
+pub(crate) mod short_numeric;

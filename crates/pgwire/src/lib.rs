@@ -1,0 +1,37 @@
+//! Connections over the PostgreSQL wire, to PostgreSQL and to CrateDB: addresses as libpq takes them, TLS, and waiting that
+//! ends when the caller cancels.
+//!
+//! ```text
+//! address ─ service file, password file, PG* variables ─▶ Server ─ open: hosts in turn, TLS ─▶ Connection ─ wait ─▶ answer
+//!                                                                                                └── cancelled within 100 ms
+//! ```
+//!
+//! ```
+//! use sawmill_pgwire::Server;
+//! let server: Server = "postgres://ada@localhost:5432/sales?sslmode=disable".parse()?;
+//! println!("{server}");
+//! # Ok::<(), sawmill_source::Error>(())
+//! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `address` | connection strings, service and password files, TLS modes |
+//! | `socket` | what is read ahead and sent, TLS, and the certificates that it trusts |
+//! | `connection` | connects, and waits for answers, but not through a cancel |
+//! | `server_identity` | whether a server is still the one that a load began with |
+//! | `server_error` | what a server reported, and what to do about it |
+//! | `pooler` | finds out whether a pool of connections is in between |
+
+mod address;
+mod connection;
+mod pooler;
+mod server_error;
+mod server_identity;
+mod socket;
+
+pub use address::server::Server;
+pub use connection::{Connection, WireError};
+pub use pooler::refuse_pooler;
+pub use server_error::{copy_line, from_server, is_about_rows};
+pub use server_identity::KnownServer;
+pub use socket::certificates::{authorities, identity};

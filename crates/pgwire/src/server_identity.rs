@@ -1,0 +1,109 @@
+//! Which server a connection has led to: an address may lead to another one after a fail-over.
+//!
+//! A cluster has a system identifier from its `initdb` on, which its replicas share; a replica that becomes the primary
+//! begins a new timeline.
+
+use std::sync::{Mutex, PoisonError};
+
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::address::server::Server;
+use crate::connection::Connection;
+
+/// What a server says of itself, as far as this user may ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Identity {
+    system: Option<String>,
+    timeline: Option<String>,
+}
+
+impl Identity {
+    fn of(connection: &Connection, control: &Control<'_>) -> Result<Self> {
+        let may = "SELECT NOT pg_catalog.pg_is_in_recovery(), \
+                     coalesce(pg_catalog.has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), \
+                       'EXECUTE'), false)";
+        let rows = connection.query(control, may, &[])?;
+        let may = |column| rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, column));
+        let ask = |allowed: bool, what: &str| match allowed {
+            false => Ok(None),
+            true => match connection.query(control, what, &[]) {
+                Ok(rows) => rows.first().map_or(Ok(None), |row| connection.get(row, 0)),
+                // Services that are like PostgreSQL lack what others have.
+                Err(error) if error.kind() == Kind::Server => Ok(None),
+                Err(error) => Err(error),
+            },
+        };
+        Ok(Self {
+            system: ask(may(1)?, "SELECT system_identifier::text FROM pg_catalog.pg_control_system()")?,
+            timeline: ask(
+                may(0)?,
+                "SELECT left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8)",
+            )?,
+        })
+    }
+}
+
+/// The server that a load or a verification began with, and what was seen of others.
+#[derive(Debug)]
+pub struct KnownServer {
+    server: Server,
+    first: Identity,
+    seen: Mutex<Identity>,
+    changes: Mutex<Vec<String>>,
+}
+
+impl KnownServer {
+    /// The server at this address as it is at the other end of this connection, on which no transaction is open.
+    pub fn of(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
+        let first = match connection.is_rehearsing() {
+            true => Identity::default(),
+            false => Identity::of(connection, control)?,
+        };
+        Ok(Self { server: server.clone(), seen: Mutex::new(first.clone()), first, changes: Mutex::default() })
+    }
+
+    /// Another connection to the same data.
+    pub fn connect(&self, control: &Control<'_>) -> Result<Connection> {
+        let connection = Connection::open(&self.server, control)?;
+        self.check(&connection, control)?;
+        Ok(connection)
+    }
+
+    /// Makes sure that a later connection has led to the same data. Notes a server that took the place of the first.
+    pub fn check(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if self.first == Identity::default() {
+            return Ok(());
+        }
+        let now = Identity::of(connection, control)?;
+        if let (Some(was), Some(is)) = (&self.first.system, &now.system)
+            && was != is
+        {
+            return Err(Error::new(
+                Kind::Changed,
+                format!("the address leads to another server now: system identifier {is}, and {was} when the load began"),
+            )
+            .at(connection.place())
+            .advise(
+                "name the server that the load began with, and run the same command again: what is committed there stays and is \
+                 not loaded twice",
+            ));
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(was), Some(is)) = (&seen.timeline, &now.timeline)
+            && was != is
+        {
+            let what = format!(
+                "during the load another server took the place of the first (a fail-over: timeline {is} after {was}, {})",
+                connection.place()
+            );
+            self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+            *seen = now;
+        }
+        Ok(())
+    }
+
+    /// What was seen of other servers.
+    pub fn changes(&self) -> Vec<String> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

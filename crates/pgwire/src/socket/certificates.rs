@@ -1,0 +1,60 @@
+//! Certificates out of files: whom TLS connections trust, and who we are.
+
+use std::path::Path;
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sawmill_source::{Error, Kind, Result};
+
+/// The authorities in a file or, without one, those of the system. `advice` says how to name a file.
+pub fn authorities(file: Option<&Path>, advice: &str) -> Result<RootCertStore> {
+    let failed = |what: String| Error::new(Kind::Config, what);
+    let mut roots = RootCertStore::empty();
+    match file {
+        Some(path) => {
+            for certificate in read(path)? {
+                roots.add(certificate).map_err(|error| {
+                    failed(format!("no certificate of an authority: {error}")).at(path.display().to_string())
+                })?;
+            }
+        }
+        None => {
+            // Single certificates of the system's that cannot be read do not matter as long as there are others.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    match roots.is_empty() {
+        true => Err(failed("no certificates of authorities were found".to_owned()).advise(advice)),
+        false => Ok(roots),
+    }
+}
+
+/// A client's certificates and its key.
+pub fn identity(
+    certificate: &Path,
+    key: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let chain = read(certificate)?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+        Error::new(Kind::Config, format!("the client's key cannot be read: {error}"))
+            .at(key.display().to_string())
+            .advise("give a file of one private key in PEM")
+    })?;
+    Ok((chain, secret))
+}
+
+fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let failed = |what: String| {
+        Error::new(Kind::Config, what)
+            .at(path.display().to_string())
+            .advise("give a file of certificates in PEM")
+    };
+    let read = |error| failed(format!("the certificates cannot be read: {error}"));
+    let found: Vec<_> =
+        CertificateDer::pem_file_iter(path).map_err(read)?.collect::<Result<_, _>>().map_err(read)?;
+    match found.is_empty() {
+        true => Err(failed("there is no certificate in the file".to_owned())),
+        false => Ok(found),
+    }
+}

@@ -1,0 +1,189 @@
+//! An encoder that goes on after rows that cannot be encoded, and says which they were.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use bytes::Bytes;
+use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
+use sawmill_pgcopy::{Refused, Stop};
+use sawmill_source::{Error, Kind, Result, Unit};
+
+use crate::encode::summing::SummingEncoder;
+use crate::nested::flat_tables::RecordNumbers;
+
+/// Rows that are tried at once after a refusal; twice as many after each success.
+const AFTER_REFUSAL: usize = 16;
+
+/// Hands out blocks that say which row or record of the unit each of their rows is, and which rows between them were
+/// refused.
+pub(crate) struct RejectingEncoder {
+    inner: SummingEncoder,
+    numbering: Numbering,
+    passed: Passed,
+}
+
+/// What rows are in their unit.
+#[derive(Default)]
+struct Numbering {
+    /// Row of the unit that the next batch begins with.
+    next: u32,
+    /// Where rows belong to records, whose numbers are in the first column.
+    records: Option<Arc<RecordNumbers>>,
+    /// Number of the unit's first record.
+    first_record: u64,
+}
+
+impl Numbering {
+    fn begin(&mut self, unit: &Unit) {
+        self.next = 0;
+        self.first_record = self.records.as_ref().map_or(0, |records| records.of_unit(unit.key));
+    }
+
+    /// The number of a batch's row, or that of its record.
+    fn of(&self, batch: &RecordBatch, row: usize) -> u32 {
+        let records = self.records.as_ref().and_then(|_| batch.columns().first());
+        match records.and_then(|numbers| numbers.as_primitive_opt::<Int64Type>()) {
+            Some(numbers) => (numbers.value(row) as u64).saturating_sub(self.first_record) as u32,
+            None => self.next + row as u32,
+        }
+    }
+}
+
+/// Rows on their way out.
+#[derive(Default)]
+struct Passed {
+    /// Rows of the unit that are in the encoder's buffer, in order.
+    rows: VecDeque<u32>,
+    /// Rows that were refused since the last block, and why.
+    refused: Vec<(u32, String)>,
+}
+
+impl Passed {
+    fn block(&mut self, bytes: Bytes, rows: u64) -> Block {
+        let numbers = self.rows.drain(..(rows as usize).min(self.rows.len())).collect();
+        let refused = std::mem::take(&mut self.refused);
+        Block { bytes, rows, marks: Some(Box::new(Marks { numbers, refused, ..Marks::default() })) }
+    }
+}
+
+/// Where each row of a block of a [`RejectingEncoder`] ends, and what it is in its unit. It is looked for where single rows
+/// are wanted alone: in most blocks all rows go in.
+pub(crate) fn marked_rows(block: &Block) -> impl Iterator<Item = Mark> {
+    let numbers = block.marks.iter().flat_map(|marks| &marks.numbers);
+    row_ends(&block.bytes).zip(numbers).map(|(end, row)| Mark { end, row: *row })
+}
+
+/// Where each row of encoded rows ends, but for one whose end is missing.
+pub(crate) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (count, _) = bytes.get(at..)?.split_first_chunk::<2>()?;
+        at += 2;
+        for _ in 0..u16::from_be_bytes(*count) {
+            let (length, _) = bytes.get(at..)?.split_first_chunk::<4>()?;
+            at += 4 + i32::from_be_bytes(*length).max(0) as usize;
+        }
+        (at <= bytes.len()).then_some(at as u32)
+    })
+}
+
+impl RejectingEncoder {
+    pub(crate) fn new(inner: SummingEncoder) -> Self {
+        Self { inner, numbering: Numbering::default(), passed: Passed::default() }
+    }
+
+    /// Of each row it says which record of the unit it is of: rows are those of a flat table, whose first column numbers
+    /// the records.
+    pub(crate) fn of_records(mut self, records: &Arc<RecordNumbers>) -> Self {
+        self.numbering.records = Some(Arc::clone(records));
+        self
+    }
+
+    /// Encodes rows `first..first + rows` of a batch; of a refusal the number of rows that were encoded before, and
+    /// the refused row, both counted from `first`.
+    fn some_rows(
+        &mut self,
+        batch: &RecordBatch,
+        first: usize,
+        rows: usize,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<Option<(usize, Refused)>> {
+        let Self { inner, passed, numbering } = self;
+        passed.rows.extend((first..first + rows).map(|row| numbering.of(batch, row)));
+        let before = inner.rows();
+        let tried = {
+            let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
+            inner.batch(&batch.slice(first, rows), &mut emit)
+        };
+        match tried {
+            Ok(()) => Ok(None),
+            Err(Stop::Emit(error)) => Err(error),
+            Err(Stop::Refused(refused)) => {
+                let encoded = (inner.rows() - before) as usize;
+                passed.rows.truncate(passed.rows.len().saturating_sub(rows - encoded));
+                Ok(Some((encoded, refused)))
+            }
+        }
+    }
+}
+
+impl BatchEncoder for RejectingEncoder {
+    fn begin_unit(&mut self, unit: &Unit) {
+        self.numbering.begin(unit);
+        self.passed = Passed::default();
+    }
+
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let end = batch.num_rows();
+        let (mut first, mut step) = (0, end);
+        while first < end {
+            let rows = step.min(end - first);
+            match self.some_rows(batch, first, rows, emit).map_err(Refusal::Stopped)? {
+                None => {
+                    first += rows;
+                    step = step.saturating_mul(2);
+                }
+                Some((encoded, refused)) => {
+                    let row = refused.row;
+                    first += encoded;
+                    match row - encoded.min(row) {
+                        0 => {
+                            let why = format!("column {:?}: {}", refused.column, refused.what);
+                            self.passed.refused.push((self.numbering.of(batch, first), why));
+                            first += 1;
+                            step = AFTER_REFUSAL;
+                        }
+                        // An earlier row may be at fault in a column that was not looked at yet.
+                        rows_before => step = rows_before,
+                    }
+                }
+            }
+        }
+        self.numbering.next += end as u32;
+        Ok(())
+    }
+
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        let Self { inner, passed, .. } = self;
+        let flushed = {
+            let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
+            inner.flush(&mut emit)
+        };
+        match flushed {
+            Ok(()) => {}
+            Err(Stop::Emit(error)) => return Err(error),
+            Err(Stop::Refused(refused)) => return Err(Error::new(Kind::Value, refused.what)),
+        }
+        if !passed.refused.is_empty() {
+            emit(passed.block(Bytes::new(), 0))?;
+        }
+        Ok(inner.take_tally())
+    }
+}

@@ -1,0 +1,86 @@
+//! The encoder as the loader's worker sees it: rows of binary COPY, and what they come to.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use sawmill_loader::{BatchEncoder, Block, Refusal, Tally};
+use sawmill_pgcopy::{Buffers, Column, CopyEncoder, Emit, EncodedRows, Refused, RowObserver, Stop};
+use sawmill_source::{Error, Kind, Result};
+
+use crate::encode::canonical_row::CanonicalRow;
+
+/// Encodes batches, and sums up what it encoded.
+pub(crate) struct SummingEncoder {
+    encoder: CopyEncoder,
+    sum: RowSum,
+}
+
+/// What the rows since the last call come to.
+struct RowSum {
+    /// What is hashed of rows.
+    canonical: CanonicalRow,
+    tally: Tally,
+}
+
+impl RowObserver for RowSum {
+    fn rows(&mut self, rows: &EncodedRows<'_>) {
+        for (count, values) in self.tally.non_null.iter_mut().zip(rows.non_null()) {
+            *count += values as u64;
+        }
+        for row in rows.iter() {
+            self.tally.content_sum.add(self.canonical.row(row));
+        }
+        self.tally.rows += rows.row_count() as u64;
+    }
+}
+
+impl SummingEncoder {
+    pub(crate) fn new(columns: Arc<Vec<Column>>, buffers: Arc<Buffers>) -> Self {
+        let sum = RowSum { canonical: CanonicalRow::of(&columns, false), tally: Tally::empty(columns.len()) };
+        Self { sum, encoder: CopyEncoder::new(columns, buffers) }
+    }
+
+    /// Encodes a batch; full buffers are handed out with the number of rows in them.
+    pub(crate) fn batch<E>(&mut self, batch: &RecordBatch, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
+        self.encoder.observed_batch(batch, &mut self.sum, emit)
+    }
+
+    /// Hands out what is in the buffer.
+    pub(crate) fn flush<E>(&mut self, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
+        self.encoder.flush(emit)
+    }
+
+    /// Rows that were encoded since the last [`take_tally`](Self::take_tally).
+    pub(crate) fn rows(&self) -> u64 {
+        self.sum.tally.rows
+    }
+
+    /// What was encoded since the last call. Call [`flush`](Self::flush) before.
+    pub(crate) fn take_tally(&mut self) -> Tally {
+        let empty = Tally::empty(self.sum.tally.non_null.len());
+        std::mem::replace(&mut self.sum.tally, empty)
+    }
+}
+
+impl BatchEncoder for SummingEncoder {
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
+        self.batch(batch, &mut emit).map_err(|stop| match stop {
+            Stop::Refused(Refused { row, column, what }) => Refusal::Value { row, column, what },
+            Stop::Emit(error) => Refusal::Stopped(error),
+        })
+    }
+
+    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
+        match self.flush(&mut emit) {
+            Ok(()) => Ok(self.take_tally()),
+            Err(Stop::Emit(error)) => Err(error),
+            Err(Stop::Refused(refused)) => Err(Error::new(Kind::Value, refused.what)),
+        }
+    }
+}

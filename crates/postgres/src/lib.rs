@@ -1,0 +1,61 @@
+//! PostgreSQL as a target: binary COPY over several connections, exactly once.
+//!
+//! ```text
+//! units ─ encode ─▶ blocks ─ COPY ─▶ table or part tables ─┬─ COMMIT ─ ... ─ all units in ─ verify ─▶ table in its place
+//!                                    record of the unit ───┘
+//! ```
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use sawmill_loader::{LoadOptions, load};
+//! use sawmill_postgres::Postgres;
+//! use sawmill_source::{Control, ParquetFiles};
+//!
+//! let cancel = AtomicBool::new(false);
+//! let profile = sawmill_profile::Profile::new();
+//! let phase = profile.phase("load");
+//! let source = ParquetFiles::open(&["taxi.parquet"])?;
+//! let target = Postgres::new("postgres://localhost/postgres".parse()?, "public.taxi".parse()?);
+//! let options = LoadOptions { verify: true, ..LoadOptions::default() };
+//! let report = load(&source, &target, &options, &Control::new(&cancel, &phase))?;
+//! println!("{} rows, content sum {}", report.rows, report.content.content_sum);
+//! # Ok::<(), sawmill_source::Error>(())
+//! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `target` | a table as a target: how it is made and filled |
+//! | `session` | a load from what there is to do to the table in its place |
+//! | `table` | the catalogue, how columns of source and table fit together, how tables are made and replaced |
+//! | `types` | what a column becomes; composite types and enumerations |
+//! | `encode` | batches into blocks of rows: summed up, and without the rows that are refused |
+//! | `write` | COPY and the units' records in one transaction, directly or through part tables |
+//! | `records` | what the server knows of loads, and whether the tables still hold it |
+//! | `partition` | which row groups have rows of which partitions; the source read partition by partition |
+//! | `nested` | a nested source as several tables: nested rows as rows of flat tables, and how these are kept together |
+//! | `rejected` | rejected rows and records |
+//! | `verify` | the table read back, summed up, and compared with the source |
+
+mod encode;
+mod nested;
+mod partition;
+mod records;
+mod rejected;
+mod session;
+mod table;
+mod target;
+mod types;
+mod verify;
+mod write;
+
+pub use nested::child_tables::{OfTable, PostgresTables};
+pub use partition::by::PartitionBy;
+pub use partition::survey::{Partitions, Survey};
+pub use records::forget::forget;
+pub use records::status::status;
+pub use session::rehearsal::Rehearsal;
+pub use table::new_table::TableKind;
+pub use target::{Postgres, Strategy};
+pub use types::natural::Nested;
+pub use verify::compare::verify;
+pub use verify::content::content;

@@ -1,0 +1,370 @@
+//! A nested source as several tables that refer to each other: loaded one after the other out of sight, put in
+//! their places together.
+//!
+//! Each table is a load of its own over the same source ([`FlatRows`]), with units and records of its own, and
+//! gathers as in mode create. When all are complete, one transaction gives all of them their names, and before
+//! that their keys where those are wanted. So the same call after any failure loads what is missing, and nobody
+//! sees a part of the tables.
+//!
+//! Records of which some part cannot be loaded are taken out of all tables, where they are put aside, before the tables
+//! get their places ([`whole_records`](crate::rejected::whole_records)).
+
+mod in_place;
+
+use std::sync::Arc;
+
+use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, Verification, load, load_id};
+use sawmill_pgcopy::Enums;
+use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
+use sawmill_source::{Control, Error, Kind, Result, Source};
+use serde::Serialize;
+
+use self::in_place::{foreign_key, key_name, reference_name};
+use crate::Nested;
+use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
+use crate::records::checkpoint::Checkpoints;
+use crate::rejected::file;
+use crate::rejected::records::RejectedRecords;
+use crate::rejected::whole_records::WholeRecords;
+use crate::session::rehearsal::Rehearsal;
+use crate::table::catalogue::{current_schema, find};
+use crate::table::dependents;
+use crate::target::Postgres;
+use crate::target::Strategy;
+use crate::verify::compare::{Compared, compare};
+
+/// The tables that a nested source becomes.
+pub struct PostgresTables<'a> {
+    source: &'a dyn Source,
+    postgres: Postgres,
+    foreign_keys: bool,
+    tables: Vec<FlatTable>,
+    records: Arc<RecordNumbers>,
+}
+
+/// What the load of one of several tables knows of them.
+#[derive(Clone, Debug)]
+pub(crate) struct OneOfSeveral {
+    /// What it is recorded by.
+    pub id: String,
+    /// The lists that it holds; empty for the records themselves.
+    pub lists: String,
+    pub records: Arc<RecordNumbers>,
+    /// The server that the first of them is loaded into.
+    pub server: Arc<KnownServer>,
+}
+
+/// What came of one of the tables.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfTable<T> {
+    /// Its name.
+    pub table: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub result: T,
+}
+
+impl<'a> PostgresTables<'a> {
+    /// The tables of `source`: `postgres` names the one of the rows themselves, those of lists are called after
+    /// it and the fields that lead to them. `foreign_keys` gives each a primary key, and those of lists a foreign
+    /// key.
+    ///
+    /// # Errors
+    /// Another mode than create and replace; fields that would become tables or columns of the same name.
+    pub fn new(source: &'a dyn Source, postgres: Postgres, foreign_keys: bool) -> Result<Self> {
+        if !postgres.mode.makes_the_table() {
+            let what = format!("mode {} with nested values as tables of their own", postgres.mode.name());
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("table {}", postgres.table))
+                .advise("load into new tables (--mode create or replace), and insert from those with SQL"));
+        }
+        if postgres.kind != postgres.kind.of_parts() || postgres.strategy == Strategy::Staged {
+            let what = "keys, indexes and strategy are not chosen for several tables at once";
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("table {}", postgres.table))
+                .advise("leave these options out; --foreign-keys makes keys"));
+        }
+        if postgres.partitions.is_some() {
+            return Err(Error::new(Kind::Config, "partitions of several tables at once")
+                .at(format!("table {}", postgres.table))
+                .advise("leave --partition-by out, or load nested values as jsonb"));
+        }
+        if postgres.values.enums == Enums::Enum {
+            return Err(Error::new(Kind::Config, "enumerations with nested values as tables of their own")
+                .at(format!("table {}", postgres.table))
+                .advise("load them as text (--enums text), or load nested values as jsonb"));
+        }
+        let tables = flat_tables(source.schema())?;
+        let records = Arc::new(RecordNumbers::of(source));
+        Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables, records })
+    }
+
+    /// The tables' names, that of the rows themselves first.
+    pub fn names(&self) -> Vec<TableName> {
+        self.names_of(&self.postgres.table)
+    }
+
+    fn names_of(&self, rows: &TableName) -> Vec<TableName> {
+        let below = |table: &FlatTable| match table.path.is_empty() {
+            true => rows.clone(),
+            false => rows.below(&table.path.join("_")),
+        };
+        self.tables.iter().map(below).collect()
+    }
+
+    /// The statements that make the tables.
+    ///
+    /// # Errors
+    /// Columns that have no type or no valid name in PostgreSQL.
+    pub fn ddl(&self, control: &Control<'_>) -> Result<String> {
+        let names = self.names();
+        let mut statements = Vec::new();
+        for (table, name) in self.tables.iter().zip(&names) {
+            let target = Postgres { table: name.clone(), ..self.postgres.clone() };
+            statements.push(target.ddl(&self.rows(table), control)?);
+        }
+        if self.foreign_keys {
+            for (table, name) in self.tables.iter().zip(&names) {
+                statements.push(self.primary_key(table, name, &key_name(name)));
+            }
+            let references = self.references().map(|(child, parent)| {
+                foreign_key(
+                    &self.tables[parent],
+                    &names[child],
+                    &names[parent],
+                    &reference_name(&names[child]),
+                )
+            });
+            statements.extend(references);
+        }
+        Ok(statements.join(";\n"))
+    }
+
+    /// Loads all tables, exactly once, and puts them in their places. `next` is told of each table before it is
+    /// loaded.
+    ///
+    /// # Errors
+    /// As [`load`] for each table; besides what the server says when it makes the keys.
+    pub fn load(
+        &self,
+        options: &LoadOptions,
+        control: &Control<'_>,
+        next: &mut dyn FnMut(&TableName),
+    ) -> Result<Vec<OfTable<LoadReport>>> {
+        let connection = Connection::open(&self.postgres.server, control)?;
+        refuse_pooler(&connection, &self.postgres.server, control)?;
+        // Its lock is held until all are in their places, so that nobody else finishes what this run is at.
+        let (server, parts) = self.begin(&connection, control)?;
+        let mut reports = self.load_parts(&server, &parts, options, control, next)?;
+        let notes = self.put_in_place(&server, &parts, &mut reports, options, control)?;
+        reports.iter_mut().zip(notes).for_each(|(report, notes)| report.notes.extend(notes));
+        if let Some(first) = reports.first_mut() {
+            let news = server.changes().into_iter().filter(|change| !first.notes.contains(change));
+            let news: Vec<String> = news.collect();
+            first.notes.extend(news);
+        }
+        drop(connection);
+        Ok(parts.iter().zip(reports).map(|(part, report)| of_table(part, report)).collect())
+    }
+
+    /// Loads each of the tables, out of sight.
+    fn load_parts(
+        &self,
+        server: &KnownServer,
+        parts: &[Postgres],
+        options: &LoadOptions,
+        control: &Control<'_>,
+        next: &mut dyn FnMut(&TableName),
+    ) -> Result<Vec<LoadReport>> {
+        let Some(rejects) = &self.postgres.rejects else {
+            let pairs = self.tables.iter().zip(parts);
+            return pairs
+                .map(|(table, part)| {
+                    next(&part.table);
+                    load(&self.rows(table), part, options, control)
+                })
+                .collect();
+        };
+        let whole = WholeRecords {
+            source: self.source,
+            server,
+            tables: &self.tables,
+            parts,
+            records: &self.records,
+            checkpoints: &self.checkpoints()?,
+            options,
+        };
+        whole.load(rejects, control, next)
+    }
+
+    /// Puts the tables in their places; what the server has lost of them though it had confirmed it is loaded again first.
+    fn put_in_place(
+        &self,
+        server: &KnownServer,
+        parts: &[Postgres],
+        reports: &mut [LoadReport],
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<String>>> {
+        for _ in 0..options.retries {
+            match self.place(server, parts, reports, options, control) {
+                Err(error) if error.kind() == Kind::Changed => {}
+                other => return other,
+            }
+            let again = self.load_parts(server, parts, options, control, &mut |_| {})?;
+            reports.iter_mut().zip(again).for_each(|(report, again)| report.sent_again(again));
+        }
+        self.place(server, parts, reports, options, control)
+    }
+
+    /// Does everything that a load does before the first row of each table, and takes it back.
+    ///
+    /// # Errors
+    /// As a load's before its first row.
+    pub fn rehearse(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Rehearsal>>> {
+        let parts = {
+            let mut connection = Connection::open(&self.postgres.server, control)?;
+            refuse_pooler(&connection, &self.postgres.server, control)?;
+            connection.rehearse(control)?;
+            self.begin(&connection, control)?.1
+        };
+        let pairs = self.tables.iter().zip(&parts);
+        pairs
+            .map(|(table, part)| Ok(of_table(part, part.rehearse(&self.rows(table), options, control)?)))
+            .collect()
+    }
+
+    /// The tables as targets of loads of their own, once nothing speaks against these. The connection holds the lock of
+    /// the whole load from then on, to this server.
+    fn begin(
+        &self,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
+        // What cannot be represented in one of them is told before the first is loaded.
+        self.ddl(control)?;
+        let checkpoints = self.checkpoints()?;
+        let rows = match self.postgres.table.schema() {
+            Some(_) => self.postgres.table.clone(),
+            None => match find(connection, &self.postgres.table, control)? {
+                Some(found) => self.postgres.table.within(&found.schema),
+                None => self.postgres.table.within(&current_schema(connection, control)?),
+            },
+        };
+        let names = self.names_of(&rows);
+        let mut mapping = self.source.mapping() + "nested tables";
+        if !self.postgres.kind.is_plain() {
+            mapping += &format!("{:?}", self.postgres.kind);
+        }
+        if let Some(rejects) = &self.postgres.rejects {
+            // Which records are put aside depends on what their values may become.
+            mapping = mapping + " of whole records" + &self.postgres.values.mapping();
+            file::check(&rejects.path, self.postgres.rejects_of(self.source, &rows))?;
+        }
+        let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
+        checkpoints.lock(connection, &id, control)?;
+        self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
+        let server = Arc::new(KnownServer::of(&self.postgres.server, connection, control)?);
+        let pairs = self.tables.iter().zip(&names);
+        let parts = pairs.map(|(table, name)| self.part(table, name, &id, &server)).collect();
+        Ok((server, parts))
+    }
+
+    /// How many records the source has; each table is made of all of them.
+    pub fn records(&self) -> u64 {
+        self.source.rows()
+    }
+
+    /// The records of the loads of these tables.
+    fn checkpoints(&self) -> Result<Checkpoints> {
+        let checkpoints = Checkpoints::new(&self.postgres.checkpoint_schema)?;
+        Ok(checkpoints.of_unlogged(self.postgres.kind.unlogged))
+    }
+
+    /// The rows of one of the tables.
+    fn rows<'b>(&'b self, table: &'b FlatTable) -> FlatRows<'b> {
+        FlatRows::new(self.source, table, &self.records)
+    }
+
+    /// One of the tables as the target of a load of its own, which is part of the load `id`.
+    fn part(&self, table: &FlatTable, name: &TableName, id: &str, server: &Arc<KnownServer>) -> Postgres {
+        let part_of = OneOfSeveral {
+            id: part_id(id, table),
+            lists: table.path.join("_"),
+            records: Arc::clone(&self.records),
+            server: Arc::clone(server),
+        };
+        Postgres { table: name.clone(), part_of: Some(part_of), ..self.postgres.clone() }
+    }
+
+    /// In mode create a table that is there must be one that this load has finished, in mode replace one that no other
+    /// depends on.
+    fn refuse_existing(
+        &self,
+        connection: &Connection,
+        checkpoints: &Checkpoints,
+        id: &str,
+        names: &[TableName],
+        control: &Control<'_>,
+    ) -> Result<()> {
+        if self.postgres.mode == Mode::Replace {
+            // Tables of lists that are gone go with the others.
+            let stale = self.stale(connection, &names.iter().collect::<Vec<_>>(), control)?;
+            let mut replaced: Vec<u32> = stale.into_iter().map(|(oid, _)| oid).collect();
+            for name in names {
+                replaced.extend(find(connection, name, control)?.map(|found| found.oid));
+            }
+            return dependents::refuse(connection, &self.postgres.table, &replaced, control);
+        }
+        checkpoints.create(connection, control)?;
+        let mut taken = Vec::new();
+        for (table, name) in self.tables.iter().zip(names) {
+            let Some(found) = find(connection, name, control)? else { continue };
+            let record = checkpoints.find(connection, &part_id(id, table), control)?;
+            if record.is_none_or(|record| !record.complete || record.table_oid != found.oid) {
+                taken.push(name.to_string());
+            }
+        }
+        match taken.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(Kind::Exists, format!("tables exist already: {}", taken.join(", ")))
+                .at(connection.place())
+                .advise("load in mode replace, choose another name, or drop them")),
+        }
+    }
+
+    /// Compares each of the tables with the source; see [`verify`](crate::verify::compare::verify()). Where a file of rejected rows is
+    /// named, its records are left out of the source: each table and the file together must hold what the source holds.
+    ///
+    /// # Errors
+    /// As [`verify`](crate::verify::compare::verify()) for each table.
+    pub fn verify(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Verification>>> {
+        let names = self.names();
+        let rejected = match &self.postgres.rejects {
+            None => None,
+            Some(to) => Some(RejectedRecords::open(&to.path, self.source, &self.records, &self.tables)?),
+        };
+        let mut aside = rejected.as_ref().map(RejectedRecords::tables);
+        let pairs = self.tables.iter().zip(names);
+        let verified = pairs.map(|(table, name)| {
+            let target = Postgres { table: name.clone(), ..self.postgres.clone() };
+            let (source, aside) = (self.rows(table), aside.as_mut().and_then(Iterator::next));
+            let put_aside = aside.as_ref().map(|rows| rows as &dyn Source);
+            let compared = Compared { source: &source, put_aside, records: Some(&self.records) };
+            let mut result = compare(&compared, &target, options, control)?;
+            let of_records = rejected.as_ref().filter(|_| table.path.is_empty());
+            result.put_aside = of_records.map_or(0, RejectedRecords::count);
+            Ok(OfTable { table: name.to_string(), result })
+        });
+        verified.collect()
+    }
+}
+
+fn of_table<T>(part: &Postgres, result: T) -> OfTable<T> {
+    OfTable { table: part.table.to_string(), result }
+}
+
+/// What the load of one table is recorded by: parts of a load are known by its own number.
+fn part_id(id: &str, table: &FlatTable) -> String {
+    format!("{id}/{}", table.path.join("/"))
+}

@@ -1,0 +1,197 @@
+//! Flat tables in their places: the names they will be seen by, and their keys.
+
+use std::collections::HashMap;
+
+use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, again, fitted, quote};
+use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_source::{Control, Result};
+
+use super::PostgresTables;
+use crate::nested::flat_tables::FlatTable;
+use crate::table::blockers;
+use crate::table::catalogue::{Found, find, name_of};
+use crate::table::replaced;
+use crate::table::replaced::Replaced;
+use crate::target::Postgres;
+use crate::types::made_types;
+use crate::write::durable;
+
+impl PostgresTables<'_> {
+    /// The tables of lists, each with the table that its key refers to.
+    pub(super) fn references(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.tables.iter().enumerate().filter_map(|(child, table)| Some((child, table.parent?)))
+    }
+
+    /// Puts tables that are complete in their places, all in one transaction. What is to be said of each.
+    pub(super) fn place(
+        &self,
+        server: &KnownServer,
+        parts: &[Postgres],
+        reports: &[LoadReport],
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Vec<Vec<String>>> {
+        let names: Vec<&TableName> = parts.iter().map(|part| &part.table).collect();
+        let checkpoints = self.checkpoints()?;
+        again(options.retries, control, || {
+            let connection = server.connect(control)?;
+            connection.batch(control, "BEGIN")?;
+            for (part, report) in parts.iter().zip(reports) {
+                checkpoints.refuse_lost(&connection, part.load_id(), &report.content, control)?;
+            }
+            let mut staged: HashMap<usize, TableName> = HashMap::new();
+            for (i, name) in names.iter().enumerate() {
+                if find(&connection, &name.staging(), control)?.is_some() {
+                    staged.insert(i, name.staging());
+                }
+            }
+            let now = |i: usize| staged.get(&i).unwrap_or(names[i]);
+            let mut renamed_keys = Vec::new();
+            if self.foreign_keys {
+                for (i, table) in self.tables.iter().enumerate() {
+                    // The name of an index may be that of the table that is replaced: it is given afterwards.
+                    let key = key_name(now(i));
+                    if !has_constraint(&connection, now(i), "contype = 'p'", control)? {
+                        connection.batch(control, &self.primary_key(table, now(i), &key))?;
+                        renamed_keys.extend(staged.contains_key(&i).then_some((i, key)));
+                    }
+                }
+                for (child, parent) in self.references() {
+                    let name = reference_name(names[child]);
+                    let there = format!("contype = 'f' AND conname = '{}'", name.replace('\'', "''"));
+                    if !has_constraint(&connection, now(child), &there, control)? {
+                        let key = foreign_key(&self.tables[parent], now(child), now(parent), &name);
+                        connection.batch(control, &key)?;
+                    }
+                }
+            }
+            let mut notes: Vec<Vec<String>> = vec![Vec::new(); names.len()];
+            let stale = self.stale(&connection, &names, control)?;
+            let dropped = self.drop_stale(&connection, &stale, control)?;
+            notes.iter_mut().take(1).for_each(|notes| notes.extend(dropped.clone()));
+            let mut replaced = Vec::new();
+            // Lists before what they refer to.
+            for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
+                if let (Mode::Replace, Some(Found { oid, .. })) =
+                    (self.postgres.mode, find(&connection, name, control)?)
+                {
+                    let server = &self.postgres.server;
+                    let old = blockers::named(server, &connection, control, || {
+                        Replaced::locked(&connection, name, oid, control)
+                    })?;
+                    replaced.push((i, old));
+                    checkpoints.delete_of_table(&connection, oid, parts[i].load_id(), control)?;
+                    made_types::drop_table(&connection, name, oid, control)?;
+                }
+                let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
+                connection.batch(control, &rename)?;
+            }
+            for (i, key) in renamed_keys {
+                let (table, name) = (names[i].quoted(), key_name(names[i]));
+                let rename =
+                    format!("ALTER TABLE {table} RENAME CONSTRAINT {} TO {}", quote(&key), quote(&name));
+                connection.batch(control, &rename)?;
+            }
+            for (i, old) in replaced {
+                let lost = old.hand_on(&connection, names[i], control)?;
+                notes[i].extend(replaced::note(names[i], &lost));
+            }
+            durable::commit(&connection, control)?;
+            Ok(notes)
+        })
+    }
+
+    /// The tables of lists that an earlier load of the table has made and the source no longer has.
+    pub(super) fn stale(
+        &self,
+        connection: &Connection,
+        names: &[&TableName],
+        control: &Control<'_>,
+    ) -> Result<Vec<(u32, TableName)>> {
+        let (checkpoints, mut stale) = (self.checkpoints()?, Vec::<(u32, TableName)>::new());
+        let Some(rows) = names.first().filter(|_| self.postgres.mode == Mode::Replace) else {
+            return Ok(stale);
+        };
+        if !checkpoints.exist(connection, control)? {
+            return Ok(stale);
+        }
+        let prefix = format!("{}_", rows.name());
+        for oid in checkpoints.parts(connection, &rows.to_string(), control)? {
+            let Some(name) = name_of(connection, oid, control)? else { continue };
+            let below = name.schema() == rows.schema() && name.name().starts_with(&prefix);
+            let known = stale.iter().any(|(known, _)| *known == oid);
+            if below && !known && !name.is_staging() && !names.contains(&&name) {
+                stale.push((oid, name));
+            }
+        }
+        Ok(stale)
+    }
+
+    /// Drops such tables, with their records. What is to be said of that.
+    fn drop_stale(
+        &self,
+        connection: &Connection,
+        stale: &[(u32, TableName)],
+        control: &Control<'_>,
+    ) -> Result<Option<String>> {
+        if stale.is_empty() {
+            return Ok(None);
+        }
+        // In one statement: some refer to others.
+        let quoted: Vec<String> = stale.iter().map(|(_, name)| name.quoted()).collect();
+        let drop = format!("DROP TABLE {}", quoted.join(", "));
+        let server = &self.postgres.server;
+        blockers::named(server, connection, control, || connection.batch(control, &drop))?;
+        let forget = format!("DELETE FROM {} WHERE table_oid = $1", self.checkpoints()?.table("loads"));
+        for (oid, _) in stale {
+            connection.execute(control, &forget, &[&i64::from(*oid)])?;
+        }
+        let names: Vec<String> = stale.iter().map(|(_, name)| name.to_string()).collect();
+        Ok(Some(format!("dropped, since the files no longer have these lists: {}", names.join(", "))))
+    }
+
+    pub(super) fn primary_key(&self, table: &FlatTable, name: &TableName, constraint: &str) -> String {
+        let (key, space) = (key_of(table), self.postgres.kind.within_tablespace(" USING INDEX TABLESPACE "));
+        let (name, constraint) = (name.quoted(), quote(constraint));
+        format!("ALTER TABLE {name} ADD CONSTRAINT {constraint} PRIMARY KEY ({key}){space}")
+    }
+}
+
+fn has_constraint(
+    connection: &Connection,
+    table: &TableName,
+    which: &str,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass($1) AND {which})"
+    );
+    let rows = connection.query(control, &sql, &[&table.quoted()])?;
+    rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+}
+
+pub(super) fn key_name(table: &TableName) -> String {
+    fitted(table.name(), "_pkey")
+}
+
+pub(super) fn reference_name(table: &TableName) -> String {
+    fitted(table.name(), "_fkey")
+}
+
+/// The key of lists begins with the key of the table that they are in.
+pub(super) fn foreign_key(
+    parent: &FlatTable,
+    child_name: &TableName,
+    parent_name: &TableName,
+    constraint: &str,
+) -> String {
+    let (child, constraint, key) = (child_name.quoted(), quote(constraint), key_of(parent));
+    format!(
+        "ALTER TABLE {child} ADD CONSTRAINT {constraint} FOREIGN KEY ({key}) REFERENCES {} ({key})",
+        parent_name.quoted()
+    )
+}
+
+fn key_of(table: &FlatTable) -> String {
+    table.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ")
+}

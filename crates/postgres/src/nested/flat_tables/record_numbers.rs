@@ -1,0 +1,66 @@
+//! The numbers of a nested source's records, which the keys of its flat tables begin with.
+
+use sawmill_source::{Source, Unit, UnitKey};
+
+/// Which number each record has: from 0 on, in the order of files, of the row groups in them, and of the rows in those.
+#[derive(Debug)]
+pub(crate) struct RecordNumbers {
+    /// The number of the first record of each row group, with file and row group.
+    groups: Vec<(u64, (u32, u32))>,
+}
+
+impl RecordNumbers {
+    pub(crate) fn of(source: &dyn Source) -> Self {
+        // One unit for a row group.
+        let mut units: Vec<Unit> = source.plan(u64::MAX).into_iter().flatten().collect();
+        units.sort_unstable_by_key(|unit| unit.key);
+        let mut groups: Vec<(u64, (u32, u32))> = Vec::new();
+        let mut records = 0;
+        for unit in units {
+            let group = (unit.key.file, unit.key.row_group);
+            if groups.last().is_none_or(|(_, last)| *last != group) {
+                groups.push((records, group));
+            }
+            records += unit.rows;
+        }
+        Self { groups }
+    }
+
+    /// The number of the first record of a row group; 0 of one that the source has not.
+    pub(crate) fn of_group(&self, file: u32, row_group: u32) -> u64 {
+        let at = self.groups.binary_search_by_key(&(file, row_group), |(_, group)| *group);
+        at.ok().and_then(|at| self.groups.get(at)).map_or(0, |(first, _)| *first)
+    }
+
+    /// The number of a unit's first record.
+    pub(crate) fn of_unit(&self, unit: UnitKey) -> u64 {
+        self.of_group(unit.file, unit.row_group) + unit.first_row
+    }
+
+    /// File, row group, and row in that, of the record with this number, as units count rows; none where the source has
+    /// no records.
+    pub(crate) fn place(&self, number: u64) -> Option<UnitKey> {
+        let after = self.groups.partition_point(|(first, _)| *first <= number);
+        let (first, (file, row_group)) = *self.groups.get(after.checked_sub(1)?)?;
+        Some(UnitKey { file, row_group, first_row: number - first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_found_by_its_number() {
+        let groups = vec![(0, (0, 0)), (10, (0, 2)), (15, (1, 0))];
+        let numbers = RecordNumbers { groups };
+        let key = |file, row_group, first_row| UnitKey { file, row_group, first_row };
+        for (number, place) in
+            [(0, key(0, 0, 0)), (9, key(0, 0, 9)), (10, key(0, 2, 0)), (14, key(0, 2, 4)), (15, key(1, 0, 0))]
+        {
+            assert_eq!(numbers.place(number), Some(place));
+            assert_eq!(numbers.of_unit(place), number);
+        }
+        assert_eq!(RecordNumbers { groups: Vec::new() }.place(0), None);
+    }
+}

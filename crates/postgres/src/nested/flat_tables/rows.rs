@@ -1,0 +1,436 @@
+//! The rows of one flat table, as a source of their own.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StructArray, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::SchemaRef;
+use arrow_select::nullif::nullif;
+use arrow_select::take::take;
+use sawmill_pgcopy::{Items, Lists};
+use sawmill_source::{Error, Kind, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+
+use super::{FlatColumn, FlatTable, RecordNumbers};
+use crate::rejected::bad_records::BadRecords;
+
+/// The rows of a flat table. Its units are those of the source, by the source's rows: how many rows of the table
+/// a unit comes to shows when it is read.
+pub(crate) struct FlatRows<'a> {
+    source: &'a dyn Source,
+    table: &'a FlatTable,
+    numbers: Numbers<'a>,
+    /// Records of which no row is wanted.
+    without: Option<&'a BadRecords>,
+}
+
+/// Tells the numbers of records from the columns that say them.
+pub(crate) trait TellNumbers: Sync {
+    /// The columns, by their positions in the source's schema.
+    fn columns(&self) -> Range<usize>;
+
+    /// The numbers of a batch's records, given these columns.
+    fn numbers(&self, columns: &[ArrayRef]) -> Result<Vec<u64>>;
+}
+
+/// How records are numbered.
+enum Numbers<'a> {
+    /// In the order of the source.
+    Counted(Arc<RecordNumbers>),
+    /// As they were in another source that they are from.
+    Told(&'a dyn TellNumbers),
+}
+
+impl<'a> FlatRows<'a> {
+    /// Rows of `source`, whose records have these numbers.
+    pub(crate) fn new(source: &'a dyn Source, table: &'a FlatTable, numbers: &Arc<RecordNumbers>) -> Self {
+        Self { source, table, numbers: Numbers::Counted(Arc::clone(numbers)), without: None }
+    }
+
+    /// Rows of `source`, which says the numbers of its records itself, in columns of which the table has none.
+    pub(crate) fn numbered(
+        source: &'a dyn Source,
+        table: &'a FlatTable,
+        numbers: &'a dyn TellNumbers,
+    ) -> Self {
+        Self { source, table, numbers: Numbers::Told(numbers), without: None }
+    }
+
+    /// Without the rows of these records of the source.
+    pub(crate) fn leaving_out(self, records: Option<&'a BadRecords>) -> Self {
+        Self { without: records.filter(|records| records.count() > 0), ..self }
+    }
+}
+
+impl Source for FlatRows<'_> {
+    fn schema(&self) -> &SchemaRef {
+        &self.table.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        self.source.files()
+    }
+
+    fn rows(&self) -> u64 {
+        self.source.rows()
+    }
+
+    fn knows_rows(&self) -> bool {
+        self.table.levels.is_empty() && self.without.is_none()
+    }
+
+    fn lacks_rejected(&self) -> bool {
+        self.without.is_some()
+    }
+
+    fn counts_all_rows(&self) -> bool {
+        self.without.is_none() && self.source.counts_all_rows()
+    }
+
+    fn mapping(&self) -> String {
+        self.source.mapping()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        self.source.plan(unit_rows)
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.source.check_unchanged()
+    }
+
+    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
+        self.source.row_in_group(unit, row)
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let mut reads = self.table.reads.clone();
+        if let Numbers::Told(numbers) = &self.numbers {
+            reads.extend(numbers.columns());
+        }
+        let inner = self.source.reader_of(&reads, batch_rows);
+        let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
+        Box::new(FlatReader {
+            rows: self,
+            batch_rows: batch_rows.max(1),
+            inner,
+            unit,
+            next_row: 0,
+            without: Arc::default(),
+            walk: None,
+        })
+    }
+}
+
+struct FlatReader<'a> {
+    rows: &'a FlatRows<'a>,
+    batch_rows: usize,
+    inner: Box<dyn UnitReader + 'a>,
+    unit: UnitKey,
+    /// Number of the row that the next batch of the source begins with, in its row group.
+    next_row: u64,
+    /// Rows of the unit, numbered in their row group, that are passed over.
+    without: Arc<BTreeSet<u64>>,
+    walk: Option<Walk<'a>>,
+}
+
+impl UnitReader for FlatReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        self.inner.start(unit)?;
+        self.unit = unit.key;
+        self.next_row = unit.key.first_row;
+        self.walk = None;
+        if let Some(records) = self.rows.without {
+            self.without = Arc::new(records.rows_of(unit)?);
+        }
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(walk) = &mut self.walk
+                && let Some(batch) = walk.next(self.batch_rows).map_err(|error| self.placed(error))?
+            {
+                return Ok(Some(batch));
+            }
+            let Some(batch) = self.inner.next_batch()? else { return Ok(None) };
+            let rows = batch.num_rows() as u64;
+            let numbers = match &self.rows.numbers {
+                Numbers::Counted(records) => {
+                    let first = records.of_group(self.unit.file, self.unit.row_group) + self.next_row;
+                    RowNumbers::From(first)
+                }
+                Numbers::Told(numbers) => {
+                    let columns = batch.columns().get(self.rows.table.reads.len()..).unwrap_or_default();
+                    RowNumbers::Each(numbers.numbers(columns)?)
+                }
+            };
+            let walk = Walk::new(self.rows.table, batch, numbers, self.next_row);
+            let mut walk = walk.map_err(|error| self.placed(error))?;
+            walk.without = Arc::clone(&self.without);
+            self.walk = Some(walk);
+            self.next_row += rows;
+        }
+    }
+
+    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
+        self.walk.as_ref()?.batch_rows.get(in_batch).copied()
+    }
+}
+
+impl FlatReader<'_> {
+    fn placed(&self, error: Error) -> Error {
+        let file = self.rows.files().get(self.unit.file as usize).map(|file| file.name.as_str());
+        error.at(format!("{}, row group {}", file.unwrap_or_default(), self.unit.row_group))
+    }
+}
+
+/// The way through one batch of the source, item by item.
+struct Walk<'a> {
+    table: &'a FlatTable,
+    levels: Vec<Level>,
+    /// What the table's columns are made of, for all items.
+    columns: Vec<Part>,
+    /// Rows of the batch that are left.
+    rows: Range<usize>,
+    numbers: RowNumbers,
+    /// Number of the batch's first row in its row group.
+    first_in_group: u64,
+    /// The row at hand, in the batch.
+    row: usize,
+    /// For each level the items that are left of the list at hand, and the place of the last one.
+    left: Vec<Range<usize>>,
+    ordinals: Vec<i32>,
+    /// Rows in their row group that the last batch came of.
+    batch_rows: Vec<u64>,
+    /// Rows in their row group that are passed over.
+    without: Arc<BTreeSet<u64>>,
+}
+
+/// The numbers of the records in a batch.
+enum RowNumbers {
+    From(u64),
+    Each(Vec<u64>),
+}
+
+impl RowNumbers {
+    fn of(&self, row: usize) -> u64 {
+        match self {
+            Self::From(first) => first + row as u64,
+            Self::Each(numbers) => numbers.get(row).copied().unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Lists of one level.
+struct Level {
+    lists: ArrayRef,
+    /// Those that are there.
+    valid: Option<NullBuffer>,
+}
+
+/// An array below structs.
+#[derive(Clone)]
+struct Part {
+    array: ArrayRef,
+    /// Where all structs around it are there.
+    within: Option<NullBuffer>,
+}
+
+impl Part {
+    /// The field at a place below this.
+    fn below(&self, place: &[usize]) -> Result<Self> {
+        let mut part = self.clone();
+        for field in place {
+            let structs = part.array.as_struct_opt();
+            let column = structs.and_then(|structs| structs.columns().get(*field));
+            let Some(array) = column.map(Arc::clone) else { return Err(other_layout(&part.array)) };
+            part = Self { array, within: part.valid() };
+        }
+        Ok(part)
+    }
+
+    /// Where the values themselves are there.
+    fn valid(&self) -> Option<NullBuffer> {
+        NullBuffer::union(self.within.as_ref(), self.array.nulls()).filter(|nulls| nulls.null_count() > 0)
+    }
+}
+
+fn other_layout(array: &ArrayRef) -> Error {
+    Error::new(Kind::Source, format!("an array of {} came unexpectedly", array.data_type()))
+}
+
+impl<'a> Walk<'a> {
+    /// The way through `batch`, whose rows have these numbers and of which the first is row `first_in_group` of its row
+    /// group.
+    fn new(
+        table: &'a FlatTable,
+        batch: RecordBatch,
+        numbers: RowNumbers,
+        first_in_group: u64,
+    ) -> Result<Self> {
+        let rows = 0..batch.num_rows();
+        let mut at = Part { array: Arc::new(StructArray::from(batch)), within: None };
+        let mut levels = Vec::with_capacity(table.levels.len());
+        for (level, place) in table.levels.iter().enumerate() {
+            // Of a table of lists only their column was read.
+            let place: Vec<usize> = match level {
+                0 => [0].iter().chain(place.get(1..).unwrap_or_default()).copied().collect(),
+                _ => place.clone(),
+            };
+            let lists = at.below(&place)?;
+            let valid = lists.valid();
+            let items = match Lists::bind(&lists.array).map(|lists| lists.items) {
+                Some(Items::Values(values)) => Arc::clone(values),
+                Some(Items::Entries(entries)) => Arc::new(entries.clone()),
+                None => return Err(other_layout(&lists.array)),
+            };
+            levels.push(Level { lists: lists.array, valid });
+            at = Part { array: items, within: None };
+        }
+        let columns = table.columns.iter().map(|column| match column {
+            FlatColumn::Value(place) | FlatColumn::Count(place) | FlatColumn::Present(place) => {
+                at.below(place)
+            }
+        });
+        Ok(Self {
+            table,
+            columns: columns.collect::<Result<_>>()?,
+            rows,
+            numbers,
+            first_in_group,
+            row: 0,
+            left: vec![0..0; levels.len()],
+            ordinals: vec![0; levels.len()],
+            levels,
+            batch_rows: Vec::new(),
+            without: Arc::default(),
+        })
+    }
+
+    /// The next item of the lists of the first `depth` levels, of the rows themselves where that is 0.
+    fn step(&mut self, depth: usize) -> Result<Option<usize>> {
+        let Some(level) = depth.checked_sub(1) else {
+            let first = self.first_in_group;
+            let wanted = |row: &usize| !self.without.contains(&(first + *row as u64));
+            let row = self.rows.find(wanted);
+            self.row = row.unwrap_or(self.row);
+            return Ok(row);
+        };
+        loop {
+            if let Some(item) = self.left[level].next() {
+                self.ordinals[level] = self.ordinals[level].checked_add(1).ok_or_else(too_long)?;
+                return Ok(Some(item));
+            }
+            let Some(list) = self.step(level)? else { return Ok(None) };
+            self.left[level] = self.levels[level].range(list)?;
+            self.ordinals[level] = 0;
+        }
+    }
+
+    /// The next rows of the table, `most` of them at most; `None` at the end.
+    fn next(&mut self, most: usize) -> Result<Option<RecordBatch>> {
+        let depth = self.levels.len();
+        let mut items = Vec::new();
+        let mut numbers = Vec::new();
+        let mut ordinals = vec![Vec::new(); depth];
+        self.batch_rows.clear();
+        while items.len() < most
+            && let Some(item) = self.step(depth)?
+        {
+            items.push(item);
+            numbers.push(self.numbers.of(self.row) as i64);
+            self.batch_rows.push(self.first_in_group + self.row as u64);
+            for (column, ordinal) in ordinals.iter_mut().zip(&self.ordinals) {
+                column.push(*ordinal);
+            }
+        }
+        if items.is_empty() {
+            return Ok(None);
+        }
+        let items = Chosen::new(items);
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(numbers))];
+        arrays.extend(ordinals.into_iter().map(|column| Arc::new(Int32Array::from(column)) as ArrayRef));
+        for (column, part) in self.table.columns.iter().zip(&self.columns) {
+            arrays.push(match column {
+                FlatColumn::Value(_) => items.values(part)?,
+                FlatColumn::Count(_) => items.counts(part)?,
+                FlatColumn::Present(_) => items.present(part),
+            });
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.table.schema), arrays);
+        batch.map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()))
+    }
+}
+
+fn too_long() -> Error {
+    Error::new(Kind::Value, format!("a list has more than {} items", i32::MAX))
+}
+
+impl Level {
+    /// The items of a list; none of one that is not there.
+    fn range(&self, list: usize) -> Result<Range<usize>> {
+        if self.valid.as_ref().is_some_and(|valid| valid.is_null(list)) {
+            return Ok(0..0);
+        }
+        let bound = Lists::bind(&self.lists).ok_or_else(|| other_layout(&self.lists))?;
+        Ok(bound.offsets.range(list))
+    }
+}
+
+/// The items that rows are made of.
+struct Chosen {
+    items: Vec<usize>,
+    /// Whether they follow one another, as they do but for lists that are hidden by NULL.
+    together: bool,
+}
+
+impl Chosen {
+    fn new(items: Vec<usize>) -> Self {
+        let together = items.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        Self { items, together }
+    }
+
+    /// The values, NULL where a struct around them is.
+    fn values(&self, part: &Part) -> Result<ArrayRef> {
+        let failed = |error: arrow_schema::ArrowError| Error::new(Kind::Source, error.to_string());
+        let values = match (self.together, self.items.first()) {
+            (true, Some(first)) => part.array.slice(*first, self.items.len()),
+            _ => {
+                let places = UInt64Array::from_iter_values(self.items.iter().map(|item| *item as u64));
+                take(part.array.as_ref(), &places, None).map_err(failed)?
+            }
+        };
+        match &part.within {
+            None => Ok(values),
+            Some(within) => {
+                let hidden = self.items.iter().map(|item| within.is_null(*item));
+                let hidden = BooleanArray::new(hidden.collect::<BooleanBuffer>(), None);
+                nullif(values.as_ref(), &hidden).map_err(failed)
+            }
+        }
+    }
+
+    /// The lengths of lists, NULL where they are.
+    fn counts(&self, part: &Part) -> Result<ArrayRef> {
+        let valid = part.valid();
+        let lists = Lists::bind(&part.array).ok_or_else(|| other_layout(&part.array))?;
+        let counts =
+            self.items.iter().map(|item| match valid.as_ref().is_some_and(|valid| valid.is_null(*item)) {
+                true => Ok(None),
+                false => i32::try_from(lists.offsets.range(*item).len()).map(Some).map_err(|_| too_long()),
+            });
+        Ok(Arc::new(counts.collect::<Result<Int32Array>>()?))
+    }
+
+    /// Whether structs are there.
+    fn present(&self, part: &Part) -> ArrayRef {
+        let valid = part.valid();
+        let there = self.items.iter().map(|item| valid.as_ref().is_none_or(|valid| valid.is_valid(*item)));
+        Arc::new(BooleanArray::new(there.collect::<BooleanBuffer>(), None))
+    }
+}

@@ -1,0 +1,122 @@
+//! Years, months and days as spans of a column's values.
+//!
+//! Everything is by the proleptic Gregorian calendar and in UTC, as PostgreSQL reckons dates and timestamps.
+
+use crate::partition::by::Scheme;
+
+/// The years whose values can be partitioned: outside of them dates are not written in one way everywhere.
+pub(crate) const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
+
+/// A period's number: years as they are called, months from year 0 on, days from 1970 on; and the days since
+/// 1970-01-01 that it begins with and ends before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Period {
+    pub number: i64,
+    pub first_day: i64,
+    pub end_day: i64,
+}
+
+/// Days from 1970-01-01 to the first of a month, counted from January of year 0.
+fn first_of(month: i64) -> i64 {
+    let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
+    // Years that start in March end with the leap day: months then have a regular length.
+    let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
+    let day_of_year = (153 * month + 2) / 5;
+    // 719468 days lie between 0000-03-01 and 1970-01-01.
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+}
+
+/// The month, counted from January of year 0, that a day lies in. `day` is within [`YEARS`].
+fn month_of(day: i64) -> i64 {
+    // 146097 days are 400 years: near enough to be one month off at most.
+    let mut month = 1970 * 12 + day * 4800 / 146_097;
+    while first_of(month) > day {
+        month -= 1;
+    }
+    while first_of(month + 1) <= day {
+        month += 1;
+    }
+    month
+}
+
+/// The period that a day lies in; none outside of [`YEARS`], and for what is no period.
+pub(crate) fn period_of(scheme: Scheme, day: i64) -> Option<Period> {
+    let (first, end) = (first_of(YEARS.start() * 12), first_of((YEARS.end() + 1) * 12));
+    if !(first..end).contains(&day) {
+        return None;
+    }
+    let months =
+        |from: i64, to: i64, number: i64| Period { number, first_day: first_of(from), end_day: first_of(to) };
+    match scheme {
+        Scheme::Day => Some(Period { number: day, first_day: day, end_day: day + 1 }),
+        Scheme::Month => {
+            let month = month_of(day);
+            Some(months(month, month + 1, month))
+        }
+        Scheme::Year => {
+            let year = month_of(day).div_euclid(12);
+            Some(months(year * 12, year * 12 + 12, year))
+        }
+        Scheme::Hash(_) | Scheme::List => None,
+    }
+}
+
+/// The period of this number.
+pub(crate) fn period(scheme: Scheme, number: i64) -> Option<Period> {
+    let day = match scheme {
+        Scheme::Year => first_of(number.checked_mul(12)?),
+        Scheme::Month => first_of(number),
+        _ => number,
+    };
+    period_of(scheme, day)
+}
+
+/// A day as `2024-01-31`.
+pub(crate) fn date(day: i64) -> String {
+    let month = month_of(day);
+    let day = day - first_of(month) + 1;
+    format!("{:04}-{:02}-{day:02}", month.div_euclid(12), month.rem_euclid(12) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_lie_in_their_months_and_years() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(-1), "1969-12-31");
+        assert_eq!(date(19_782), "2024-02-29");
+        assert_eq!(date(first_of(10_000 * 12)), "10000-01-01");
+        let day = |scheme, day| period_of(scheme, day).map(|p| (date(p.first_day), date(p.end_day)));
+        let pair = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
+        assert_eq!(day(Scheme::Month, 19_782), pair("2024-02-01", "2024-03-01"));
+        assert_eq!(day(Scheme::Year, 19_782), pair("2024-01-01", "2025-01-01"));
+        assert_eq!(day(Scheme::Day, 19_782), pair("2024-02-29", "2024-03-01"));
+        assert_eq!(day(Scheme::Month, -1), pair("1969-12-01", "1970-01-01"));
+        assert_eq!(day(Scheme::Year, first_of(12)), pair("0001-01-01", "0002-01-01"));
+        assert_eq!(day(Scheme::Day, first_of(12) - 1), None);
+        assert_eq!(day(Scheme::Year, first_of(120_000)), None);
+        assert_eq!(day(Scheme::Month, i64::MIN), None);
+    }
+
+    #[test]
+    fn periods_follow_one_another_and_are_found_by_their_numbers() {
+        for scheme in [Scheme::Year, Scheme::Month, Scheme::Day] {
+            let mut day = first_of(12);
+            let mut periods = 0;
+            while let Some(found) = period_of(scheme, day) {
+                assert_eq!((found.first_day, period(scheme, found.number)), (day, Some(found)));
+                assert_eq!(period_of(scheme, found.end_day - 1), Some(found));
+                day = found.end_day;
+                periods += 1;
+            }
+            let expected = match scheme {
+                Scheme::Year => 9999,
+                Scheme::Month => 9999 * 12,
+                _ => first_of(120_000) - first_of(12),
+            };
+            assert_eq!(periods, expected);
+        }
+    }
+}

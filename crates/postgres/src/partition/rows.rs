@@ -1,0 +1,288 @@
+//! A source partition by partition: the runs of its plan are the partitions of a table.
+//!
+//! Rows of a row group are thought of in the order of their partitions, and counted so in units: those of each
+//! partition stand together, and no two units overlap. A row group of one partition is read as it is; one of
+//! several is read once for each of them, and rows of others are passed over.
+
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::SchemaRef;
+use arrow_select::filter::filter_record_batch;
+use sawmill_source::{Error, Kind, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+
+use crate::partition::slot::{Book, Rule, Unplaced};
+use crate::partition::survey::{Partitions, Share};
+
+/// Rows of a batch that is read only to find out which rows are of a partition.
+const PLACE_BATCH: usize = 8192;
+
+/// The rows of a source in the order of their partitions.
+pub(crate) struct PartitionedRows<'a> {
+    source: &'a dyn Source,
+    partitions: Arc<Partitions>,
+    rule: Rule,
+}
+
+impl<'a> PartitionedRows<'a> {
+    /// None where the partitions of rows are not known.
+    pub(crate) fn new(source: &'a dyn Source, partitions: &Arc<Partitions>) -> Option<Self> {
+        let rule = partitions.rule.clone()?;
+        Some(Self { source, partitions: Arc::clone(partitions), rule })
+    }
+}
+
+impl Source for PartitionedRows<'_> {
+    fn schema(&self) -> &SchemaRef {
+        self.source.schema()
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        self.source.files()
+    }
+
+    fn rows(&self) -> u64 {
+        self.source.rows()
+    }
+
+    fn mapping(&self) -> String {
+        self.source.mapping()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let mut runs = vec![Vec::new(); self.partitions.count()];
+        for group in self.source.plan(u64::MAX) {
+            let Some(first) = group.first() else { continue };
+            let (rows, bytes) =
+                group.iter().fold((0, 0), |sum, unit| (sum.0 + unit.rows, sum.1 + unit.bytes));
+            for share in self.partitions.shares(first.key.file, first.key.row_group) {
+                let Some(run) = runs.get_mut(share.partition as usize) else { continue };
+                let mut done = 0;
+                while done < share.rows {
+                    let take = unit_rows.max(1).min(share.rows - done);
+                    let key = UnitKey { first_row: share.first + done, ..first.key };
+                    let bytes = u128::from(bytes) * u128::from(take) / u128::from(u64::max(rows, 1));
+                    run.push(Unit { key, rows: take, bytes: bytes as u64 });
+                    done += take;
+                }
+            }
+        }
+        runs
+    }
+
+    /// A partition is filled by one worker.
+    fn keeps_runs(&self) -> bool {
+        true
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.source.check_unchanged()
+    }
+
+    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
+        self.source.row_in_group(unit, row)
+    }
+
+    /// Which rows stand at these places in the order of partitions: of a row group of several partitions the column
+    /// that they are told by is read again.
+    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        let Some(share) = self.partitions.share_of(unit).filter(|share| share.rows != share.of) else {
+            return self.source.rows_in_group(unit, rows);
+        };
+        let inner = self.source.reader_of(&[self.partitions.column], PLACE_BATCH);
+        let mut reader = self.reader_over(inner, 0);
+        let whole = Unit { key: UnitKey { first_row: share.first, ..unit }, rows: share.rows, bytes: 0 };
+        reader.start(&whole)?;
+        let (mut found, mut at) = (Vec::with_capacity(rows.len()), share.first);
+        while found.len() < rows.len() && reader.next_batch()?.is_some() {
+            let end = at + reader.delivered.len() as u64;
+            let here = rows[found.len()..].iter().take_while(|row| (at..end).contains(row));
+            found.extend(here.filter_map(|row| reader.delivered.get((row - at) as usize)));
+            at = end;
+        }
+        self.source.rows_in_group(unit, &found)
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(self.reader_over(self.source.reader(batch_rows), self.partitions.column))
+    }
+}
+
+impl PartitionedRows<'_> {
+    /// A reader over one of the source's, in whose batches the partitions' column has this place.
+    fn reader_over<'b>(&'b self, inner: Box<dyn UnitReader + 'b>, column: usize) -> PartitionedReader<'b> {
+        PartitionedReader {
+            rows: self,
+            inner,
+            column,
+            book: Book::beginning_with(self.partitions.slots.iter().cloned(), self.partitions.count()),
+            numbers: Vec::new(),
+            open: None,
+            left: 0,
+            delivered: Vec::new(),
+        }
+    }
+}
+
+/// Reads units of one partition after the other.
+struct PartitionedReader<'a> {
+    rows: &'a PartitionedRows<'a>,
+    inner: Box<dyn UnitReader + 'a>,
+    /// The place of the column that partitions are told by.
+    column: usize,
+    book: Book,
+    numbers: Vec<u32>,
+    open: Option<OpenShare>,
+    /// Rows of the unit that were not delivered yet.
+    left: u64,
+    /// The rows of the row group that the last batch's rows are, where they are some of many.
+    delivered: Vec<u64>,
+}
+
+/// A share that is being read.
+struct OpenShare {
+    share: Share,
+    /// The row that comes next, in the order of partitions.
+    at: UnitKey,
+    /// The row of the source that the next batch begins with.
+    source_row: u64,
+    /// What a batch held beyond the end of its unit, and which rows they are.
+    rest: Option<(RecordBatch, Vec<u64>)>,
+}
+
+impl OpenShare {
+    /// A row group of one partition is read as it is.
+    fn is_whole(&self) -> bool {
+        self.share.rows == self.share.of
+    }
+}
+
+impl UnitReader for PartitionedReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        self.left = unit.rows;
+        self.delivered.clear();
+        let Some(share) = self.rows.partitions.share_of(unit.key) else {
+            return Err(Error::new(Kind::Source, "a unit is of no partition").at(self.place(unit.key)));
+        };
+        if let Some(open) = &self.open
+            && open.at == unit.key
+            && open.share == share
+            && !open.is_whole()
+        {
+            return Ok(());
+        }
+        let mut open = OpenShare { share, at: unit.key, source_row: 0, rest: None };
+        if open.is_whole() {
+            open.source_row = unit.key.first_row;
+            self.inner.start(unit)?;
+            self.open = Some(open);
+            return Ok(());
+        }
+        let group = Unit { key: UnitKey { first_row: 0, ..unit.key }, rows: share.of, ..*unit };
+        self.inner.start(&group)?;
+        open.at.first_row = share.first;
+        self.open = Some(open);
+        let mut before = unit.key.first_row - share.first;
+        while before > 0 {
+            match self.take(before)? {
+                Some((batch, _)) => before -= batch.num_rows() as u64,
+                None => return Err(self.missing(before)),
+            }
+        }
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let Some(open) = &mut self.open else { return Ok(None) };
+        if open.is_whole() {
+            let batch = self.inner.next_batch()?;
+            let rows = batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
+            open.at.first_row += rows;
+            self.left -= rows.min(self.left);
+            return Ok(batch);
+        }
+        match self.take(self.left)? {
+            Some((batch, rows)) => {
+                self.left -= batch.num_rows() as u64;
+                self.delivered = rows;
+                Ok(Some(batch))
+            }
+            None => Err(self.missing(self.left)),
+        }
+    }
+
+    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
+        self.delivered.get(in_batch).copied().or_else(|| self.inner.row_in_group(in_batch))
+    }
+}
+
+impl PartitionedReader<'_> {
+    /// The next rows of the share, `most` at most, and which of the row group's they are; none at its end.
+    fn take(&mut self, most: u64) -> Result<Option<(RecordBatch, Vec<u64>)>> {
+        loop {
+            let Some(open) = &mut self.open else { return Ok(None) };
+            let (batch, mut rows) = match open.rest.take() {
+                Some(rest) => rest,
+                None => match self.inner.next_batch()? {
+                    None => return Ok(None),
+                    Some(batch) => self.of_partition(&batch)?,
+                },
+            };
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let Some(open) = &mut self.open else { return Ok(None) };
+            let take = usize::try_from(most).unwrap_or(usize::MAX).min(batch.num_rows());
+            if take < batch.num_rows() {
+                open.rest = Some((batch.slice(take, batch.num_rows() - take), rows.split_off(take)));
+            }
+            open.at.first_row += take as u64;
+            return Ok(Some((batch.slice(0, take), rows)));
+        }
+    }
+
+    /// The rows of a batch that are of the open share's partition, and which of the row group's they are.
+    fn of_partition(&mut self, batch: &RecordBatch) -> Result<(RecordBatch, Vec<u64>)> {
+        let Some(open) = &mut self.open else { return Ok((batch.slice(0, 0), Vec::new())) };
+        let (partition, first, key) = (open.share.partition, open.source_row, open.at);
+        open.source_row += batch.num_rows() as u64;
+        let Self { rows: PartitionedRows { rule, .. }, column, book, numbers, .. } = self;
+        let changed = |what: String| Error::new(Kind::Changed, what).advise("run the same command again");
+        let Some(column) = batch.columns().get(*column) else {
+            return Err(changed("the column of the partitions is not there any more".to_owned()));
+        };
+        let numbered = rule.numbers(column.as_ref(), book, numbers);
+        numbered.map_err(|unplaced| {
+            let what = match unplaced {
+                Unplaced::Value(row, what) => {
+                    format!("the value of row {} has no partition: {what}", first + row as u64)
+                }
+                Unplaced::TooMany => {
+                    "a value has no partition: it was not there when they were counted".to_owned()
+                }
+            };
+            changed(what).at(self.place(key))
+        })?;
+        let numbers = &self.numbers;
+        let mask = BooleanBuffer::collect_bool(numbers.len(), |row| numbers[row] == partition);
+        let rows = mask.set_indices().map(|row| first + row as u64).collect();
+        let batch = filter_record_batch(batch, &BooleanArray::new(mask, None));
+        Ok((batch.map_err(|error| Error::new(Kind::Source, error.to_string()))?, rows))
+    }
+
+    fn missing(&self, rows: u64) -> Error {
+        let key = self.open.as_ref().map(|open| open.at);
+        Error::new(Kind::Changed, format!("{rows} rows of a partition are missing"))
+            .at(key.map(|key| self.place(key)).unwrap_or_default())
+            .advise("the file changed since its partitions were counted: run the same command again")
+    }
+
+    fn place(&self, key: UnitKey) -> String {
+        let file = self.rows.files().get(key.file as usize).map(|file| file.name.as_str());
+        format!("{}, row group {}", file.unwrap_or_default(), key.row_group)
+    }
+}

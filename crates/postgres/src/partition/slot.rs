@@ -1,0 +1,492 @@
+//! Which partition a value belongs to, and what the server is told of it.
+//!
+//! ```text
+//! batch's column ─Rule─▶ Slot of each value (period, value, null) ─Book─▶ number of the partition
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_schema::{DataType, Field, TimeUnit};
+use sawmill_loader::literal;
+use sawmill_pgcopy::{Nul, ValueOptions, is_json, is_uuid};
+use sawmill_source::{Bounds, Known, Nulls, natives};
+
+use crate::partition::by::{PartitionBy, Scheme};
+use crate::partition::hash;
+use crate::partition::period::{YEARS, date, period, period_of};
+
+/// Days from 1970-01-01 to 2000-01-01.
+const EPOCH_DAYS: i64 = 10_957;
+
+/// What all rows of a partition have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Slot {
+    /// A period's number, a value, or the remainder of a hash.
+    Number(i128),
+    /// A value.
+    Bytes(Vec<u8>),
+    Null,
+}
+
+/// How a column's values find their slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    scheme: Scheme,
+    values: Values,
+}
+
+/// How a column's values are read.
+#[derive(Clone, Copy, Debug)]
+enum Values {
+    /// Whole numbers, so many of which are a day where they are moments; `zone` where those are of UTC.
+    Moments {
+        a_day: i64,
+        time: bool,
+        zone: bool,
+    },
+    /// Timestamps as such.
+    Instants {
+        unit: TimeUnit,
+    },
+    Whole {
+        unsigned: bool,
+    },
+    Truth,
+    Days,
+    Text {
+        strip: bool,
+    },
+    Uuids,
+}
+
+/// Why a value has no partition.
+pub(crate) enum Unplaced {
+    /// What is wrong with the value of a row.
+    Value(usize, String),
+    /// There are more partitions than a book takes.
+    TooMany,
+}
+
+impl Rule {
+    /// The rule for a column, or why there is none.
+    pub(crate) fn new(by: &PartitionBy, field: &Field, options: &ValueOptions) -> Result<Self, String> {
+        let data_type = match field.data_type() {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            plain => plain,
+        };
+        let values = match (by.scheme, data_type) {
+            (Scheme::Year | Scheme::Month | Scheme::Day, data_type) => match data_type {
+                DataType::Date32 => Values::Moments { a_day: 1, time: false, zone: false },
+                DataType::Date64 => Values::Moments { a_day: 86_400_000, time: false, zone: false },
+                DataType::Timestamp(unit, zone) => {
+                    let a_second: i64 = match unit {
+                        TimeUnit::Second => 1,
+                        TimeUnit::Millisecond => 1_000,
+                        TimeUnit::Microsecond => 1_000_000,
+                        TimeUnit::Nanosecond => 1_000_000_000,
+                    };
+                    Values::Moments { a_day: 86_400 * a_second, time: true, zone: zone.is_some() }
+                }
+                other => return Err(format!("it is {other}, and neither a date nor a timestamp")),
+            },
+            (Scheme::List, DataType::Boolean) => Values::Truth,
+            (Scheme::List, DataType::Date32) => Values::Days,
+            (Scheme::List, integer) if integer.is_integer() => {
+                Values::Whole { unsigned: *integer == DataType::UInt64 }
+            }
+            (Scheme::List, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) if !is_json(field) => {
+                Values::Text { strip: options.nul == Nul::Strip }
+            }
+            (Scheme::List, _) if is_uuid(field) => Values::Uuids,
+            (Scheme::List, other) => {
+                return Err(format!(
+                    "it is {other}; lists are of whole numbers, text, truth values, dates or UUIDs"
+                ));
+            }
+            (Scheme::Hash(_), DataType::Timestamp(unit, _)) => Values::Instants { unit: *unit },
+            (Scheme::Hash(_), DataType::Boolean) => Values::Truth,
+            (Scheme::Hash(_), DataType::Date32) => Values::Days,
+            (Scheme::Hash(_), integer) if integer.is_integer() => {
+                Values::Whole { unsigned: *integer == DataType::UInt64 }
+            }
+            (Scheme::Hash(_), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+                if !is_json(field) =>
+            {
+                Values::Text { strip: options.nul == Nul::Strip }
+            }
+            (Scheme::Hash(_), _) if is_uuid(field) => Values::Uuids,
+            (Scheme::Hash(_), other) => return Err(format!("only the server knows the hash of {other}")),
+        };
+        Ok(Self { scheme: by.scheme, values })
+    }
+
+    /// The slot of rows without a value.
+    fn null(&self) -> Slot {
+        match self.scheme {
+            Scheme::Hash(modulus) => Slot::Number(hash::remainder(None, modulus).into()),
+            _ => Slot::Null,
+        }
+    }
+
+    /// The slot of text or bytes.
+    fn slot_of_bytes(&self, bytes: &[u8]) -> Slot {
+        match self.scheme {
+            Scheme::Hash(modulus) => {
+                let hash = hash::of_bytes(bytes);
+                Slot::Number(hash::remainder(Some(hash), modulus).into())
+            }
+            _ => Slot::Bytes(bytes.to_vec()),
+        }
+    }
+
+    /// The slot of a whole number, and the values from and up to which it is that of others, too.
+    fn span(&self, value: i64) -> Result<(i128, i64, i64), String> {
+        if let Scheme::Hash(modulus) = self.scheme {
+            let hash = match self.values {
+                // The server counts days and microseconds from 2000-01-01. What is beyond its range has a hash, too,
+                // and is refused with its row when it is encoded.
+                Values::Days => hash::of_number(value - EPOCH_DAYS),
+                Values::Instants { unit } => {
+                    let micros = match unit {
+                        TimeUnit::Second => value.wrapping_mul(1_000_000),
+                        TimeUnit::Millisecond => value.wrapping_mul(1_000),
+                        TimeUnit::Microsecond => value,
+                        TimeUnit::Nanosecond => value.div_euclid(1_000),
+                    };
+                    hash::of_number(micros.wrapping_sub(EPOCH_DAYS * 86_400_000_000))
+                }
+                Values::Whole { unsigned: true } => hash::of_numeric(value as u64),
+                _ => hash::of_number(value),
+            };
+            let remainder = hash::remainder(Some(hash), modulus);
+            return Ok((remainder.into(), value, value.saturating_add(1)));
+        }
+        match self.values {
+            Values::Moments { a_day, .. } => {
+                let found = period_of(self.scheme, value.div_euclid(a_day));
+                let found = found.ok_or_else(|| {
+                    let (first, last) = (YEARS.start(), YEARS.end());
+                    format!("{value} lies outside of the years {first} to {last}")
+                })?;
+                let (from, to) = (found.first_day.checked_mul(a_day), found.end_day.checked_mul(a_day));
+                let (from, to) = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
+                Ok((found.number.into(), from, to))
+            }
+            Values::Whole { unsigned: true } => Ok(((value as u64).into(), value, value.saturating_add(1))),
+            _ => Ok((value.into(), value, value.saturating_add(1))),
+        }
+    }
+
+    /// The one slot that all values of a row group have, as far as the file tells.
+    pub(crate) fn slot_of(&self, known: &Known) -> Option<Slot> {
+        match (known.nulls, &known.bounds) {
+            (Nulls::All, _) => Some(self.null()),
+            // Between two values of one hash lie values of others.
+            (Nulls::None, Some(Bounds::Whole(low, high)))
+                if low != high && matches!(self.scheme, Scheme::Hash(_)) =>
+            {
+                None
+            }
+            (Nulls::None, Some(Bounds::Whole(low, high))) => {
+                let slot = |value: &i128| match (self.values, i64::try_from(*value)) {
+                    (Values::Whole { unsigned: true }, _) if !matches!(self.scheme, Scheme::Hash(_)) => {
+                        Some(*value)
+                    }
+                    (Values::Whole { unsigned: true }, _) => {
+                        let value = u64::try_from(*value).ok()?;
+                        self.span(value as i64).ok().map(|(slot, ..)| slot)
+                    }
+                    (_, Ok(value)) => self.span(value).ok().map(|(slot, ..)| slot),
+                    (_, Err(_)) => None,
+                };
+                let (low, high) = (slot(low)?, slot(high)?);
+                (low == high).then_some(Slot::Number(low))
+            }
+            // Bounds that are the same are the value itself, however they were cut.
+            (Nulls::None, Some(Bounds::Bytes(low, high))) if low == high && !low.contains(&0) => {
+                Some(self.slot_of_bytes(low))
+            }
+            _ => None,
+        }
+    }
+
+    /// The number that `book` has for the slot of each value.
+    pub(crate) fn numbers(
+        &self,
+        column: &dyn Array,
+        book: &mut Book,
+        numbers: &mut Vec<u32>,
+    ) -> Result<(), Unplaced> {
+        numbers.clear();
+        numbers.reserve(column.len());
+        if let Some(dictionary) = column.as_any_dictionary_opt() {
+            let values = arrow_select::take::take(dictionary.values().as_ref(), dictionary.keys(), None);
+            let values = values.map_err(|error| Unplaced::Value(0, error.to_string()))?;
+            return self.numbers(values.as_ref(), book, numbers);
+        }
+        match self.values {
+            Values::Text { .. } | Values::Uuids => self.numbers_of_bytes(column, book, numbers),
+            _ => self.numbers_of_whole(column, book, numbers),
+        }
+    }
+
+    fn numbers_of_whole(
+        &self,
+        column: &dyn Array,
+        book: &mut Book,
+        numbers: &mut Vec<u32>,
+    ) -> Result<(), Unplaced> {
+        let values = whole(column).ok_or_else(|| other_type(column))?;
+        let mut last: Option<(i64, i64, u32)> = None;
+        for (row, value) in values.iter().enumerate() {
+            let number = match last {
+                _ if column.is_null(row) => book.number(&self.null())?,
+                Some((from, to, number)) if (from..to).contains(value) => number,
+                _ => {
+                    let (slot, from, to) = self.span(*value).map_err(|what| Unplaced::Value(row, what))?;
+                    let number = book.number(&Slot::Number(slot))?;
+                    last = Some((from, to, number));
+                    number
+                }
+            };
+            numbers.push(number);
+        }
+        Ok(())
+    }
+
+    fn numbers_of_bytes(
+        &self,
+        column: &dyn Array,
+        book: &mut Book,
+        numbers: &mut Vec<u32>,
+    ) -> Result<(), Unplaced> {
+        let value = bytes_of(column).ok_or_else(|| other_type(column))?;
+        let mut last: Option<(&[u8], u32)> = None;
+        for row in 0..column.len() {
+            let bytes = value(row);
+            let number = match last {
+                _ if column.is_null(row) => book.number(&self.null())?,
+                Some((same, number)) if same == bytes => number,
+                _ => {
+                    let strip = matches!(self.values, Values::Text { strip: true });
+                    let text = matches!(self.values, Values::Text { .. });
+                    let number = match text && bytes.contains(&0) {
+                        true if strip => {
+                            let stripped: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+                            book.number(&self.slot_of_bytes(&stripped))?
+                        }
+                        true => return Err(Unplaced::Value(row, "the text has a 0x00".to_owned())),
+                        false if matches!(self.scheme, Scheme::Hash(_)) => {
+                            book.number(&self.slot_of_bytes(bytes))?
+                        }
+                        false => book.number_of_bytes(bytes)?,
+                    };
+                    last = Some((bytes, number));
+                    number
+                }
+            };
+            numbers.push(number);
+        }
+        Ok(())
+    }
+
+    /// What the name of a slot's table ends in, where its value says that plainly.
+    pub(crate) fn suffix(&self, slot: &Slot) -> Option<String> {
+        const LONGEST: usize = 30;
+        let plain = |text: String| {
+            let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            (plain && !text.is_empty() && text.len() <= LONGEST).then_some(text)
+        };
+        match (self.values, slot) {
+            (_, Slot::Number(remainder)) if matches!(self.scheme, Scheme::Hash(_)) => {
+                Some(remainder.to_string())
+            }
+            (Values::Moments { .. }, Slot::Null) => Some("default".to_owned()),
+            (_, Slot::Null) => Some("null".to_owned()),
+            (Values::Moments { .. }, Slot::Number(number)) => {
+                let first = date(period(self.scheme, i64::try_from(*number).ok()?)?.first_day);
+                let parts = match self.scheme {
+                    Scheme::Year => 1,
+                    Scheme::Month => 2,
+                    _ => 3,
+                };
+                Some(first.split('-').take(parts).collect::<Vec<_>>().join("_"))
+            }
+            (Values::Days, Slot::Number(_)) => plain(self.value(slot).replace('-', "_")),
+            _ => plain(self.value(slot)),
+        }
+    }
+
+    /// A list's value as the server reads it.
+    fn value(&self, slot: &Slot) -> String {
+        match (self.values, slot) {
+            (Values::Truth, Slot::Number(value)) => (*value != 0).to_string(),
+            (Values::Days, Slot::Number(day)) => i64::try_from(*day).map(date).unwrap_or_default(),
+            (_, Slot::Number(value)) => value.to_string(),
+            (Values::Uuids, Slot::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            (_, Slot::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            (_, Slot::Null) => String::new(),
+        }
+    }
+
+    /// The first value of a period and the first behind it, as literals that mean the same in every session.
+    fn ends(&self, number: i128) -> (String, String) {
+        let found = i64::try_from(number).ok().and_then(|number| period(self.scheme, number));
+        let behind = match self.values {
+            Values::Moments { time: true, zone: true, .. } => " 00:00:00+00",
+            Values::Moments { time: true, .. } => " 00:00:00",
+            _ => "",
+        };
+        let literal = |day: i64| format!("'{}{behind}'", date(day));
+        found.map_or_else(Default::default, |found| (literal(found.first_day), literal(found.end_day)))
+    }
+
+    /// `FOR VALUES ...` or `DEFAULT`: the bound of a slot's partition.
+    pub(crate) fn bound(&self, slot: &Slot) -> String {
+        if let (Scheme::Hash(modulus), Slot::Number(remainder)) = (self.scheme, slot) {
+            return format!("FOR VALUES WITH (MODULUS {modulus}, REMAINDER {remainder})");
+        }
+        match (self.values, slot) {
+            (Values::Moments { .. }, Slot::Number(number)) => {
+                let (from, to) = self.ends(*number);
+                format!("FOR VALUES FROM ({from}) TO ({to})")
+            }
+            (Values::Moments { .. }, _) => "DEFAULT".to_owned(),
+            (_, Slot::Null) => "FOR VALUES IN (NULL)".to_owned(),
+            _ => format!("FOR VALUES IN ({})", literal(&self.value(slot))),
+        }
+    }
+
+    /// The condition that rows of a slot fulfil: from it the server sees that no row lies outside of the bound.
+    /// `parent` is the number of the partitioned table.
+    pub(crate) fn check(&self, slot: &Slot, column: &str, parent: u32) -> String {
+        if let (Scheme::Hash(modulus), Slot::Number(remainder)) = (self.scheme, slot) {
+            return format!("satisfies_hash_partition({parent}::oid, {modulus}, {remainder}, {column})");
+        }
+        match (self.values, slot) {
+            (_, Slot::Null) => format!("{column} IS NULL"),
+            (Values::Moments { .. }, Slot::Number(number)) => {
+                let (from, to) = self.ends(*number);
+                format!("{column} IS NOT NULL AND {column} >= {from} AND {column} < {to}")
+            }
+            _ => format!("{column} IS NOT NULL AND {column} = {}", literal(&self.value(slot))),
+        }
+    }
+}
+
+fn other_type(column: &dyn Array) -> Unplaced {
+    Unplaced::Value(0, format!("the column is {} and of another type at first", column.data_type()))
+}
+
+/// A column's values as whole numbers; 64-bit ones without a sign as those of the same bits.
+fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
+    macro_rules! as_whole {
+        ($native:ty) => {
+            natives::<$native>(column)?.iter().map(|value| i64::from(*value)).collect()
+        };
+    }
+    Some(match column.data_type() {
+        DataType::Int8 => as_whole!(i8),
+        DataType::Int16 => as_whole!(i16),
+        DataType::Int32 | DataType::Date32 => as_whole!(i32),
+        DataType::UInt8 => as_whole!(u8),
+        DataType::UInt16 => as_whole!(u16),
+        DataType::UInt32 => as_whole!(u32),
+        DataType::Int64 | DataType::Date64 | DataType::Timestamp(..) => as_whole!(i64),
+        DataType::UInt64 => natives::<u64>(column)?.iter().map(|value| *value as i64).collect(),
+        DataType::Boolean => column.as_boolean_opt()?.values().iter().map(i64::from).collect(),
+        _ => return None,
+    })
+}
+
+/// Access to a column's values as bytes.
+fn bytes_of<'a>(column: &'a dyn Array) -> Option<Box<dyn Fn(usize) -> &'a [u8] + 'a>> {
+    Some(match column.data_type() {
+        DataType::Utf8 => {
+            let column = column.as_string_opt::<i32>()?;
+            Box::new(|row| column.value(row).as_bytes())
+        }
+        DataType::LargeUtf8 => {
+            let column = column.as_string_opt::<i64>()?;
+            Box::new(|row| column.value(row).as_bytes())
+        }
+        DataType::Utf8View => {
+            let column = column.as_string_view_opt()?;
+            Box::new(|row| column.value(row).as_bytes())
+        }
+        DataType::FixedSizeBinary(_) => {
+            let column = column.as_fixed_size_binary_opt()?;
+            Box::new(|row| column.value(row))
+        }
+        _ => return None,
+    })
+}
+
+/// Slots and their numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Book {
+    numbers: HashMap<Slot, u32>,
+    bytes: HashMap<Vec<u8>, u32>,
+    slots: Vec<Slot>,
+    most: usize,
+}
+
+impl Book {
+    /// An empty one that takes so many slots.
+    pub(crate) fn of_at_most(most: usize) -> Self {
+        Self { numbers: HashMap::new(), bytes: HashMap::new(), slots: Vec::new(), most }
+    }
+
+    /// One that has these slots, numbered as they stand, and takes others up to so many.
+    pub(crate) fn beginning_with(slots: impl IntoIterator<Item = Slot>, most: usize) -> Self {
+        let mut book = Self::of_at_most(usize::MAX);
+        for slot in slots {
+            // It takes all of them.
+            let _ = book.number(&slot);
+        }
+        book.most = most;
+        book
+    }
+
+    /// The slots in the order of their numbers.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(crate) fn number(&mut self, slot: &Slot) -> Result<u32, Unplaced> {
+        if let Slot::Bytes(bytes) = slot {
+            return self.number_of_bytes(bytes);
+        }
+        match self.numbers.get(slot) {
+            Some(number) => Ok(*number),
+            None => {
+                let number = self.add(slot.clone())?;
+                self.numbers.insert(slot.clone(), number);
+                Ok(number)
+            }
+        }
+    }
+
+    fn number_of_bytes(&mut self, bytes: &[u8]) -> Result<u32, Unplaced> {
+        match self.bytes.get(bytes) {
+            Some(number) => Ok(*number),
+            None => {
+                let number = self.add(Slot::Bytes(bytes.to_vec()))?;
+                self.bytes.insert(bytes.to_vec(), number);
+                Ok(number)
+            }
+        }
+    }
+
+    fn add(&mut self, slot: Slot) -> Result<u32, Unplaced> {
+        if self.slots.len() >= self.most {
+            return Err(Unplaced::TooMany);
+        }
+        let number = u32::try_from(self.slots.len()).map_err(|_| Unplaced::TooMany)?;
+        self.slots.push(slot);
+        Ok(number)
+    }
+}

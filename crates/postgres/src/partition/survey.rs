@@ -1,0 +1,312 @@
+//! Which partitions a source has rows for, and how many rows of each row group belong to each of them.
+//!
+//! ```text
+//! statistics ─▶ row groups that lie in one partition: counted without a look at their rows
+//!           └─▶ the others: the column alone is read, by as many threads as there are cores
+//! ```
+//!
+//! Kept is a number for each row group and each partition that it has rows of.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use arrow_schema::Field;
+use sawmill_pgcopy::ValueOptions;
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, known_columns, on_all_cores};
+use serde::Serialize;
+
+use crate::partition::by::{PartitionBy, Scheme};
+use crate::partition::slot::{Book, Rule, Slot, Unplaced};
+
+/// Partitions that a table gets at most: each is a table, open in the server for as long as rows go to all of them.
+const MOST: usize = 1000;
+
+/// Rows of a row group that one thread looks at.
+const WINDOW_ROWS: u64 = 1 << 20;
+
+/// Rows of a batch of the column.
+const BATCH_ROWS: usize = 8192;
+
+/// The partitions of a new table, and where the source has their rows; made by
+/// [`Postgres::partitioned`](crate::target::Postgres::partitioned).
+#[derive(Clone, Debug)]
+pub struct Partitions {
+    pub(crate) by: PartitionBy,
+    /// The column's position in the source.
+    pub(crate) column: usize,
+    /// How its values are told apart; none where only the server can.
+    pub(crate) rule: Option<Rule>,
+    /// In the order of their values.
+    pub(crate) slots: Vec<Slot>,
+    /// Rows of each; none where they are not known.
+    rows: Vec<u64>,
+    /// Of each row group of each file the partitions that it has rows of, ascending, and how many.
+    groups: HashMap<(u32, u32), Vec<(u32, u64)>>,
+    survey: Survey,
+}
+
+/// What a survey came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Survey {
+    /// Rows of the source.
+    pub rows: u64,
+    /// Row groups that have rows.
+    pub row_groups: u64,
+    /// Those of them that lie in one partition as their statistics say: their rows were not looked at.
+    pub row_groups_known: u64,
+    /// Rows that are read when each partition is read by itself: those of a row group once for each of its
+    /// partitions.
+    pub rows_by_partition: u64,
+}
+
+/// The rows of a partition within a row group whose rows are thought of in the order of their partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub partition: u32,
+    /// Rows of other partitions before it.
+    pub first: u64,
+    pub rows: u64,
+    /// Rows of the whole row group.
+    pub of: u64,
+}
+
+impl Partitions {
+    /// Looks for the partitions of a source; for those of a hash only where `hashed` asks for their rows.
+    pub(crate) fn survey(
+        by: &PartitionBy,
+        source: &dyn Source,
+        values: &ValueOptions,
+        hashed: bool,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let schema = source.schema();
+        let Ok(column) = schema.index_of(&by.column) else {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            return Err(Error::new(
+                Kind::Config,
+                format!("there is no column {:?} among those loaded", by.column),
+            )
+            .at(format!("--partition-by {by}"))
+            .advise(known_columns(&by.column, names)));
+        };
+        if !source.knows_rows() {
+            return Err(Error::new(Kind::Config, "rows that are made of others are not partitioned")
+                .at(format!("--partition-by {by}"))
+                .advise("load nested values as jsonb, or leave the option out"));
+        }
+        let remainders = match by.scheme {
+            Scheme::Hash(modulus) => (0..modulus).map(|remainder| Slot::Number(remainder.into())).collect(),
+            _ => Vec::new(),
+        };
+        if !remainders.is_empty() && !hashed {
+            return Ok(Self {
+                by: by.clone(),
+                column,
+                rule: None,
+                slots: remainders,
+                rows: Vec::new(),
+                groups: HashMap::new(),
+                survey: Survey { rows: source.rows(), ..Survey::default() },
+            });
+        }
+        let field: &Field = schema.field(column);
+        let rule = Rule::new(by, field, values).map_err(|what| {
+            Error::new(Kind::Config, format!("column {:?} cannot be partitioned so: {what}", by.column))
+                .at(format!("--partition-by {by}"))
+                .advise("choose another column, or another way to partition")
+        })?;
+        let counting = Counting {
+            by,
+            source,
+            column,
+            rule: &rule,
+            // Of a hash there are partitions without rows, too.
+            counts: Mutex::new(Counts {
+                book: Book::beginning_with(remainders, MOST),
+                groups: HashMap::new(),
+            }),
+        };
+        let mut survey = Survey { rows: source.rows(), ..Survey::default() };
+        let unknown = counting.by_statistics(&mut survey, control)?;
+        counting.by_rows(&unknown, control)?;
+        let Counts { book, groups } = counting.counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Self::of_counts(by, column, rule, book.slots(), groups, survey))
+    }
+
+    fn of_counts(
+        by: &PartitionBy,
+        column: usize,
+        rule: Rule,
+        found: &[Slot],
+        mut groups: HashMap<(u32, u32), Vec<(u32, u64)>>,
+        mut survey: Survey,
+    ) -> Self {
+        let mut slots = found.to_vec();
+        slots.sort_unstable();
+        let places: Vec<u32> =
+            found.iter().map(|slot| slots.binary_search(slot).unwrap_or(0) as u32).collect();
+        let mut rows = vec![0; slots.len()];
+        for counts in groups.values_mut() {
+            for (partition, count) in counts.iter_mut() {
+                *partition = places.get(*partition as usize).copied().unwrap_or(0);
+                if let Some(rows) = rows.get_mut(*partition as usize) {
+                    *rows += *count;
+                }
+            }
+            counts.sort_unstable();
+            let of: u64 = counts.iter().map(|(_, rows)| rows).sum();
+            survey.rows_by_partition += of * counts.len() as u64;
+        }
+        survey.row_groups = groups.len() as u64;
+        Self { by: by.clone(), column, rule: Some(rule), slots, rows, groups, survey }
+    }
+
+    /// What was found.
+    pub fn found(&self) -> Survey {
+        self.survey
+    }
+
+    /// What the table is partitioned by.
+    pub fn by(&self) -> &PartitionBy {
+        &self.by
+    }
+
+    /// The number of partitions.
+    pub fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Rows of a partition, where they are known.
+    pub(crate) fn rows_of(&self, partition: u32) -> Option<u64> {
+        self.rows.get(partition as usize).copied()
+    }
+
+    /// Rows without a value in the column, as far as is known.
+    pub(crate) fn null_rows(&self) -> u64 {
+        let null = self.slots.iter().position(|slot| *slot == Slot::Null);
+        null.and_then(|place| self.rows.get(place).copied()).unwrap_or(0)
+    }
+
+    /// The partitions that a row group has rows of.
+    pub(crate) fn shares(&self, file: u32, row_group: u32) -> impl Iterator<Item = Share> + '_ {
+        let counts = self.groups.get(&(file, row_group)).map_or(&[][..], Vec::as_slice);
+        let of = counts.iter().map(|(_, rows)| rows).sum();
+        counts.iter().scan(0, move |before, (partition, rows)| {
+            let share = Share { partition: *partition, first: *before, rows: *rows, of };
+            *before += rows;
+            Some(share)
+        })
+    }
+
+    /// The share that a unit is of, where rows of a row group are counted in the order of their partitions.
+    pub(crate) fn share_of(&self, key: UnitKey) -> Option<Share> {
+        self.shares(key.file, key.row_group)
+            .find(|share| (share.first..share.first + share.rows).contains(&key.first_row))
+    }
+}
+
+/// What was counted so far.
+struct Counts {
+    book: Book,
+    groups: HashMap<(u32, u32), Vec<(u32, u64)>>,
+}
+
+impl Counts {
+    fn add(&mut self, key: UnitKey, slot: &Slot, rows: u64) -> Result<(), Unplaced> {
+        let number = self.book.number(slot)?;
+        let counts = self.groups.entry((key.file, key.row_group)).or_default();
+        match counts.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, count)) => *count += rows,
+            None => counts.push((number, rows)),
+        }
+        Ok(())
+    }
+}
+
+struct Counting<'a> {
+    by: &'a PartitionBy,
+    source: &'a dyn Source,
+    column: usize,
+    rule: &'a Rule,
+    counts: Mutex<Counts>,
+}
+
+impl Counting<'_> {
+    /// Counts the row groups that lie in one partition as the files say; returns what is left.
+    fn by_statistics(&self, survey: &mut Survey, control: &Control<'_>) -> Result<Vec<Unit>> {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = Vec::new();
+        let mut file = None;
+        let mut known = Vec::new();
+        for run in self.source.plan(WINDOW_ROWS) {
+            let Some(first) = run.first() else { continue };
+            if file != Some(first.key.file) {
+                control.check()?;
+                known = self.source.known(first.key.file, self.column)?;
+                file = Some(first.key.file);
+            }
+            let slot = known.get(first.key.row_group as usize).and_then(|known| self.rule.slot_of(known));
+            match slot {
+                Some(slot) => {
+                    let rows = run.iter().map(|unit| unit.rows).sum();
+                    survey.row_groups_known += 1;
+                    control.phase().add_rows(rows);
+                    counts.add(first.key, &slot, rows).map_err(|error| self.refused(error, first.key, 0))?;
+                }
+                None => unknown.extend(run),
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Counts by reading the column.
+    fn by_rows(&self, units: &[Unit], control: &Control<'_>) -> Result<()> {
+        let reader = || self.source.reader_of(&[self.column], BATCH_ROWS);
+        on_all_cores("surveyor", units, control, reader, |reader, unit, control| {
+            let mut book = Book::of_at_most(MOST);
+            let (mut rows, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0);
+            reader.start(unit)?;
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                let Some(column) = batch.columns().first() else { continue };
+                let numbered = self.rule.numbers(column.as_ref(), &mut book, &mut numbers);
+                numbered.map_err(|error| self.refused(error, unit.key, seen))?;
+                rows.resize(book.slots().len(), 0);
+                for number in &numbers {
+                    rows[*number as usize] += 1;
+                }
+                seen += batch.num_rows() as u64;
+                control.phase().add_rows(batch.num_rows() as u64);
+            }
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            for (slot, rows) in book.slots().iter().zip(rows) {
+                counts.add(unit.key, slot, rows).map_err(|error| self.refused(error, unit.key, 0))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// `seen` rows of the unit came before.
+    fn refused(&self, error: Unplaced, key: UnitKey, seen: u64) -> Error {
+        let column = &self.by.column;
+        match error {
+            Unplaced::TooMany => {
+                Error::new(Kind::Config, format!("there would be more than {MOST} partitions"))
+                    .at(format!("--partition-by {}", self.by))
+                    .advise("partition by longer periods or by a column of fewer values, or by its hash")
+            }
+            Unplaced::Value(row, what) => {
+                let file = self.source.files().get(key.file as usize).map(|file| file.name.as_str());
+                let row = key.first_row + seen + row as u64;
+                let row = match self.source.row_in_group(UnitKey { first_row: 0, ..key }, row) {
+                    Some(row) => format!("row {row}"),
+                    None => format!("row {row} of those that are loaded"),
+                };
+                let (file, row_group) = (file.unwrap_or_default(), key.row_group);
+                Error::new(Kind::Value, format!("the value has no partition: {what}"))
+                    .at(format!("{file}, row group {row_group}, {row}, column {column:?}"))
+                    .advise("correct the value in the source, leave such rows out with --where, or partition by another column")
+            }
+        }
+    }
+}

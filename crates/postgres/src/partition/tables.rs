@@ -1,0 +1,214 @@
+//! The tables of a partitioned one: how they are called, made, attached and renamed.
+//!
+//! While a load gathers, its partitions have names of their own. In the direct strategy they are made with the
+//! table and the server routes each row; in the staged one a worker makes a table, which is attached when all rows
+//! are in. A `CHECK` from which the partition's bound follows spares the server a look at all rows then
+//! (<https://www.postgresql.org/docs/current/ddl-partitioning.html>), but for text by its hash: there the server's own
+//! form of the bound has no collation, and the same words in a constraint have one.
+
+use std::collections::HashMap;
+
+use arrow_schema::Schema;
+use sawmill_loader::{TableName, quote};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+
+use crate::partition::slot::Slot;
+use crate::partition::survey::Partitions;
+use crate::records::checkpoint::Checkpoints;
+use crate::table::columns::NewTable;
+use crate::table::new_table::TableKind;
+
+/// What the constraint is called from which the bound follows; it is dropped when the table is attached.
+const CHECK: &str = "sawmill_partition";
+
+/// Whether a row is refused by that constraint: it was sent to another partition than its own, which is no fault of
+/// the row.
+pub(crate) fn is_of_partition(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().and_then(|db| db.constraint()) == Some(CHECK)
+}
+
+impl Partitions {
+    /// The names of the partitions of `table`, in their order: after their values where those are plain, by their
+    /// numbers where one is not.
+    pub(crate) fn names(&self, table: &TableName) -> Vec<TableName> {
+        let suffixes: Vec<Option<String>> = match &self.rule {
+            Some(rule) => self.slots.iter().map(|slot| rule.suffix(slot)).collect(),
+            None => (0..self.slots.len()).map(|remainder| Some(remainder.to_string())).collect(),
+        };
+        let mut distinct: Vec<&String> = suffixes.iter().flatten().collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let plain = distinct.len() == self.slots.len();
+        let name = |(place, suffix): (usize, &Option<String>)| match suffix {
+            Some(suffix) if plain => table.ending(suffix),
+            _ => table.numbered(place as u32 + 1),
+        };
+        suffixes.iter().enumerate().map(name).collect()
+    }
+
+    /// What they are called in the direct strategy as long as the load gathers.
+    pub(crate) fn gathering_names(&self, table: &TableName) -> Vec<TableName> {
+        (1..).take(self.slots.len()).map(|number| table.part(number)).collect()
+    }
+
+    /// `FOR VALUES ...` or `DEFAULT`.
+    pub(crate) fn bound(&self, partition: usize) -> String {
+        match (&self.rule, self.slots.get(partition)) {
+            (Some(rule), Some(slot)) => rule.bound(slot),
+            _ => format!("FOR VALUES WITH (MODULUS {}, REMAINDER {partition})", self.slots.len()),
+        }
+    }
+
+    /// The statements that make `table` and those of its partitions that are `made` with it, which are called
+    /// `names`.
+    pub(crate) fn create(
+        &self,
+        kind: &TableKind,
+        table: &TableName,
+        names: &[TableName],
+        made: impl Fn(u32) -> bool,
+        new: &NewTable,
+        schema: &Schema,
+    ) -> String {
+        let mut statements = kind.create(table, new, schema, Some(&self.by.clause()));
+        for (partition, name) in names.iter().enumerate().filter(|(partition, _)| made(*partition as u32)) {
+            let (unlogged, space) = (kind.unlogged_word(), kind.within_tablespace(" TABLESPACE "));
+            statements += &format!(
+                ";\nCREATE {unlogged}TABLE {} PARTITION OF {} {}{space}",
+                name.quoted(),
+                table.quoted(),
+                self.bound(partition)
+            );
+        }
+        statements
+    }
+
+    /// Whether no row lies in a partition: no worker fills it.
+    pub(crate) fn is_empty(&self, partition: u32) -> bool {
+        self.rows_of(partition) == Some(0)
+    }
+
+    /// The statement that says of a table that all its rows are of a partition of the table with the number
+    /// `parent`.
+    pub(crate) fn add_check(&self, part: &TableName, partition: u32, parent: u32) -> String {
+        let check = match (&self.rule, self.slots.get(partition as usize)) {
+            (Some(rule), Some(slot)) => rule.check(slot, &quote(&self.by.column), parent),
+            _ => "true".to_owned(),
+        };
+        format!("ALTER TABLE {} ADD CONSTRAINT {CHECK} CHECK ({check})", part.quoted())
+    }
+
+    /// The statements that make a table a partition of `parent`.
+    pub(crate) fn attach(&self, part: &TableName, partition: u32, parent: &TableName) -> String {
+        let (part, bound) = (part.quoted(), self.bound(partition as usize));
+        format!(
+            "ALTER TABLE {} ATTACH PARTITION {part} {bound}; ALTER TABLE {part} DROP CONSTRAINT {CHECK}",
+            parent.quoted()
+        )
+    }
+
+    /// The one partition that takes what no other does.
+    fn is_default(&self, partition: u32) -> bool {
+        self.slots.get(partition as usize) == Some(&Slot::Null) && self.bound(partition as usize) == "DEFAULT"
+    }
+
+    /// Makes sure, before a row is sent, that the names which partitions will have in the end are free, or will be
+    /// when `replaced` and what belongs to it is dropped.
+    pub(crate) fn check_names(
+        &self,
+        connection: &Connection,
+        table: &TableName,
+        replaced: Option<u32>,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let names: Vec<String> = self.names(table).iter().map(|name| name.name().to_owned()).collect();
+        let rows = connection.query(
+            control,
+            "WITH RECURSIVE going(oid) AS (SELECT $3::oid \
+               UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN going ON inhparent = going.oid) \
+             SELECT c.relname::text FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE n.nspname = $1 AND c.relname = ANY($2) AND c.oid NOT IN (SELECT oid FROM going) \
+             ORDER BY 1 LIMIT 1",
+            &[&table.schema().unwrap_or_default(), &names, &replaced.unwrap_or(0)],
+        )?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let taken: String = connection.get(row, 0)?;
+        Err(Error::new(Kind::Exists, "a partition of the table is to be called so, but the name is taken")
+            .at(format!("table {taken}, {}", connection.place()))
+            .advise("rename or drop that table, or load into a table of another name"))
+    }
+}
+
+/// The tables that are filled by workers, each with its partition.
+pub(crate) fn filled(
+    connection: &Connection,
+    checkpoints: &Checkpoints,
+    id: &str,
+    partitions: &Partitions,
+    control: &Control<'_>,
+) -> Result<Vec<(TableName, u32, bool)>> {
+    let sql = format!(
+        "SELECT DISTINCT ON (c.oid) n.nspname::text, c.relname::text, u.file, u.row_group, u.first_row, \
+         EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) \
+         FROM {} u JOIN pg_catalog.pg_class c ON c.oid = u.part_oid \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE u.load_id = $1 ORDER BY c.oid",
+        checkpoints.all_units()
+    );
+    let mut tables = Vec::new();
+    for row in connection.query(control, &sql, &[&id])? {
+        let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
+        let (file, row_group): (i32, i32) = (connection.get(&row, 2)?, connection.get(&row, 3)?);
+        let first_row: i64 = connection.get(&row, 4)?;
+        let key = UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 };
+        let name = TableName::new(Some(&schema), &name)?;
+        let Some(share) = partitions.share_of(key) else {
+            return Err(Error::new(Kind::Changed, "it holds units that are of no partition")
+                .at(format!("table {name}, {}", connection.place()))
+                .advise("forget the load and start it again"));
+        };
+        tables.push((name, share.partition, connection.get(&row, 5)?));
+    }
+    Ok(tables)
+}
+
+/// Makes filled tables partitions of `parent`, in the caller's transaction.
+pub(crate) fn attach(
+    connection: &Connection,
+    tables: &[(TableName, u32, bool)],
+    partitions: &Partitions,
+    parent: &TableName,
+    control: &Control<'_>,
+) -> Result<()> {
+    // Once there is a default partition, the server looks through it with each one that is attached.
+    let (default, others): (Vec<_>, Vec<_>) = tables
+        .iter()
+        .filter(|(.., attached)| !attached)
+        .partition(|(_, number, _)| partitions.is_default(*number));
+    for (part, partition, _) in others.into_iter().chain(default) {
+        connection.batch(control, &partitions.attach(part, *partition, parent))?;
+    }
+    Ok(())
+}
+
+/// Gives partitions their names after the table's final one, in the caller's transaction; returns these.
+pub(crate) fn rename(
+    connection: &Connection,
+    now: &HashMap<u32, TableName>,
+    partitions: &Partitions,
+    table: &TableName,
+    control: &Control<'_>,
+) -> Result<Vec<TableName>> {
+    let names = partitions.names(table);
+    for (partition, name) in (0..).zip(&names) {
+        let Some(old) = now.get(&partition) else {
+            return Err(Error::new(Kind::Changed, "a partition of the load is gone")
+                .at(format!("table {name}, {}", connection.place()))
+                .advise("forget the load and start it again"));
+        };
+        let rename = format!("ALTER TABLE {} RENAME TO {}", old.quoted(), quote(name.name()));
+        connection.batch(control, &rename)?;
+    }
+    Ok(names)
+}

@@ -1,0 +1,70 @@
+//! Taking a load back: its records, and the tables it made.
+
+use sawmill_loader::{Forgotten, TableName};
+use sawmill_pgwire::{Connection, refuse_pooler};
+use sawmill_source::{Control, Result};
+
+use crate::records::checkpoint::Checkpoints;
+use crate::table::catalogue::{find, name_of};
+use crate::target::Postgres;
+use crate::types::made_types;
+use crate::write::part_tables;
+
+/// Removes the records of all loads into a table and what unfinished loads left behind, and with
+/// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the
+/// checkpoints goes when nothing is left in it. Rows that were appended to a table that existed before stay.
+///
+/// # Errors
+/// No connection, no permission, or a load into the table that runs.
+pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+    let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
+    let connection = Connection::open(&postgres.server, control)?;
+    refuse_pooler(&connection, &postgres.server, control)?;
+    let staging = find(&connection, &postgres.table.staging(), control)?;
+    let table = find(&connection, &postgres.table, control)?;
+    let schema = match (&table, &staging, postgres.table.schema()) {
+        (Some(found), ..) | (None, Some(found), _) => Some(found.schema.clone()),
+        (None, None, Some(schema)) => Some(schema.to_owned()),
+        (None, None, None) => crate::table::catalogue::current_schema(&connection, control).ok(),
+    };
+    let mut forgotten = Forgotten::default();
+    let Some(schema) = schema else { return Ok(forgotten) };
+    let name = postgres.table.within(&schema);
+    let recorded = checkpoints.exist(&connection, control)?;
+    connection.batch(control, "BEGIN")?;
+    if recorded {
+        checkpoints.lock_target(&connection, &name.to_string(), control)?;
+        for id in checkpoints.unfinished(&connection, &name.to_string(), control)? {
+            let parts = part_tables::of_load(&connection, &checkpoints, &id, control)?;
+            part_tables::drop_all(&connection, &parts, control)?;
+        }
+        part_tables::drop_emptied(&connection, &checkpoints, &name, control)?;
+        let mut parts = Vec::new();
+        for oid in checkpoints.parts(&connection, &name.to_string(), control)? {
+            let part = name_of(&connection, oid, control)?;
+            parts.extend(part.filter(|part| drop_table || part.is_staging()));
+        }
+        if !parts.is_empty() {
+            // In one statement: some refer to others.
+            let names: Vec<String> = parts.iter().map(TableName::quoted).collect();
+            connection.batch(control, &format!("DROP TABLE {}", names.join(", ")))?;
+            forgotten.staging_dropped |= parts.iter().any(TableName::is_staging);
+        }
+    }
+    if let Some(staging) = staging.filter(|_| (recorded || drop_table) && postgres.mode.gathers()) {
+        made_types::drop_table(&connection, &name.staging(), staging.oid, control)?;
+        forgotten.staging_dropped = true;
+    }
+    if let Some(table) = table.filter(|_| drop_table) {
+        made_types::drop_table(&connection, &name, table.oid, control)?;
+        forgotten.table_dropped = true;
+    }
+    if recorded {
+        forgotten.loads = checkpoints.delete_target(&connection, &name.to_string(), control)?;
+    }
+    connection.batch(control, "COMMIT")?;
+    if recorded {
+        checkpoints.drop_if_empty(&connection, control)?;
+    }
+    Ok(forgotten)
+}

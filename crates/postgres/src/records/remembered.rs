@@ -1,0 +1,461 @@
+//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use sawmill_loader::{
+    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Portion, RecordedFiles, Remembered, TableName,
+    Tally, Verification, earlier, id_of_names,
+};
+use sawmill_pgcopy::{Buffers, Column};
+use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+
+use crate::encode::summing::SummingEncoder;
+use crate::records::checkpoint::{Checkpoints, LoadRecord};
+use crate::records::presence::{Of, Presence};
+use crate::table::catalogue::find;
+use crate::table::columns;
+use crate::target::Postgres;
+use crate::verify::read_back::ReadBack;
+
+impl Postgres {
+    /// What the records say of the source's files, where they are appended.
+    pub(crate) fn remember(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        rehearse: bool,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        if self.mode != Mode::Append || self.part_of.is_some() || !source.has_whole_files() {
+            return Ok(None);
+        }
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
+        let mut connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
+        if !checkpoints.exist(&connection, control)? {
+            return Ok(None);
+        }
+        if rehearse {
+            connection.rehearse(control)?;
+        }
+        checkpoints.create(&connection, control)?;
+        let checkpoints = checkpoints.of_unlogged(found.unlogged);
+        let table = self.table.within(&found.schema);
+        let mapping = self.mapping_of_files(source);
+        let mut loads = checkpoints.of_files(&connection, &table, &mapping, control)?;
+        let remembering = Remembering {
+            postgres: self,
+            source,
+            options,
+            control,
+            connection: &connection,
+            checkpoints: &checkpoints,
+            table: &table,
+            oid: found.oid,
+        };
+        remembering.adopt(&mut loads, &mapping)?;
+        remembering.run(&loads)
+    }
+
+    /// What a load of this source is recorded by, up to the way that its rows go.
+    pub(crate) fn id_of(&self, source: &dyn Source, table: &TableName, staged: bool) -> String {
+        if let Some(several) = &self.part_of {
+            return several.id.clone();
+        }
+        let names = source.files().iter().map(|file| file.name.as_str());
+        self.id_of_names(names, source, table, self.mode.name(), staged)
+    }
+
+    /// The number of a load of other files that is like one of this source, in a mode.
+    fn id_of_names<'f>(
+        &self,
+        names: impl Iterator<Item = &'f str>,
+        source: &dyn Source,
+        table: &TableName,
+        mode: &str,
+        staged: bool,
+    ) -> String {
+        let by_position = if self.by_position { "by position" } else { "" };
+        let native = if self.makes_composites() { "nested native" } else { "" };
+        let kind = match self.kind.is_plain() {
+            true => String::new(),
+            false => format!("{:?}", self.kind),
+        };
+        let partitions = self.partitions.as_ref();
+        let partitioned =
+            partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
+        let mapping = source.mapping() + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+        let staged = if staged { " staged" } else { "" };
+        let mapping = format!("{mapping}{staged}{}", self.values.mapping());
+        id_of_names(names, &mapping, &table.to_string(), mode)
+    }
+
+    /// The same for rows that are appended.
+    fn append_id(&self, source: &dyn Source, table: &TableName) -> String {
+        self.id_of(source, table, false)
+    }
+
+    /// What makes two loads of a file loads of the same rows and columns; empty for loads whose files are not remembered
+    /// one by one.
+    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
+        earlier::mapping_of_files(source, self.by_position)
+    }
+}
+
+struct Remembering<'r> {
+    postgres: &'r Postgres,
+    source: &'r dyn Source,
+    options: &'r LoadOptions,
+    control: &'r Control<'r>,
+    connection: &'r Connection,
+    checkpoints: &'r Checkpoints,
+    table: &'r TableName,
+    oid: u32,
+}
+
+impl Remembering<'_> {
+    /// Earlier versions recorded lists of files without what rows and columns of them were meant. Where the number of the
+    /// load shows that they are the same, that is recorded now.
+    fn adopt(&self, loads: &mut [EarlierLoad], mapping: &str) -> Result<()> {
+        for load in loads.iter_mut().filter(|load| load.mapping.is_none()) {
+            let same = [false, true].into_iter().any(|staged| {
+                let names = load.files.names.iter().map(String::as_str);
+                self.postgres.id_of_names(names, self.source, self.table, &load.mode, staged) == load.id
+            });
+            if same {
+                self.checkpoints.set_mapping(self.connection, &load.id, mapping, self.control)?;
+                load.mapping = Some(mapping.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, loads: &[EarlierLoad]) -> Result<Option<Remembered>> {
+        let (known, unclear): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
+            loads.iter().partition(|load| load.mapping.is_some());
+        let (here, elsewhere): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
+            known.into_iter().partition(|load| load.table == Some(self.oid));
+        let own = self.postgres.append_id(self.source, self.table);
+        let unfinished = self.unfinished(&here)?;
+        if self.options.again {
+            // What was broken off is ended, whatever else is loaded once more.
+            let ends_own = here.iter().any(|load| load.id == own && !load.complete);
+            return match ends_own || unfinished.is_empty() {
+                true => Ok(None),
+                false => Ok(Some(Remembered::with_the_rest(self.source, unfinished, BTreeSet::new()))),
+            };
+        }
+        let found = earlier::found(self.source, &here);
+        let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+        let broken_off: BTreeSet<u32> = unfinished.iter().flatten().copied().collect();
+        self.refuse_of_another_table(&elsewhere, &in_found, &broken_off)?;
+        // The same list as before is looked at as a whole, unless it has other contents now.
+        let as_before =
+            |load: &EarlierLoad| !load.complete || load.files.changed(self.source.files()).is_empty();
+        if here.iter().any(|load| load.id == own && as_before(load)) {
+            return Ok(None);
+        }
+        let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
+        let unclear: Vec<&EarlierLoad> =
+            unclear.into_iter().filter(|load| load.table == Some(self.oid)).collect();
+        earlier::refuse_unclear(self.source, &unclear, &remembered.new)
+            .map_err(|error| error.at(self.place()))?;
+        remembered.notes.extend(earlier::of_another_content(self.source, &here, &remembered.new));
+        if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
+            return Ok(None);
+        }
+        if !found.is_empty() {
+            self.look_at(&found, &mut remembered)?;
+        }
+        Ok(Some(remembered))
+    }
+
+    /// The files of each load that was broken off and has some of the source's.
+    fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
+        let same = |portion: &Portion<'_>, load: &EarlierLoad| {
+            self.postgres.append_id(portion, self.table) == load.id
+        };
+        earlier::broken_off(self.source, here, same).map_err(|error| error.at(self.place()))
+    }
+
+    /// Files that were loaded into a table that is gone may be in the one that has its name now, restored from a dump.
+    fn refuse_of_another_table(
+        &self,
+        elsewhere: &[&EarlierLoad],
+        in_found: &BTreeSet<u32>,
+        broken_off: &BTreeSet<u32>,
+    ) -> Result<()> {
+        let names: BTreeSet<&String> = elsewhere.iter().flat_map(|load| &load.files.names).collect();
+        let known = |file: u32| in_found.contains(&file) || broken_off.contains(&file);
+        let named = (0..).zip(self.source.files());
+        let Some((_, file)) =
+            named.into_iter().find(|(position, file)| !known(*position) && names.contains(&file.name))
+        else {
+            return Ok(());
+        };
+        let presence = self.presence()?;
+        match presence.rows {
+            Some(0) | None => Ok(()),
+            Some(_) if presence.is_known_whole() => Ok(()),
+            Some(rows) => Err(Error::new(
+                Kind::Mismatch,
+                format!(
+                    "{} was loaded into a table of this name that is gone (dropped, or restored from a dump); the one that is \
+                     there now has {rows} rows, and whether the file's are among them is not known",
+                    file.name
+                ),
+            )
+            .at(self.place())
+            .advise("compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)")),
+        }
+    }
+
+    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold them still.
+    fn look_at(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+        let presence = self.presence()?;
+        let nothing_to_do = remembered.new.is_empty() && remembered.unfinished.is_empty();
+        if presence.was_emptied() || presence.lacks_rows() && nothing_to_do {
+            return Err(presence.error(
+                self.place(),
+                "bring back the rows; or forget the loads (sawmill load forget) to load all files anew; or load these files \
+                 once more with --again",
+            ));
+        }
+        remembered.notes.extend(presence.finding());
+        let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
+        let existing = columns::read(self.connection, self.oid, self.control)?;
+        let schema = match self.postgres.by_position {
+            false => Arc::clone(self.source.schema()),
+            true => columns::by_position(self.source.schema(), &existing, self.table)?,
+        };
+        let columns = columns::matched(&schema, &existing, self.table, &self.postgres.values)?;
+        let mut not_compared = Vec::new();
+        for id in ids {
+            let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
+            remembered.already.extend(self.of_load(&of_load, &columns, &mut not_compared)?);
+        }
+        remembered.already.sort_unstable_by_key(|already| already.file);
+        if let Some(first) = not_compared.first() {
+            let more = match not_compared.len() - 1 {
+                0 => String::new(),
+                more => format!(" and of {more} more files"),
+            };
+            remembered.notes.push(format!(
+                "what the source holds of {first}{more} was not compared with what was loaded of it: some rows were rejected"
+            ));
+        } else if self.options.verify {
+            self.verify(&presence, &columns, remembered)?;
+        }
+        Ok(())
+    }
+
+    /// What a load has brought of these files, which still hold it; the names of those that had to be looked at and could
+    /// not be, since rows of them were rejected, are added to `not_compared`.
+    fn of_load(
+        &self,
+        found: &[&Found<'_>],
+        columns: &Arc<Vec<Column>>,
+        not_compared: &mut Vec<String>,
+    ) -> Result<Vec<AlreadyLoaded>> {
+        let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        let units = self.checkpoints.units(self.connection, &load.id, self.control)?;
+        let rejects = self.checkpoints.count_rejects(self.connection, &load.id, self.control)?;
+        let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
+        let places: HashMap<u32, u32> = (0..).zip(found).map(|(at, found)| (found.place, at)).collect();
+        let in_portion = |key: &UnitKey| places.get(&key.file).map(|at| UnitKey { file: *at, ..*key });
+        let recorded: BTreeMap<UnitKey, &Tally> =
+            units.iter().filter_map(|(key, tally)| Some((in_portion(key)?, tally))).collect();
+        let mut rejected: HashMap<u32, u64> = HashMap::new();
+        for (key, rows) in &rejects {
+            if let Some(key) = in_portion(key) {
+                *rejected.entry(key.file).or_default() += rows;
+            }
+        }
+        let untrusted = load.files.untrusted(portion.files());
+        let (skipped, looked_at): (BTreeSet<u32>, BTreeSet<u32>) = (0..found.len() as u32)
+            .filter(|at| self.options.verify || untrusted.contains(at))
+            .partition(|at| rejected.contains_key(at));
+        let name = |at: &u32| portion.files().get(*at as usize).map(|file| file.name.clone());
+        not_compared.extend(skipped.iter().filter_map(name));
+        self.compare(&portion, load, &recorded, &looked_at, columns)?;
+        if !untrusted.is_empty() && skipped.is_empty() {
+            let now = load.files.with_stamps_of(portion.files());
+            self.checkpoints.set_stamps(self.connection, &load.id, &now, self.control)?;
+        }
+        let already = (0..).zip(found).map(|(at, found)| {
+            let mut tally = Tally::empty(columns.len());
+            let of_file = || recorded.iter().filter(|(key, _)| key.file == at);
+            of_file().for_each(|(_, unit)| tally.add(unit));
+            let rejected = rejected.get(&at).copied().unwrap_or(0);
+            AlreadyLoaded { file: found.file, tally, rejected, units: of_file().count() as u64 }
+        });
+        Ok(already.collect())
+    }
+
+    fn compare(
+        &self,
+        portion: &Portion<'_>,
+        load: &EarlierLoad,
+        recorded: &BTreeMap<UnitKey, &Tally>,
+        looked_at: &BTreeSet<u32>,
+        columns: &Arc<Vec<Column>>,
+    ) -> Result<()> {
+        if looked_at.is_empty() {
+            return Ok(());
+        }
+        let buffers = Buffers::new(self.options.batch_bytes);
+        let encoder = || -> Result<Box<dyn sawmill_loader::BatchEncoder>> {
+            Ok(Box::new(SummingEncoder::new(Arc::clone(columns), Arc::clone(&buffers))))
+        };
+        let (options, control) = (self.options, self.control);
+        earlier::compare(portion, load, recorded, looked_at, columns.len(), &encoder, options, control)
+    }
+
+    /// Compares the table with what the records say is in it, where that is all that it holds.
+    fn verify(
+        &self,
+        presence: &Presence,
+        columns: &Arc<Vec<Column>>,
+        remembered: &mut Remembered,
+    ) -> Result<()> {
+        let mapping = self.postgres.mapping_of_files(self.source);
+        let recorded = match presence.is_known_whole() {
+            true => self.checkpoints.all_of_table(self.connection, self.oid, &mapping, self.control)?,
+            false => None,
+        };
+        let Some(recorded) = recorded else {
+            remembered.notes.push(
+                "what the files hold was compared with the records of their loads, but not with the table: it has other rows, \
+                 too (sawmill verify compares whole tables)"
+                    .to_owned(),
+            );
+            return Ok(());
+        };
+        let read = ReadBack {
+            server: &KnownServer::of(&self.postgres.server, self.connection, self.control)?,
+            table: self.table,
+            columns,
+            degree: self.options.degree,
+            each_column: false,
+            by_value: false,
+        };
+        let table = read.run(self.control)?.whole;
+        let all = Verification {
+            columns: columns.iter().map(|column| column.name.clone()).collect(),
+            source: recorded,
+            target: table,
+            put_aside: 0,
+            not_compared: Vec::new(),
+            differing: Vec::new(),
+            located: None,
+        };
+        all.into_result(&self.place())?;
+        let mut files = Tally::empty(columns.len());
+        remembered.already.iter().for_each(|file| files.add(&file.tally));
+        remembered.verified = Some(Verification {
+            columns: columns.iter().map(|column| column.name.clone()).collect(),
+            source: files.clone(),
+            target: files,
+            put_aside: 0,
+            not_compared: Vec::new(),
+            differing: Vec::new(),
+            located: None,
+        });
+        Ok(())
+    }
+
+    fn presence(&self) -> Result<Presence> {
+        Presence::of(Of::Table(self.oid), self.table, self.checkpoints, self.connection, self.control)
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.connection.place())
+    }
+}
+
+impl Checkpoints {
+    /// The loads of files whose rows are meant alike, as far as that is recorded, into a table of this name or into what it
+    /// was before, in the order in which they began.
+    fn of_files(
+        &self,
+        connection: &Connection,
+        table: &TableName,
+        mapping: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<EarlierLoad>> {
+        let sql = format!(
+            "SELECT load_id, mode, table_oid, unit_rows, completed IS NOT NULL, files, fingerprints, stamps, mapping FROM {} \
+             WHERE target = $1 AND coalesce(mapping, $2) = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             ORDER BY begun, load_id",
+            self.table("loads")
+        );
+        let rows = connection.query(control, &sql, &[&table.to_string(), &mapping])?;
+        let read = |row: &tokio_postgres::Row| -> Result<EarlierLoad> {
+            let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
+            let names: Vec<String> = connection.get(row, 5)?;
+            let stamps: Option<Vec<Option<String>>> = connection.get(row, 7)?;
+            let stamps = stamps.unwrap_or_else(|| vec![None; names.len()]);
+            Ok(EarlierLoad {
+                id: connection.get(row, 0)?,
+                mode: connection.get(row, 1)?,
+                table: Some(oid as u32),
+                unit_rows: unit_rows.max(1) as u64,
+                files: RecordedFiles { names, fingerprints: connection.get(row, 6)?, stamps },
+                complete: connection.get(row, 4)?,
+                mapping: connection.get(row, 8)?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// What loads that began after this one have brought into its table; none where some of them have brought other
+    /// columns, or merged rows.
+    pub(crate) fn since(
+        &self,
+        connection: &Connection,
+        record: &LoadRecord,
+        control: &Control<'_>,
+    ) -> Result<Option<Tally>> {
+        let loads = self.table("loads");
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
+             FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
+             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun",
+            self.all_units()
+        );
+        let mut since = Tally::default();
+        for row in connection.query(control, &sql, &[&record.id, &record.mapping])? {
+            if connection.get::<Option<bool>>(&row, 3)? != Some(true) {
+                return Ok(None);
+            }
+            since.add(&crate::records::checkpoint::read_tally(connection, &row, 0)?);
+        }
+        Ok(Some(since))
+    }
+
+    /// What all loads into a table have brought; none where some of them have brought other columns.
+    fn all_of_table(
+        &self,
+        connection: &Connection,
+        oid: u32,
+        mapping: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<Tally>> {
+        let loads = self.table("loads");
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping IS NOT DISTINCT FROM $2 \
+             FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
+            self.all_units()
+        );
+        let mut all = Tally::default();
+        for row in connection.query(control, &sql, &[&i64::from(oid), &mapping])? {
+            if !connection.get::<bool>(&row, 3)? {
+                return Ok(None);
+            }
+            all.add(&crate::records::checkpoint::read_tally(connection, &row, 0)?);
+        }
+        Ok(Some(all))
+    }
+}

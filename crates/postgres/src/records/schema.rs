@@ -1,0 +1,173 @@
+//! The schema of the checkpoint tables: made with the first load, dropped with the last record.
+//!
+//! A schema that is there already, with the rights of whoever gave it, is used as it is and never dropped; a comment
+//! tells those that were made here.
+
+use sawmill_loader::quote;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED, advisory_key};
+use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
+
+/// All tables of the records.
+const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];
+
+/// Columns of `loads` that earlier versions did not make, with their types: what the file system said of the files, by
+/// what rows and columns of them are known, and the file of the table.
+const LATER: [(&str, &str); 3] = [("stamps", "text[]"), ("mapping", "text"), ("table_file", "bigint")];
+
+/// The comment on a schema that was made for the records, and goes with the last of them.
+const COMMENT: &str = "records of sawmill load";
+
+impl Checkpoints {
+    /// Whether the tables are there.
+    pub(crate) fn exist(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
+        let rows = connection.query(
+            control,
+            "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL",
+            &[&self.table("loads"), &self.table(UNITS), &self.table(UNITS_UNLOGGED)],
+        )?;
+        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    }
+
+    /// Creates the tables where they are missing; several loads may try at the same time.
+    pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if self.exist(connection, control)? {
+            return self.upgrade(connection, control);
+        }
+        let key = advisory_key(&self.schema);
+        let loads = self.table("loads");
+        let units = |table: &str, kind: &str| {
+            format!(
+                "CREATE {kind} TABLE IF NOT EXISTS {} (\
+                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
+                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
+                   rows bigint NOT NULL, content_sum text NOT NULL, non_null bigint[] NOT NULL, \
+                   committed timestamptz NOT NULL DEFAULT now(), part_oid bigint, \
+                   PRIMARY KEY (load_id, file, row_group, first_row))",
+                self.table(table)
+            )
+        };
+        let (units, unlogged) = (units(UNITS, ""), units(UNITS_UNLOGGED, "UNLOGGED"));
+        connection.begin(control)?;
+        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        self.create_schema(connection, control)?;
+        self.refuse_others(connection, control)?;
+        connection.batch(
+            control,
+            &format!(
+                "CREATE TABLE IF NOT EXISTS {loads} (\
+                   load_id text PRIMARY KEY, target text NOT NULL, mode text NOT NULL, \
+                   table_oid bigint NOT NULL, unit_rows bigint NOT NULL, \
+                   files text[] NOT NULL, fingerprints text[] NOT NULL, \
+                   begun timestamptz NOT NULL DEFAULT now(), completed timestamptz, \
+                   rows bigint, content_sum text, non_null bigint[], \
+                   before_rows bigint, before_sum text, before_non_null bigint[], {}); \
+                 {units}; {unlogged}",
+                LATER.map(|(name, kind)| format!("{name} {kind}")).join(", ")
+            ),
+        )?;
+        connection.commit(control)
+    }
+
+    /// Adds the columns that tables of earlier versions lack.
+    fn upgrade(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let missing = "SELECT name FROM unnest($2::text[]) name WHERE NOT EXISTS (\
+                       SELECT FROM pg_catalog.pg_attribute \
+                       WHERE attrelid = to_regclass($1) AND attname = name AND NOT attisdropped)";
+        let names = LATER.map(|(name, _)| name);
+        let missing = connection.query(control, missing, &[&self.table("loads"), &names.as_slice()])?;
+        let missing = missing.iter().map(|row| connection.get(row, 0)).collect::<Result<Vec<String>>>()?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let added = LATER.iter().filter(|(name, _)| missing.iter().any(|missing| missing == name));
+        let added: Vec<String> =
+            added.map(|(name, kind)| format!("ADD COLUMN IF NOT EXISTS {name} {kind}")).collect();
+        let alter = format!("ALTER TABLE {} {}", self.table("loads"), added.join(", "));
+        connection.begin(control)?;
+        connection.batch(control, &alter).map_err(|error| match error.kind() {
+            Kind::Server => {
+                let what = format!("the records of loads are of an earlier version: {}", error.what());
+                Error::new(Kind::Server, what)
+                    .at(error.place())
+                    .advise(format!("let the owner of the table run: {alter}"))
+            }
+            _ => error,
+        })?;
+        connection.commit(control)
+    }
+
+    /// A table of somebody else's that has one of the names is left alone.
+    fn refuse_others(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let others = "SELECT c.relname::text FROM pg_catalog.pg_class c \
+                      WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1) \
+                      AND c.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a \
+                        WHERE a.attrelid = c.oid AND a.attname = 'load_id')";
+        let rows = connection.query(control, others, &[&self.schema, &TABLES.as_slice()])?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let table = self.table(connection.get(row, 0)?);
+        Err(Error::new(Kind::Exists, format!("{table} is there already, and holds no records of loads"))
+            .at(connection.place())
+            .advise("keep the records in another schema: --checkpoint-schema NAME"))
+    }
+
+    /// Makes the schema where it is missing. One that is there is used as it is: that asks for fewer rights.
+    fn create_schema(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1), \
+                     pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')";
+        let rows = connection.query(control, found, &[&self.schema])?;
+        let read = |column| rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, column));
+        let schema = quote(&self.schema);
+        match (read(0)?, read(1)?) {
+            (true, _) => Ok(()),
+            (false, true) => connection
+                .batch(control, &format!("CREATE SCHEMA {schema}; COMMENT ON SCHEMA {schema} IS '{COMMENT}'")),
+            (false, false) => Err(Error::new(
+                Kind::Server,
+                format!("there is no schema {schema} for the records of loads, and this user may make none"),
+            )
+            .at(connection.place())
+            .advise(format!(
+                "let somebody who may run CREATE SCHEMA {schema} AUTHORIZATION with the user's name, or name a schema in \
+                 which the user may make tables with --checkpoint-schema"
+            ))),
+        }
+    }
+
+    /// Drops the tables if no load is recorded any more, and the schema if it was made for them and nothing else is
+    /// in it. What is another user's stays.
+    pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let owned = "SELECT coalesce(bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')), false) FROM pg_catalog.pg_class \
+                     WHERE relkind = 'r' AND relname = ANY ($2) \
+                     AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)";
+        let rows = connection.query(control, owned, &[&self.schema, &TABLES.as_slice()])?;
+        if !rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+            return Ok(());
+        }
+        let loads = self.table("loads");
+        let units = format!("{}, {}", self.table(UNITS), self.table(UNITS_UNLOGGED));
+        let key = advisory_key(&self.schema);
+        connection
+            .batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
+        let rows = connection.query(control, &format!("SELECT EXISTS (SELECT FROM {loads})"), &[])?;
+        let used = rows.first().map_or(Ok(true), |row| connection.get(row, 0))?;
+        if used {
+            return connection.batch(control, "COMMIT");
+        }
+        let rejects = format!("{}, {}", self.table(REJECTS), self.table(REJECTS_UNLOGGED));
+        connection.batch(control, &format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
+        let removable = "SELECT pg_catalog.obj_description(oid, 'pg_namespace') = $2 \
+                         AND pg_catalog.pg_has_role(nspowner, 'USAGE') AND NOT EXISTS (\
+                           SELECT FROM pg_catalog.pg_depend WHERE refobjid = n.oid \
+                           AND refclassid = 'pg_catalog.pg_namespace'::regclass) \
+                         FROM pg_catalog.pg_namespace n WHERE nspname = $1";
+        let rows = connection.query(control, removable, &[&self.schema, &COMMENT])?;
+        let removable = rows.first().map_or(Ok(None), |row| connection.get::<Option<bool>>(row, 0))?;
+        if removable == Some(true) {
+            connection.batch(control, &format!("DROP SCHEMA {}", quote(&self.schema)))?;
+        }
+        connection.batch(control, "COMMIT")
+    }
+}

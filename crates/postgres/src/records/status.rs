@@ -1,0 +1,87 @@
+//! What a server knows of loads: which there are, how far they are, whether they run.
+
+use std::collections::HashSet;
+
+use sawmill_loader::{FileStatus, LoadStatus, TableName};
+use sawmill_pgwire::{Connection, Server, refuse_pooler};
+use sawmill_source::{Control, Result};
+
+use crate::records::checkpoint::{Checkpoints, UNITS, advisory_key};
+
+/// All loads that the server has records of, or those into one table, the latest first. `checkpoint_schema`
+/// is that of the checkpoint tables; without them there are no loads.
+///
+/// # Errors
+/// No connection, or no permission.
+pub fn status(
+    server: &Server,
+    checkpoint_schema: &str,
+    table: Option<&TableName>,
+    control: &Control<'_>,
+) -> Result<Vec<LoadStatus>> {
+    let checkpoints = Checkpoints::new(checkpoint_schema)?;
+    let connection = Connection::open(server, control)?;
+    refuse_pooler(&connection, server, control)?;
+    if !checkpoints.exist(&connection, control)? {
+        return Ok(Vec::new());
+    }
+    // A 64-bit advisory lock stands in two columns of 32 bits
+    // (https://www.postgresql.org/docs/current/view-pg-locks.html).
+    let locks = "SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks \
+                 WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
+                 AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+    let mut held: HashSet<i64> = HashSet::new();
+    for row in connection.query(control, locks, &[])? {
+        held.insert(connection.get(&row, 0)?);
+    }
+    let moment =
+        |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
+    // Unlogged tables are not to be read on a standby.
+    let standby = connection.query(control, "SELECT pg_catalog.pg_is_in_recovery()", &[])?;
+    let units = match standby.first().map_or(Ok(false), |row| connection.get(row, 0))? {
+        true => checkpoints.table(UNITS),
+        false => checkpoints.all_units(),
+    };
+    let sql = format!(
+        "SELECT l.load_id, l.target, l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
+           ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
+             LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at) \
+         FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
+        moment("l.begun"),
+        moment("l.completed"),
+        units,
+        checkpoints.table("loads"),
+        units
+    );
+    let mut loads = Vec::new();
+    for row in connection.query(control, &sql, &[])? {
+        let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
+        if table.is_some_and(|table| !is_meant(table, &target)) {
+            continue;
+        }
+        let (units, rows): (i64, i64) = (connection.get(&row, 6)?, connection.get(&row, 7)?);
+        let (names, of_files): (Vec<String>, Vec<i64>) = (connection.get(&row, 3)?, connection.get(&row, 8)?);
+        loads.push(LoadStatus {
+            table: target,
+            mode: connection.get(&row, 2)?,
+            files: names
+                .into_iter()
+                .zip(of_files)
+                .map(|(name, rows)| FileStatus { name, rows: rows as u64 })
+                .collect(),
+            begun: connection.get(&row, 4)?,
+            completed: connection.get(&row, 5)?,
+            units: units as u64,
+            rows: rows as u64,
+            running: held.contains(&advisory_key(&load_id)),
+            load_id,
+        });
+    }
+    Ok(loads)
+}
+
+/// Whether a table that may be named without its schema is the recorded one.
+fn is_meant(table: &TableName, recorded: &str) -> bool {
+    let Ok(recorded) = recorded.parse::<TableName>() else { return false };
+    table.name() == recorded.name() && table.schema().is_none_or(|schema| recorded.schema() == Some(schema))
+}

@@ -1,0 +1,239 @@
+//! Rows that are put aside: recorded in table `rejects` of the checkpoints' schema, in the transaction of their unit's
+//! other rows, and written to a Parquet file when all units are in.
+//!
+//! What the file holds is read from the sources once more, so that every value is as it was; the record only says
+//! which rows they are, and why. So the file has each rejected row once, whatever happened to the load.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use sawmill_loader::RejectOptions;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
+use tokio_postgres::{Row, Statement};
+
+use crate::records::checkpoint::{Checkpoints, advisory_key};
+use crate::write::durable;
+
+/// The table of rejected rows, and that of rows rejected by unlogged tables.
+pub(crate) const REJECTS: &str = "rejects";
+pub(crate) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
+
+/// What all writers of a load that puts rows aside have in common.
+#[derive(Debug)]
+pub(crate) struct Rejecting {
+    most: u64,
+    /// Rows put aside so far, by earlier runs too, and those of units under way.
+    count: AtomicU64,
+    /// The table among several that rows are refused by.
+    of_lists: String,
+}
+
+impl Rejecting {
+    /// With so many rows put aside before; `of_lists` names the table among several, where it is not that of the records
+    /// themselves.
+    pub(crate) fn new(options: &RejectOptions, before: u64, of_lists: &str) -> Self {
+        let most = options.most.unwrap_or(u64::MAX);
+        Self { most, count: AtomicU64::new(before), of_lists: of_lists.to_owned() }
+    }
+
+    /// Why a row was refused, with the table where there are several.
+    pub(crate) fn told(&self, why: String) -> String {
+        if self.of_lists.is_empty() { why } else { format!("{}, {why}", self.of_lists) }
+    }
+
+    /// Rows so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// Rows of a unit that another run has committed.
+    pub(crate) fn count_again(&self, rows: u64) {
+        self.count.fetch_add(rows, Relaxed);
+    }
+
+    /// Rows of a unit that was not committed.
+    pub(crate) fn forget(&self, rows: u64) {
+        self.count.fetch_sub(rows, Relaxed);
+    }
+
+    /// Counts rows; an error when there are too many, told by the last of them.
+    pub(crate) fn add(&self, rows: u64, place: impl Fn() -> String, why: &str) -> Result<()> {
+        let count = self.count.fetch_add(rows, Relaxed) + rows;
+        match count > self.most {
+            false => Ok(()),
+            true => {
+                Err(Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
+                    .at(place())
+                    .advise("correct them in the source, or raise --max-rejects"))
+            }
+        }
+    }
+}
+
+/// A row that was put aside.
+#[derive(Clone, Debug)]
+pub(crate) struct Reject {
+    /// Counted from 0 in its row group, as units count.
+    pub row: u64,
+    pub reason: String,
+}
+
+impl Checkpoints {
+    /// The table that the load's rejected rows are recorded in. A crash of the server empties it together with the
+    /// records of the units, where those are of an unlogged table.
+    pub(crate) fn rejects_table(&self) -> String {
+        self.table(if self.of_unlogged_table() { REJECTS_UNLOGGED } else { REJECTS })
+    }
+
+    /// Creates the table of rejected rows where it is missing.
+    pub(crate) fn create_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if self.has_rejects(connection, control)? {
+            return Ok(());
+        }
+        let (loads, rejects) = (self.table("loads"), self.rejects_table());
+        let unlogged = if self.of_unlogged_table() { "UNLOGGED " } else { "" };
+        let key = advisory_key(&loads);
+        connection.begin(control)?;
+        connection.batch(
+            control,
+            &format!(
+                "SELECT pg_advisory_xact_lock({key}); CREATE {unlogged}TABLE IF NOT EXISTS {rejects} (\
+                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
+                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
+                   \"row\" bigint NOT NULL, reason text NOT NULL, \
+                   PRIMARY KEY (load_id, file, row_group, \"row\"))"
+            ),
+        )?;
+        durable::commit(connection, control)
+    }
+
+    /// The tables of rejected rows that there are.
+    pub(crate) fn rejects_tables(
+        &self,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Vec<String>> {
+        let names = [REJECTS, REJECTS_UNLOGGED].map(|name| self.table(name));
+        let sql = "SELECT name FROM unnest($1::text[]) name WHERE to_regclass(name) IS NOT NULL";
+        let rows = connection.query(control, sql, &[&names.as_slice()])?;
+        rows.iter().map(|row| connection.get(row, 0)).collect()
+    }
+
+    fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
+        let sql = "SELECT to_regclass($1) IS NOT NULL";
+        let rows = connection.query(control, sql, &[&self.rejects_table()])?;
+        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    }
+
+    /// How many rows of each unit of a load were put aside; units without any are left out.
+    pub(crate) fn count_rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<HashMap<UnitKey, u64>> {
+        let mut counts = HashMap::new();
+        if !self.has_rejects(connection, control)? {
+            return Ok(counts);
+        }
+        let sql = format!(
+            "SELECT file, row_group, first_row, count(*) FROM {} WHERE load_id = $1 GROUP BY 1, 2, 3",
+            self.rejects_table()
+        );
+        for row in connection.query(control, &sql, &[&id])? {
+            let count: i64 = connection.get(&row, 3)?;
+            counts.insert(read_key(connection, &row)?, count as u64);
+        }
+        Ok(counts)
+    }
+
+    /// The rejected rows of one unit, in their order.
+    pub(crate) fn rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        key: UnitKey,
+        control: &Control<'_>,
+    ) -> Result<Vec<Reject>> {
+        let sql = format!(
+            "SELECT \"row\", reason FROM {} \
+             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4 ORDER BY \"row\"",
+            self.rejects_table()
+        );
+        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
+        let read = |row: &tokio_postgres::Row| {
+            let number: i64 = connection.get(row, 0)?;
+            Ok(Reject { row: number as u64, reason: connection.get(row, 1)? })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Removes the records of a load's rejected rows.
+    pub(crate) fn delete_rejects(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let sql = format!("DELETE FROM {} WHERE load_id = $1", self.rejects_table());
+        connection.execute(control, &sql, &[&id])
+    }
+
+    /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.
+    fn insert_rejects(&self) -> String {
+        format!(
+            "INSERT INTO {} (load_id, file, row_group, first_row, \"row\", reason) \
+             SELECT $1, $2, $3, $4, r.* FROM unnest($5::bigint[], $6::text[]) r",
+            self.rejects_table()
+        )
+    }
+}
+
+fn read_key(connection: &Connection, row: &Row) -> Result<UnitKey> {
+    let (file, row_group): (i32, i32) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    let first_row: i64 = connection.get(row, 2)?;
+    Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
+}
+
+/// Whether a constraint that was violated is that of a table of rejected rows.
+pub(crate) fn is_of_rejects(error: &tokio_postgres::Error) -> bool {
+    let table = error.as_db_error().and_then(|db| db.table());
+    table.is_some_and(|table| [REJECTS, REJECTS_UNLOGGED].contains(&table))
+}
+
+/// Records rejected rows in the transaction that is open.
+pub(crate) struct Recorder {
+    insert: Statement,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        checkpoints: &Checkpoints,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let insert = checkpoints.insert_rejects();
+        Ok(Self { insert: connection.wait(control, connection.client.prepare(&insert))? })
+    }
+
+    pub(crate) async fn record(
+        &self,
+        client: &tokio_postgres::Client,
+        id: &str,
+        unit: &Unit,
+        rejects: &[Reject],
+    ) -> std::result::Result<(), tokio_postgres::Error> {
+        if rejects.is_empty() {
+            return Ok(());
+        }
+        let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
+        let first_row = unit.key.first_row as i64;
+        let rows: Vec<i64> = rejects.iter().map(|reject| reject.row as i64).collect();
+        // A reason may show text that the server would not store.
+        let reasons: Vec<String> = rejects.iter().map(|reject| reject.reason.replace('\0', "\\0")).collect();
+        client.execute(&self.insert, &[&id, &file, &row_group, &first_row, &rows, &reasons]).await?;
+        Ok(())
+    }
+}

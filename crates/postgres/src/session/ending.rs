@@ -1,0 +1,162 @@
+//! How a load ends: its parts become one table, which gets its name and place, and the record says that it is complete.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use sawmill_loader::{Mode, TableName, Tally, quote};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use super::PostgresSession;
+use crate::partition::tables;
+use crate::table::blockers;
+use crate::table::catalogue::find;
+use crate::table::columns;
+use crate::table::new_table;
+use crate::table::replaced;
+use crate::table::replaced::Replaced;
+use crate::types::made_types;
+use crate::write::durable;
+use crate::write::part_tables;
+use crate::write::upsert;
+
+impl PostgresSession<'_> {
+    /// Completes the load, in one transaction.
+    pub(super) fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        self.assemble(control)?;
+        let checkpoints = &self.plan.checkpoints;
+        let id = &self.plan.load_id;
+        // What is put aside of several tables is known when all of them are loaded.
+        if self.postgres.part_of.is_none() {
+            self.with_connection(control, |connection| self.write_rejects(connection, control))?;
+        }
+        self.with_connection(control, |connection| {
+            // After a lost connection the commit may have happened.
+            if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {
+                return Ok(());
+            }
+            connection.begin(control)?;
+            checkpoints.refuse_lost(connection, id, total, control)?;
+            if !self.postgres.mode.gathers() {
+                self.refuse_another_table(connection, control)?;
+            }
+            if self.postgres.part_of.is_some() {
+                checkpoints.complete(connection, id, total, control)?;
+                return durable::commit(connection, control);
+            }
+            if self.postgres.mode == Mode::Upsert {
+                let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
+                let merged = blockers::named(&self.postgres.server, connection, control, || {
+                    upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
+                })?;
+                if let Some(merged) = merged.filter(|merged| *merged != total.rows) {
+                    *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!(
+                        "{merged} of {} rows were merged: a trigger or a rule of the table has skipped the others",
+                        total.rows
+                    ));
+                }
+            }
+            let old = match self.postgres.mode {
+                Mode::Replace => find(connection, &self.table, control)?,
+                _ => None,
+            };
+            let replaced = match old {
+                None => None,
+                Some(old) => {
+                    checkpoints.delete_of_table(connection, old.oid, id, control)?;
+                    let server = &self.postgres.server;
+                    let replaced = blockers::named(server, connection, control, || {
+                        Replaced::locked(connection, &self.table, old.oid, control)
+                    })?;
+                    made_types::drop_table(connection, &self.table, old.oid, control)?;
+                    Some(replaced)
+                }
+            };
+            if self.postgres.mode.makes_the_table() {
+                self.put_in_place(connection, control)?;
+            }
+            if let Some(replaced) = replaced {
+                let lost = replaced.hand_on(connection, &self.table, control)?;
+                *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
+                    replaced::note(&self.table, &lost);
+            }
+            checkpoints.complete(connection, id, total, control)?;
+            durable::commit(connection, control)
+        })
+    }
+
+    /// Makes the committed parts children or partitions of the table that gathers; those that are stay so.
+    pub(super) fn assemble(&self, control: &Control<'_>) -> Result<()> {
+        let Some(plan) = &self.parts else { return Ok(()) };
+        let (checkpoints, id) = (&plan.checkpoints, &plan.load_id);
+        self.with_connection(control, |connection| {
+            connection.begin(control)?;
+            if checkpoints.of_unlogged_table() {
+                part_tables::drop_emptied(connection, checkpoints, &self.table, control)?;
+            }
+            match &plan.partitions {
+                None => {
+                    let parts = part_tables::of_load(connection, checkpoints, id, control)?;
+                    part_tables::inherit(connection, &parts, &self.written, control)?;
+                }
+                Some(partitions) => {
+                    let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
+                    tables::attach(connection, &filled, partitions, &self.written, control)?;
+                }
+            }
+            connection.commit(control)
+        })
+    }
+
+    /// Gives the tables that this one consists of their names after its own; returns those that get keys and
+    /// indexes of their own.
+    fn rename_parts(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<TableName>> {
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let Some(partitions) = &self.postgres.partitions else {
+            if self.parts.is_none() {
+                return Ok(Vec::new());
+            }
+            let parts = part_tables::of_load(connection, checkpoints, id, control)?;
+            return part_tables::rename(connection, &parts, &self.table, control);
+        };
+        let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
+        if self.way.staged {
+            now.retain(|partition, _| partitions.is_empty(*partition));
+            let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
+            now.extend(filled.into_iter().map(|(name, partition, _)| (partition, name)));
+        }
+        for name in tables::rename(connection, &now, partitions, &self.table, control)? {
+            new_table::rename_key(connection, &name, control)?;
+        }
+        // Keys and indexes of the table are those of its partitions, too.
+        Ok(Vec::new())
+    }
+
+    /// The table that gathered the rows gets its name, and what keys and indexes were to wait for them.
+    fn put_in_place(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        if find(connection, &self.table, control)?.is_some() {
+            return Err(Error::new(Kind::Exists, "somebody has made a table of this name while the load ran")
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("all rows are in: drop or rename that table and run the same command again, or forget the load"));
+        }
+        let (schema, nested) = (self.source.schema(), self.postgres.nested);
+        let values = &self.postgres.values;
+        let from = columns::natural(schema, &self.written, nested, values)?.types;
+        let to = columns::natural(schema, &self.table, nested, values)?.types;
+        made_types::rename(connection, &from, &to, control)?;
+        let rename = format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name()));
+        connection.batch(control, &rename)?;
+        new_table::rename_key(connection, &self.table, control)?;
+        let mut made = vec![self.table.clone()];
+        made.extend(self.rename_parts(connection, control)?);
+        let kind = self.postgres.kind_for(self.way.staged);
+        for statement in made.iter().flat_map(|table| kind.complete(table)) {
+            connection.batch(control, &statement).map_err(|error| {
+                Error::new(error.kind(), error.what())
+                    .at(format!("{statement}, {}", error.place()))
+                    .advise("all rows are in: correct what is named and run the same command again, or forget the load")
+            })?;
+        }
+        Ok(())
+    }
+}

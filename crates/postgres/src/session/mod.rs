@@ -1,0 +1,260 @@
+//! A load into a PostgreSQL table: found or made, written, checked, put in its place.
+
+pub(crate) mod activity;
+mod comparison;
+mod ending;
+mod notes;
+mod opening;
+pub(crate) mod prepare;
+mod put_aside;
+pub(crate) mod rehearsal;
+mod source_now;
+mod table_now;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sawmill_loader::{
+    Arrived, BatchEncoder, Encoders, LoadOptions, Mode, RecordedFiles, ServerWaits, Session, Standing,
+    TableName, Tally, UnitWriter, Verification,
+};
+use sawmill_pgcopy::{Buffers, Column};
+use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+
+use crate::Postgres;
+use crate::encode::rejecting::RejectingEncoder;
+use crate::encode::summing::SummingEncoder;
+use crate::partition::rows::PartitionedRows;
+use crate::records::checkpoint::LoadRecord;
+use crate::rejected::rejects::Rejecting;
+use crate::write::part_writer::{PartPlan, PartWriter};
+use crate::write::reject_part_writer::RejectingPartWriter;
+use crate::write::reject_writer::RejectingWriter;
+use crate::write::route::Way;
+use crate::write::write_ahead::WriteAhead;
+use crate::write::writer::{CopyWriter, WriterPlan};
+
+/// An open load.
+pub(crate) struct PostgresSession<'a> {
+    postgres: &'a Postgres,
+    source: &'a dyn Source,
+    options: &'a LoadOptions,
+    way: Way,
+    /// The source in the order of the table's partitions, where workers fill these.
+    by_partition: Option<PartitionedRows<'a>>,
+    /// Holds the lock of the load; also does everything that is not copying.
+    control_connection: Mutex<Connection>,
+    /// The server that the load began with.
+    server: KnownServer,
+    /// Where the rows will be seen.
+    table: TableName,
+    /// Where they are written.
+    written: TableName,
+    columns: Arc<Vec<Column>>,
+    plan: Arc<WriterPlan>,
+    /// How parts are made, where workers have tables of their own.
+    parts: Option<Arc<PartPlan>>,
+    buffers: Arc<Buffers>,
+    record: LoadRecord,
+    standing: Standing,
+    done: HashMap<UnitKey, Tally>,
+    /// Rows put aside by earlier runs, where this one may put none aside.
+    rejected_before: AtomicU64,
+    rejecting: Option<Arc<Rejecting>>,
+    /// Columns of the table that the source lacks, and what they get.
+    not_filled: Vec<String>,
+    /// What there is to say of the end: of the table that was replaced, of rows that were not merged.
+    at_the_end: Mutex<Option<String>>,
+    /// What there is to say about how the table was found.
+    found_notes: Vec<String>,
+    /// Since the load began others have brought rows into the table whose sums over these columns are not known.
+    overlaid: bool,
+}
+
+impl<'a> PostgresSession<'a> {
+    /// Where the rows will be seen.
+    pub(super) fn table(&self) -> &TableName {
+        &self.table
+    }
+
+    /// Which way rows go, and why.
+    pub(super) fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// The statement that rows go through.
+    pub(super) fn copy(&self) -> &str {
+        &self.plan.copy
+    }
+
+    /// Runs `work` on the connection that holds the load's lock; a lost one is opened and locked again.
+    fn with_connection<T>(
+        &self,
+        control: &Control<'_>,
+        work: impl Fn(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        let mut connection = self.control_connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempt = 0;
+        loop {
+            match work(&connection) {
+                Err(error) if error.kind() == Kind::Connection && attempt < self.options.retries => {
+                    control.sleep(sawmill_loader::backoff(attempt))?;
+                    attempt += 1;
+                    match self.reconnected(control) {
+                        Ok(opened) => *connection = opened,
+                        Err(error) if error.kind() == Kind::Connection => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => {
+                    if !connection.is_rehearsing() {
+                        // What it had begun is not to hold up what follows.
+                        let _ = connection.batch(control, "ROLLBACK");
+                    }
+                    return Err(error);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+impl PostgresSession<'_> {
+    /// Another connection to the same data, with the load's lock.
+    fn reconnected(&self, control: &Control<'_>) -> Result<Connection> {
+        let opened = self.server.connect(control)?;
+        self.plan.checkpoints.lock(&opened, &self.plan.load_id, control)?;
+        Ok(opened)
+    }
+}
+
+impl Session for PostgresSession<'_> {
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn unit_rows(&self) -> u64 {
+        self.record.unit_rows
+    }
+
+    fn source(&self) -> Option<&dyn Source> {
+        self.by_partition.as_ref().map(|rows| rows as &dyn Source)
+    }
+
+    fn done(&self) -> &HashMap<UnitKey, Tally> {
+        &self.done
+    }
+
+    fn recorded(&self, control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        // The one that holds the lock may be lost, and whether it can be had again does not matter here.
+        let connection = self.server.connect(control)?;
+        let units = checkpoints.units(&connection, id, control)?;
+        if units.is_empty() && checkpoints.find(&connection, id, control)?.is_none() {
+            let what = "the server has lost the record of this load, and with it what was loaded";
+            return Err(Error::new(Kind::Changed, what)
+                .at(connection.place())
+                .advise("run the same command again: it begins afresh"));
+        }
+        Ok(Some(units))
+    }
+
+    fn lost(&self, units: &[Arrived]) {
+        if !self.source().unwrap_or(self.source).knows_rows() {
+            return;
+        }
+        let rejected = units.iter().map(|lost| lost.unit.rows.saturating_sub(lost.tally.rows)).sum();
+        match &self.rejecting {
+            Some(rejecting) => rejecting.forget(rejected),
+            None => {
+                self.rejected_before.fetch_sub(rejected, Relaxed);
+            }
+        }
+    }
+
+    fn recorded_files(&self) -> &RecordedFiles {
+        &self.record.files
+    }
+
+    fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        self.with_connection(control, |connection| checkpoints.set_stamps(connection, id, files, control))
+    }
+
+    fn summing_encoders<'e>(
+        &'e self,
+        source: &dyn Source,
+        control: &Control<'_>,
+    ) -> Result<Option<Box<Encoders<'e>>>> {
+        self.encoders_of_loaded(source, control)
+    }
+
+    fn starts_anew(&self) -> bool {
+        matches!(self.postgres.mode, Mode::Replace | Mode::Truncate | Mode::Upsert)
+    }
+
+    fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
+        let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
+        Ok(match self.rejecting {
+            None => Box::new(encoder),
+            Some(_) => {
+                let encoder = RejectingEncoder::new(encoder);
+                Box::new(match &self.postgres.part_of {
+                    None => encoder,
+                    Some(several) => encoder.of_records(&several.records),
+                })
+            }
+        })
+    }
+
+    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
+        let connection = self.server.connect(control)?;
+        let plan = Arc::clone(&self.plan);
+        Ok(match (self.parts.clone(), self.rejecting.clone()) {
+            (None, None) => Box::new(CopyWriter::new(plan, connection, control)?),
+            (None, Some(rejecting)) => Box::new(RejectingWriter::new(plan, rejecting, connection, control)?),
+            (Some(parts), None) => Box::new(PartWriter::new(parts, connection, control)?),
+            (Some(parts), Some(rejecting)) => {
+                Box::new(RejectingPartWriter::new(parts, plan, rejecting, connection, control)?)
+            }
+        })
+    }
+
+    fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
+        // Without the last quote, for what gathers out of sight and for private tables: their names go on.
+        let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
+        let logged = !self.plan.checkpoints.of_unlogged_table();
+        let write_ahead = logged.then(|| WriteAhead::on(&self.control_connection));
+        activity::watch(&self.postgres.server, &copy, write_ahead, done, control)
+    }
+
+    fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
+        self.compare(expected, control)
+    }
+
+    fn can_verify(&self) -> bool {
+        // What was merged stands among rows that were there before.
+        !(self.overlaid || self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
+    }
+
+    fn rejected(&self) -> u64 {
+        match &self.rejecting {
+            Some(rejecting) => rejecting.count(),
+            None => self.rejected_before.load(Relaxed),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.all_notes()
+    }
+
+    fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        self.complete(total, control)
+    }
+}

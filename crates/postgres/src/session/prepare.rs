@@ -1,0 +1,523 @@
+//! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
+
+use sawmill_loader::{LoadOptions, Mode, RecordedFiles, Standing, TableName, Tally, refuse_cut_otherwise};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_source::{Control, Error, Kind, Result, Source};
+
+use crate::records::checkpoint::{Checkpoints, LoadRecord, advisory_key};
+use crate::records::presence::{Of, Presence, may_look};
+use crate::table::blockers;
+use crate::table::catalogue::{Found, find};
+use crate::table::columns;
+use crate::table::dependents;
+use crate::target::Postgres;
+use crate::types::enumerations;
+use crate::types::made_types;
+use crate::verify::read_back::ReadBack;
+use crate::write::durable;
+use crate::write::part_tables;
+
+/// The decision between new, resumed and complete.
+pub(crate) struct Preparing<'p, 'a> {
+    pub postgres: &'a Postgres,
+    pub source: &'a dyn Source,
+    pub options: &'a LoadOptions,
+    pub control: &'p Control<'p>,
+    pub server: &'p KnownServer,
+    pub connection: &'p Connection,
+    pub checkpoints: &'p Checkpoints,
+    pub table: &'p TableName,
+    pub columns: &'p [Column],
+    /// The table that is there, looked up under the load's lock.
+    pub found: Option<Found>,
+    pub id: &'p str,
+    /// Workers have tables of their own.
+    pub staged: bool,
+    /// What there is to say about what was found.
+    pub notes: Vec<String>,
+}
+
+impl Preparing<'_, '_> {
+    pub(crate) fn create(&mut self) -> Result<(LoadRecord, Standing)> {
+        let staging = self.table.staging();
+        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        self.found = find(self.connection, self.table, self.control)?;
+        let gathered = find(self.connection, &staging, self.control)?;
+        match (record, &self.found) {
+            (Some(record), Some(found))
+                if record.complete && record.table_oid == found.oid && !self.starts_again() =>
+            {
+                let changed = record.files.changed(self.source.files());
+                let presence = self.presence(Of::Table(found.oid), self.table)?;
+                match changed.is_empty() {
+                    true if !presence.lacks_rows() => {
+                        self.notes.extend(presence.finding());
+                        Ok((record, Standing::Complete))
+                    }
+                    _ if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
+                    true => Err(presence.error(
+                        self.place(),
+                        "bring back the rows, or drop the table to load it afresh, or load in mode replace",
+                    )),
+                    false => Err(Error::new(
+                        Kind::Exists,
+                        format!("the table exists, loaded from another content of {}", changed.join(", ")),
+                    )
+                    .at(self.place())
+                    .advise("drop the table to load it afresh, or load into another one")),
+                }
+            }
+            (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(found)?),
+            (Some(record), _)
+                if self.postgres.part_of.is_some()
+                    && record.complete
+                    && gathered.as_ref().is_some_and(|gathered| gathered.oid == record.table_oid)
+                    && record.files.changed(self.source.files()).is_empty() =>
+            {
+                match &gathered {
+                    Some(gathered) if self.emptied()? => {
+                        self.connection.begin(self.control)?;
+                        made_types::drop_table(self.connection, &staging, gathered.oid, self.control)?;
+                        self.connection.commit(self.control)?;
+                        self.start(None, &staging)
+                    }
+                    _ => {
+                        self.refuse_lost(Of::Load(self.id), &staging)?;
+                        Ok((record, Standing::Complete))
+                    }
+                }
+            }
+            (Some(record), _) if !record.complete => match gathered {
+                Some(gathered) if gathered.oid == record.table_oid => {
+                    self.refuse_changed(&record)?;
+                    self.refuse_cut_otherwise(&record)?;
+                    self.refuse_lost(Of::Load(self.id), &staging)?;
+                    Ok((record, Standing::Resumed))
+                }
+                _ => self.start(gathered.as_ref(), &staging),
+            },
+            (_, _) => self.start(gathered.as_ref(), &staging),
+        }
+    }
+
+    /// Whether a crash of the server has emptied the unlogged table of a load that was complete.
+    fn emptied(&self) -> Result<bool> {
+        Ok(self.checkpoints.of_unlogged_table()
+            && self.source.rows() > 0
+            && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty())
+    }
+
+    /// A new table out of sight, and the load's record, in one transaction.
+    fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
+        let connection = self.connection;
+        // Of several tables that are replaced together, each may refer to another.
+        if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.part_of)
+        {
+            dependents::refuse(connection, self.table, &[found.oid], self.control)?;
+        }
+        if let Some(found) = gathered {
+            connection.begin(self.control)?;
+            let discarded = self.discard_empty(found, staging)?;
+            connection.commit(self.control)?;
+            if !discarded {
+                self.refuse_gathered(gathered, staging)?;
+            }
+        }
+        let (schema, nested) = (self.source.schema(), self.postgres.nested);
+        let values = &self.postgres.values;
+        let replaced = self.found.as_ref().map(|found| found.oid);
+        let types = columns::natural(schema, self.table, nested, values)?.types;
+        made_types::check_names(connection, &types, replaced, self.control)?;
+        let mut new = columns::natural(schema, staging, nested, values)?;
+        enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
+        let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
+        connection.begin(self.control)?;
+        self.claim(staging)?;
+        // Of a run whose table was dropped, parts may be left.
+        let left = part_tables::of_load(connection, self.checkpoints, self.id, self.control)?;
+        part_tables::drop_all(connection, &left, self.control)?;
+        made_types::drop_left(connection, &new.types, self.control)?;
+        connection.batch(self.control, &create)?;
+        let Some(found) = find(connection, staging, self.control)? else {
+            return Err(
+                Error::new(Kind::Server, "the table that was just created is not there").at(self.place())
+            );
+        };
+        let record = self.record(found.oid, None);
+        self.checkpoints.delete(connection, self.id, self.control)?;
+        self.write_record(&record)?;
+        durable::commit(connection, self.control)?;
+        Ok((record, Standing::New))
+    }
+
+    /// Makes sure, until the transaction that is open ends, that no other load makes the table that gathers.
+    fn claim(&self, staging: &TableName) -> Result<()> {
+        let key = advisory_key(&format!("new table {}", staging.quoted()));
+        self.connection.query(self.control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
+        match find(self.connection, staging, self.control)? {
+            None => Ok(()),
+            Some(found) => {
+                self.connection.batch(self.control, "ROLLBACK")?;
+                self.refuse_gathered(Some(&found), staging)
+            }
+        }
+    }
+
+    /// The statements that make the table that gathers, with its partitions where rows go directly into them.
+    fn statements(&self, staging: &TableName, new: &columns::NewTable) -> Result<String> {
+        let (schema, kind) = (self.source.schema(), self.postgres.kind_for(self.staged));
+        let Some(partitions) = &self.postgres.partitions else {
+            return Ok(kind.create(staging, new, schema, None));
+        };
+        let replaced = self.found.as_ref().map(|found| found.oid);
+        partitions.check_names(self.connection, self.table, replaced, self.control)?;
+        let names = partitions.gathering_names(self.table);
+        let made = |partition| !self.staged || partitions.is_empty(partition);
+        Ok(partitions.create(&kind, staging, &names, made, new, schema))
+    }
+
+    /// A load that gathers beside the table that is there, to be merged into it in the end.
+    pub(crate) fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+        let staging = self.table.staging();
+        let gathered = find(self.connection, &staging, self.control)?;
+        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        match record.filter(|record| record.table_oid == oid) {
+            Some(record)
+                if record.complete
+                    && !self.starts_again()
+                    && record.files.changed(self.source.files()).is_empty() =>
+            {
+                self.refuse_lost_merged(&record)?;
+                return Ok((record, Standing::Complete));
+            }
+            Some(record) if !record.complete && gathered.is_some() => {
+                self.refuse_changed(&record)?;
+                self.refuse_cut_otherwise(&record)?;
+                self.refuse_lost(Of::Load(self.id), &staging)?;
+                return Ok((record, Standing::Resumed));
+            }
+            _ => {}
+        }
+        self.refuse_gathered(gathered.as_ref(), &staging)?;
+        let create = format!(
+            "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
+            staging.quoted(),
+            columns::list(self.columns),
+            self.table.quoted()
+        );
+        self.connection.begin(self.control)?;
+        self.claim(&staging)?;
+        self.connection.batch(self.control, &create)?;
+        let record = self.record(oid, None);
+        self.checkpoints.delete(self.connection, self.id, self.control)?;
+        self.write_record(&record)?;
+        durable::commit(self.connection, self.control)?;
+        Ok((record, Standing::New))
+    }
+
+    /// Discards what another load has left that ended before its first unit was in: a value that could not be loaded,
+    /// say, which the same load with another option takes. False where there is more, or where it still runs.
+    fn discard_empty(&self, gathered: &Found, staging: &TableName) -> Result<bool> {
+        let (connection, control) = (self.connection, self.control);
+        let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
+        let of_table = format!("SELECT load_id FROM {loads} WHERE table_oid = $1 AND completed IS NULL");
+        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid)])?;
+        let [row] = rows.as_slice() else { return Ok(false) };
+        let id: String = connection.get(row, 0)?;
+        // Nobody begins it before this transaction ends; only then is it known that no unit comes.
+        let lock =
+            connection.query(control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?;
+        if !lock.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+            return Ok(false);
+        }
+        let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
+        let rows = connection.query(control, &empty, &[&id])?;
+        if !rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+            return Ok(false);
+        }
+        made_types::drop_table(connection, staging, gathered.oid, control)?;
+        self.checkpoints.delete(connection, &id, control)?;
+        Ok(true)
+    }
+
+    /// Another load that has not ended stands in the way of one into the same table.
+    fn refuse_gathered(&self, gathered: Option<&Found>, staging: &TableName) -> Result<()> {
+        match gathered {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                Kind::Exists,
+                format!("another load into this table is not finished: {staging} is there"),
+            )
+            .at(self.place())
+            .advise(format!(
+                "finish it with the files and options it began with, or remove what it has left: sawmill load forget --to \
+                 ... --table {}{}",
+                self.table,
+                match self.postgres.checkpoint_schema.as_str() {
+                    Postgres::CHECKPOINT_SCHEMA => String::new(),
+                    schema => format!(" --checkpoint-schema {schema}"),
+                }
+            ))),
+        }
+    }
+
+    /// A load into the table that is there, emptied first in mode truncate: in the transaction that records
+    /// the load, so that it happens once.
+    pub(crate) fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+        let truncate = self.postgres.mode == Mode::Truncate;
+        self.refuse_of_another_table(record.as_ref(), oid)?;
+        if let Some(record) = record.filter(|record| record.table_oid == oid) {
+            match (record.complete, record.files.changed(self.source.files()).is_empty()) {
+                (true, true) if !self.starts_again() && (!truncate || self.holds_the_rows()?) => {
+                    if !truncate {
+                        self.refuse_lost(Of::Table(oid), self.table)?;
+                    }
+                    return Ok((record, Standing::Complete));
+                }
+                // Somebody has changed what is to be all that the table holds.
+                (true, true) => {}
+                // Another content under the same name, after the first was loaded, is another load.
+                (true, false) => {}
+                // It holds something else than what this load has brought: it is emptied once more.
+                (false, _)
+                    if truncate && self.presence(Of::Table(oid), self.table)?.is_other_than_recorded() => {}
+                (false, _) => {
+                    self.refuse_changed(&record)?;
+                    self.refuse_cut_otherwise(&record)?;
+                    self.refuse_lost(Of::Table(oid), self.table)?;
+                    return Ok((record, Standing::Resumed));
+                }
+            }
+        }
+        let before = match (truncate, self.options.verify) {
+            (true, _) => Some(Tally::empty(self.columns.len())),
+            (false, _) if self.is_empty()? => Some(Tally::empty(self.columns.len())),
+            (false, false) => None,
+            (false, true) => {
+                let read = ReadBack {
+                    server: self.server,
+                    table: self.table,
+                    columns: self.columns,
+                    degree: self.options.degree,
+                    each_column: false,
+                    by_value: false,
+                };
+                Some(read.run(self.control)?.whole)
+            }
+        };
+        let record = self.record(oid, before);
+        self.connection.begin(self.control)?;
+        if truncate {
+            let empty = format!("TRUNCATE TABLE {}", self.table.quoted());
+            let (server, connection) = (&self.postgres.server, self.connection);
+            blockers::named(server, connection, self.control, || connection.batch(self.control, &empty))?;
+            self.checkpoints.delete_of_table(self.connection, oid, self.id, self.control)?;
+            self.checkpoints.delete(self.connection, self.id, self.control)?;
+        } else {
+            self.refuse_begun_meanwhile(oid)?;
+            self.keep_earlier(oid)?;
+        }
+        self.write_record(&record)?;
+        durable::commit(self.connection, self.control)?;
+        Ok((record, Standing::New))
+    }
+
+    /// Whether the table has no rows; false where this user may not look.
+    fn is_empty(&self) -> Result<bool> {
+        if !may_look(std::slice::from_ref(self.table), self.connection, self.control)? {
+            return Ok(false);
+        }
+        let sql = format!("SELECT NOT EXISTS (SELECT FROM {})", self.table.quoted());
+        let rows = self.connection.query(self.control, &sql, &[])?;
+        rows.first().map_or(Ok(false), |row| self.connection.get(row, 0))
+    }
+
+    /// Whether the table has as many rows as the source, but for those that were put aside.
+    fn holds_the_rows(&self) -> Result<bool> {
+        let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
+        let rows = self.connection.query(self.control, &sql, &[])?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| self.connection.get(row, 0))?;
+        let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        let rejected: u64 = rejects.values().sum();
+        Ok(count as u64 + rejected == self.source.rows())
+    }
+
+    /// Whether what is complete is done once more. A new table is made once.
+    fn starts_again(&self) -> bool {
+        self.options.again && self.postgres.mode != Mode::Create
+    }
+
+    /// What was cut into other units than these is told before their rows are counted. Where workers fill partitions, their
+    /// units are known later.
+    fn refuse_cut_otherwise(&self, record: &LoadRecord) -> Result<()> {
+        if self.staged && self.postgres.partitions.is_some() {
+            return Ok(());
+        }
+        let done = self.checkpoints.units(self.connection, self.id, self.control)?;
+        refuse_cut_otherwise(self.source, record.unit_rows, &done)
+    }
+
+    fn presence(&self, of: Of<'_>, table: &TableName) -> Result<Presence> {
+        Presence::of(of, table, self.checkpoints, self.connection, self.control)
+    }
+
+    /// Nothing goes on where rows are gone that were loaded. Only where all rows are in, some of them may have been taken
+    /// out of the table that gathers, so that its keys can be made.
+    fn refuse_lost(&mut self, of: Of<'_>, table: &TableName) -> Result<()> {
+        let presence = self.presence(of, table)?;
+        let corrected = matches!(of, Of::Load(_))
+            && presence.lacks_rows()
+            && !presence.was_emptied()
+            && self.are_all_in(presence.recorded)?;
+        let goes_on = corrected || !presence.lacks_rows();
+        self.notes.extend(presence.finding().filter(|_| goes_on));
+        match (goes_on, of) {
+            (true, _) => Ok(()),
+            (false, Of::Load(_)) => Err(presence.error(
+                format!("table {table}, {}", self.connection.place()),
+                "take the load back (sawmill load forget) and start it afresh",
+            )),
+            (false, Of::Table(_)) => Err(presence.error(
+                self.place(),
+                "bring back the rows; or take the loads back (sawmill load forget), remove what is left of their rows, and \
+                 load again; a load that was complete is done once more with --again",
+            )),
+        }
+    }
+
+    /// Whether so many rows, with those that were put aside, are all of the source.
+    fn are_all_in(&self, recorded: u64) -> Result<bool> {
+        let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        let all = recorded + rejects.values().sum::<u64>();
+        Ok(self.source.knows_rows() && all == self.source.rows())
+    }
+
+    /// Of a merge it is known how many rows the table has at least.
+    fn refuse_lost_merged(&self, record: &LoadRecord) -> Result<()> {
+        let merged = self.presence(Of::Load(&record.id), self.table)?;
+        match merged.lacks_rows() {
+            false => Ok(()),
+            true => Err(merged.error(self.place(), "merge the rows once more with --again")),
+        }
+    }
+
+    /// Rows of a load into a table that is gone may be in the one that has its name now, restored from a dump.
+    fn refuse_of_another_table(&self, record: Option<&LoadRecord>, oid: u32) -> Result<()> {
+        let elsewhere = record.is_some_and(|record| record.table_oid != oid);
+        let may_look = || may_look(std::slice::from_ref(self.table), self.connection, self.control);
+        if !elsewhere
+            || self.options.again
+            || self.postgres.mode == Mode::Truncate
+            || !may_look()?
+            || self.is_empty()?
+            || self.presence(Of::Table(oid), self.table)?.is_known_whole()
+        {
+            return Ok(());
+        }
+        let what = "these files were loaded into a table of this name that is gone (dropped, or restored from a dump); the one \
+                    that is there now has rows, and whether those of the load are among them is not known";
+        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
+            "compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)",
+        ))
+    }
+
+    /// Within the transaction that begins the load: no other one has begun with a file of this one since it was looked at
+    /// what is loaded already.
+    fn refuse_begun_meanwhile(&self, oid: u32) -> Result<()> {
+        let mapping = self.mapping();
+        if mapping.is_empty() || self.options.again {
+            return Ok(());
+        }
+        let (connection, control) = (self.connection, self.control);
+        let key = advisory_key(&format!("files of {oid}"));
+        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        let (files, loads) = (RecordedFiles::of(self.source.files()), self.checkpoints.table("loads"));
+        let sql = format!(
+            "SELECT min(now.name) FROM {loads} l, unnest($4::text[], $5::text[]) now (name, fingerprint), \
+               unnest(l.files, l.fingerprints) known (name, fingerprint) \
+             WHERE l.table_oid = $1 AND l.mapping = $2 AND l.load_id <> $3 AND l.mode <> 'upsert' \
+             AND known.name = now.name AND known.fingerprint = now.fingerprint"
+        );
+        let asked: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
+            &[&i64::from(oid), &mapping, &self.id, &files.names, &files.fingerprints];
+        let rows = connection.query(control, &sql, asked)?;
+        match rows.first().map_or(Ok(None), |row| connection.get::<Option<String>>(row, 0))? {
+            None => Ok(()),
+            Some(name) => {
+                Err(Error::new(Kind::Busy, format!("another load has begun with {name} meanwhile"))
+                    .at(self.place())
+                    .advise("run the same command again: it loads what is missing"))
+            }
+        }
+    }
+
+    /// What these files were loaded by before stays on record, if their rows are still there.
+    fn keep_earlier(&self, oid: u32) -> Result<()> {
+        let (connection, control) = (self.connection, self.control);
+        let record = self.checkpoints.find(connection, self.id, control)?;
+        let kept = record.is_some_and(|record| record.complete && record.table_oid == oid);
+        if self.options.again && self.presence(Of::Table(oid), self.table)?.was_emptied() {
+            self.checkpoints.delete_of_table(connection, oid, self.id, control)?;
+        } else if kept {
+            return self.checkpoints.set_aside(connection, self.id, control);
+        }
+        self.checkpoints.delete(connection, self.id, control).map(drop)
+    }
+
+    /// What makes two loads of a file loads of the same rows; empty where files are not remembered one by one.
+    fn mapping(&self) -> String {
+        let by_file = self.source.has_whole_files()
+            && self.postgres.part_of.is_none()
+            && self.postgres.mode != Mode::Upsert;
+        if by_file { self.postgres.mapping_of_files(self.source) } else { String::new() }
+    }
+
+    fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {
+        let files = self.source.files();
+        LoadRecord {
+            id: self.id.to_owned(),
+            table_oid,
+            unit_rows: self.options.unit_rows.max(1),
+            files: RecordedFiles::of(files),
+            complete: false,
+            before,
+            mapping: Some(self.mapping()),
+        }
+    }
+
+    fn write_record(&self, record: &LoadRecord) -> Result<()> {
+        let (target, mode) = (self.table.to_string(), self.postgres.mode.name());
+        self.checkpoints.begin(self.connection, record, &target, mode, self.control)
+    }
+
+    fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
+        let changed = record.files.changed(self.source.files());
+        match changed.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Kind::Changed,
+                format!("a source file has changed since the load began: {}", changed.join(", ")),
+            )
+            .at(self.place())
+            .advise("bring back the file as it was to finish the load, or forget the load and start afresh")),
+        }
+    }
+
+    fn exists(&self, found: &Found) -> Result<Error> {
+        let existing = columns::read(self.connection, found.oid, self.control)?;
+        let differences = columns::differences(self.columns, &existing);
+        let what = match differences.is_empty() {
+            true => "the table exists already, with the same columns".to_owned(),
+            false => format!("the table exists already, and differs: {}", differences.join("; ")),
+        };
+        Ok(Error::new(Kind::Exists, what)
+            .at(self.place())
+            .advise("load in mode append to add to it, choose another table, or drop it"))
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.connection.place())
+    }
+}

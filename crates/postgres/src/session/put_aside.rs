@@ -1,0 +1,74 @@
+//! The rows that a session's load has put aside: read from their records, and written to their file.
+
+use std::collections::HashMap;
+
+use sawmill_loader::{Session, Standing};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Result, Unit, UnitKey};
+
+use super::PostgresSession;
+use crate::rejected::bad_records::{BadRecords, Places};
+use crate::rejected::file::RejectsFile;
+
+impl PostgresSession<'_> {
+    /// Rows that were put aside, as the source counts them.
+    pub(super) fn refused(
+        &self,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Option<BadRecords>> {
+        // Where there are several tables, the source comes without the records that were put aside.
+        if self.rejected() == 0 || self.postgres.part_of.is_some() {
+            return Ok(None);
+        }
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let loaded = self.source().unwrap_or(self.source);
+        let mut keys: Vec<UnitKey> =
+            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
+        keys.sort_unstable();
+        let mut places = Places::new(self.source, &std::env::temp_dir())?;
+        for key in keys {
+            let rejects = checkpoints.rejects(connection, id, key, control)?;
+            let rows: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
+            for row in loaded.rows_in_group(key, &rows)? {
+                places.add(key.file, key.row_group, row)?;
+            }
+        }
+        places.into_records()
+    }
+
+    /// Writes the file of a load that is complete already, where it is not there: an earlier run could not write it or did
+    /// not name it, or it was removed since.
+    pub(super) fn write_missing_rejects(&self, control: &Control<'_>) -> Result<()> {
+        let file = self.postgres.rejects.as_ref().filter(|rejects| !rejects.path.exists());
+        let complete = self.standing == Standing::Complete && self.postgres.part_of.is_none();
+        match file {
+            Some(_) if complete && self.rejected() > 0 => {
+                self.with_connection(control, |connection| self.write_rejects(connection, control))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the file of rejected rows, before the load counts as complete: a run that is killed in between
+    /// writes it again.
+    pub(super) fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let Some(options) = &self.postgres.rejects else { return Ok(()) };
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let source = self.source().unwrap_or(self.source);
+        let plan = source.plan(self.record.unit_rows);
+        let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
+        let mut reader = source.reader(self.options.batch_rows);
+        let mut file = RejectsFile::create(&options.path, self.postgres.rejects_of(source, &self.table))?;
+        let mut keys: Vec<UnitKey> =
+            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
+        keys.sort_unstable();
+        for key in keys {
+            let rejects = checkpoints.rejects(connection, id, key, control)?;
+            if let Some(unit) = units.get(&key) {
+                file.unit(unit, &rejects, reader.as_mut())?;
+            }
+        }
+        file.finish()
+    }
+}

@@ -1,0 +1,113 @@
+//! A load up to its first row, in a transaction that is never committed: what would be done, with the server's
+//! own word that it can be.
+
+use sawmill_loader::{LoadOptions, Portion, Remembered, Session, Standing};
+use sawmill_source::{Control, Result, Source};
+use serde::Serialize;
+
+use crate::session::PostgresSession;
+use crate::target::Postgres;
+
+/// What a load would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rehearsal {
+    /// How the target was found.
+    pub standing: Standing,
+    /// The table, with its schema.
+    pub table: String,
+    /// The statement that rows go through.
+    pub copy: String,
+    /// Units of the plan, and those of them that earlier runs have committed.
+    pub units: u64,
+    /// Units that are in.
+    pub units_done: u64,
+    /// Rows that would be loaded.
+    pub rows: u64,
+    /// Bytes of encoded rows in memory, at most.
+    pub memory_bytes: u64,
+    /// Which way rows would go, and why.
+    pub way: String,
+    /// What else there is to say.
+    pub notes: Vec<String>,
+}
+
+impl Rehearsal {
+    /// Adds what would be done for other files.
+    fn add(&mut self, other: Self) {
+        if other.standing == Standing::Resumed {
+            self.standing = Standing::Resumed;
+        }
+        self.units += other.units;
+        self.units_done += other.units_done;
+        self.rows += other.rows;
+        self.notes.extend(other.notes);
+    }
+}
+
+impl Postgres {
+    /// Does everything that a load does before its first row, and takes it back.
+    ///
+    /// # Errors
+    /// As a load's before its first row.
+    pub fn rehearse(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Rehearsal> {
+        // What the table holds is not summed up for a load that is not done.
+        let options = LoadOptions { verify: false, ..options.clone() };
+        let Some(remembered) = self.remember(source, &options, true, control)? else {
+            return self.rehearse_files(source, &options, control);
+        };
+        let Remembered { already, unfinished, new, mut notes, .. } = remembered;
+        notes.insert(
+            0,
+            format!(
+                "{} files are loaded already, {} are not",
+                already.len(),
+                source.files().len() - already.len()
+            ),
+        );
+        let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
+        let first = portions.next();
+        let none_left = first.is_none();
+        // What is said of a load without files is what is known without them.
+        let first = Portion::new(source, first.unwrap_or_default());
+        let mut whole = self.rehearse_files(&first, &options, control)?;
+        for files in portions {
+            whole.add(self.rehearse_files(&Portion::new(source, files), &options, control)?);
+        }
+        if none_left {
+            whole.standing = Standing::Complete;
+        }
+        notes.append(&mut whole.notes);
+        Ok(Rehearsal { notes, ..whole })
+    }
+
+    fn rehearse_files(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Rehearsal> {
+        let session = PostgresSession::prepare(self, source, options, true, control)?;
+        let source = session.source().unwrap_or(source);
+        let units: Vec<_> = source.plan(session.unit_rows()).into_iter().flatten().collect();
+        let left = match session.standing() {
+            Standing::Complete => Vec::new(),
+            _ => units.iter().filter(|unit| !session.done().contains_key(&unit.key)).collect(),
+        };
+        Ok(Rehearsal {
+            standing: session.standing(),
+            table: session.table().to_string(),
+            copy: session.copy().to_owned(),
+            units: units.len() as u64,
+            units_done: (units.len() - left.len()) as u64,
+            rows: left.iter().map(|unit| unit.rows).sum(),
+            memory_bytes: options.block_memory(),
+            way: session.way().to_string(),
+            notes: session.notes(),
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What a session's source holds now, as the table has it: for comparing it with what was loaded.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use sawmill_loader::{BatchEncoder, Block, Encoders, Refusal, Session, Tally};
+use sawmill_pgcopy::Column;
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit};
+
+use super::PostgresSession;
+use crate::encode::canonical_row::CanonicalRow;
+use crate::encode::rejecting::{RejectingEncoder, marked_rows};
+use crate::encode::summing::SummingEncoder;
+use crate::rejected::bad_records::BadRecords;
+use crate::verify::tuples::Tuples;
+
+impl PostgresSession<'_> {
+    /// Encoders of the rows that are in the table. Of several tables, records that were put aside are left out by the
+    /// source, or it cannot be told what is left.
+    pub(super) fn encoders_of_loaded<'e>(
+        &'e self,
+        source: &dyn Source,
+        control: &Control<'_>,
+    ) -> Result<Option<Box<Encoders<'e>>>> {
+        if self.rejected() == 0 || source.lacks_rejected() {
+            return Ok(Some(Box::new(|| self.encoder())));
+        }
+        if self.postgres.part_of.is_some() {
+            return Ok(None);
+        }
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let refused = self.with_connection(control, |connection| {
+            let mut refused = BadRecords::new(&std::env::temp_dir())?;
+            refused.add_recorded(source, checkpoints, id, connection, control)?;
+            Ok(Arc::new(refused))
+        })?;
+        Ok(Some(Box::new(move || {
+            let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
+            Ok(Box::new(WithoutRefused::new(encoder, Arc::clone(&refused), Arc::clone(&self.columns))))
+        })))
+    }
+}
+
+/// Sums up the rows of units that were not put aside.
+struct WithoutRefused {
+    inner: RejectingEncoder,
+    refused: Arc<BadRecords>,
+    columns: Arc<Vec<Column>>,
+    first_row: u64,
+    /// Rows of the unit that were put aside.
+    of_unit: Result<BTreeSet<u64>>,
+    tuples: Tuples,
+}
+
+impl WithoutRefused {
+    fn new(encoder: SummingEncoder, refused: Arc<BadRecords>, columns: Arc<Vec<Column>>) -> Self {
+        Self {
+            inner: RejectingEncoder::new(encoder),
+            refused,
+            first_row: 0,
+            of_unit: Ok(BTreeSet::new()),
+            tuples: no_tuples(&columns),
+            columns,
+        }
+    }
+}
+
+fn no_tuples(columns: &[Column]) -> Tuples {
+    Tuples::new(columns.len(), CanonicalRow::of(columns, false), false)
+}
+
+/// Takes in a block's rows, but for those that were put aside.
+fn feed(tuples: &mut Tuples, refused: &BTreeSet<u64>, first_row: u64, block: &Block) -> Result<()> {
+    let mut start = 0;
+    let fed = match refused.is_empty() {
+        true => tuples.feed(&block.bytes),
+        false => marked_rows(block).try_for_each(|mark| {
+            let row = &block.bytes[start..mark.end as usize];
+            start = mark.end as usize;
+            match refused.contains(&(first_row + u64::from(mark.row))) {
+                true => Ok(()),
+                false => tuples.feed(row),
+            }
+        }),
+    };
+    fed.map_err(|what| Error::new(Kind::Source, what))
+}
+
+impl BatchEncoder for WithoutRefused {
+    fn begin_unit(&mut self, unit: &Unit) {
+        self.inner.begin_unit(unit);
+        self.first_row = unit.key.first_row;
+        self.of_unit = self.refused.rows_of(unit);
+        self.tuples = no_tuples(&self.columns);
+    }
+
+    fn encode(
+        &mut self,
+        batch: &RecordBatch,
+        _emit: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<(), Refusal> {
+        let Self { inner, of_unit, tuples, first_row, .. } = self;
+        let refused = of_unit.as_ref().map_err(|error| Refusal::Stopped(error.clone()))?;
+        inner.encode(batch, &mut |block| feed(tuples, refused, *first_row, &block))
+    }
+
+    fn end_unit(&mut self, _emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
+        let Self { inner, of_unit, tuples, first_row, columns, .. } = self;
+        let refused = of_unit.as_ref().map_err(Clone::clone)?;
+        inner.end_unit(&mut |block| feed(tuples, refused, *first_row, &block))?;
+        Ok(std::mem::replace(tuples, no_tuples(columns)).into_sums().whole)
+    }
+}

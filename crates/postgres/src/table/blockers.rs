@@ -1,0 +1,103 @@
+//! Whom a statement waits for: somebody who reads a table keeps it from being dropped or emptied for as long as the
+//! transaction lasts.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sawmill_pgwire::{Connection, Server};
+use sawmill_source::{Control, Error, Kind, Result};
+
+/// How long a statement may take before the server is asked whom it waits for, and how long until it is asked again.
+const FIRST: Duration = Duration::from_millis(150);
+const AGAIN: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(10);
+
+/// Runs `work` on a connection, and says for which other ones it waits there. Where a limit of the server ends the wait, the
+/// error says so, too.
+pub(crate) fn named<T>(
+    server: &Server,
+    waiting: &Connection,
+    control: &Control<'_>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let rows = waiting.query(control, "SELECT pg_catalog.pg_backend_pid()", &[])?;
+    let process: i32 = rows.first().map_or(Ok(0), |row| waiting.get(row, 0))?;
+    let (done, last) = (AtomicBool::new(false), Mutex::new(String::new()));
+    let worked = std::thread::scope(|scope| {
+        // Without this thread the work goes on just the same.
+        let watching = std::thread::Builder::new().name("blockers".into());
+        let _watching = watching.spawn_scoped(scope, || watch(server, process, &done, &last, control));
+        let worked = work();
+        done.store(true, Relaxed);
+        worked
+    });
+    let held = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+    worked.map_err(|error| match error.kind() {
+        Kind::Server if error.what().ends_with("[55P03]") && !held.is_empty() => {
+            Error::new(Kind::Server, format!("{}; {held}", error.what()))
+                .at(error.place())
+                .advise(error.advice())
+        }
+        _ => error,
+    })
+}
+
+/// Looks until the work is done; what cannot be found out is not said.
+fn watch(
+    server: &Server,
+    process: i32,
+    done: &AtomicBool,
+    last: &Mutex<String>,
+    control: &Control<'_>,
+) -> Option<()> {
+    let pause = |time: Duration| {
+        let end = Instant::now() + time;
+        while !done.load(Relaxed) && !control.cancelled() && Instant::now() < end {
+            std::thread::sleep(STEP);
+        }
+        !done.load(Relaxed) && !control.cancelled()
+    };
+    if !pause(FIRST) {
+        return None;
+    }
+    let connection = Connection::open(server, control).ok()?;
+    let mut said = BTreeMap::new();
+    loop {
+        let found = blockers(&connection, process, control).ok()?;
+        for (process, line) in &found {
+            if said.insert(*process, line.clone()).is_none() {
+                control.say(&format!("waiting for a lock: {line}"));
+            }
+        }
+        if !found.is_empty() {
+            let lines: Vec<String> = found.into_values().collect();
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = lines.join("; ");
+        }
+        if !pause(AGAIN) {
+            return Some(());
+        }
+    }
+}
+
+/// The processes that this one waits for, each as people read it.
+fn blockers(connection: &Connection, process: i32, control: &Control<'_>) -> Result<BTreeMap<i32, String>> {
+    let sql = "SELECT a.pid, coalesce(a.usename::text, '?'), coalesce(a.application_name, ''), coalesce(a.state, ''), \
+                 left(regexp_replace(coalesce(a.query, ''), '\\s+', ' ', 'g'), 120), \
+                 coalesce(extract(epoch FROM now() - a.xact_start), 0)::bigint \
+               FROM unnest(pg_catalog.pg_blocking_pids($1)) AS blocking(pid) \
+               JOIN pg_catalog.pg_stat_activity a USING (pid)";
+    let mut found = BTreeMap::new();
+    for row in connection.query(control, sql, &[&process])? {
+        let (pid, user): (i32, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
+        let (program, state): (String, String) = (connection.get(&row, 2)?, connection.get(&row, 3)?);
+        let (query, seconds): (String, i64) = (connection.get(&row, 4)?, connection.get(&row, 5)?);
+        let program = if program.is_empty() { program } else { format!(", {program}") };
+        let line = format!(
+            "process {pid} (user {user}{program}, {state}, for {seconds} s in its transaction) holds it: {query}"
+        );
+        found.insert(pid, line);
+    }
+    Ok(found)
+}

@@ -1,0 +1,85 @@
+//! Types as the server's catalogue has them: what an array is made of, which attributes a composite has.
+
+use std::sync::Arc;
+
+use sawmill_loader::TableName;
+use sawmill_pgcopy::{Attribute, ColumnType, Composite, Part, PgType};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Result};
+
+/// Types within types that are followed; a composite type cannot hold itself.
+const DEEPEST: usize = 32;
+
+/// The type behind `pg_attribute.atttypid` and `atttypmod`, `None` where the loader cannot write it.
+pub(crate) fn read(
+    connection: &Connection,
+    oid: u32,
+    modifier: i32,
+    control: &Control<'_>,
+) -> Result<Option<ColumnType>> {
+    read_below(connection, oid, modifier, control, DEEPEST)
+}
+
+fn read_below(
+    connection: &Connection,
+    oid: u32,
+    modifier: i32,
+    control: &Control<'_>,
+    depth: usize,
+) -> Result<Option<ColumnType>> {
+    if let Some(pg_type) = PgType::of_catalogue(oid, modifier) {
+        return Ok(Some(ColumnType::Plain(pg_type)));
+    }
+    if depth == 0 {
+        return Ok(None);
+    }
+    // An array type is what its element type names as such: other types that have elements, point and
+    // oidvector among them, are none. Rows of tables are left out: their columns may change.
+    let sql = "SELECT coalesce((SELECT e.oid FROM pg_catalog.pg_type e \
+                 WHERE e.oid = t.typelem AND e.typarray = t.oid), 0::oid), \
+               coalesce(c.oid, 0::oid), n.nspname::text, t.typname::text, \
+               t.typtype::text, t.typbasetype, t.typtypmod, \
+               coalesce((SELECT prosrc FROM pg_catalog.pg_proc p WHERE p.oid = t.typreceive), '') \
+               FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+               LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND t.typtype = 'c' AND c.relkind = 'c' \
+               WHERE t.oid = $1";
+    let rows = connection.query(control, sql, &[&oid])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (kind, receive): (String, String) = (connection.get(row, 4)?, connection.get(row, 7)?);
+    match (kind.as_str(), receive.as_str()) {
+        // A domain is written as the type behind it, and checked by the server.
+        ("d", _) => {
+            let (base, modifier): (u32, i32) = (connection.get(row, 5)?, connection.get(row, 6)?);
+            return read_below(connection, base, modifier, control, depth - 1);
+        }
+        ("e", _) => {
+            let (schema, name): (String, String) = (connection.get(row, 2)?, connection.get(row, 3)?);
+            return Ok(Some(ColumnType::Enumeration(TableName::new(Some(&schema), &name)?.quoted())));
+        }
+        // citext and the like.
+        ("b", "textrecv") => return Ok(Some(ColumnType::Plain(PgType::Text))),
+        _ => {}
+    }
+    let (element, relation): (u32, u32) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    if element != 0 {
+        // The modifier of an array is that of its elements.
+        let part = read_below(connection, element, modifier, control, depth - 1)?;
+        return Ok(part.map(|column_type| ColumnType::Array(Arc::new(Part { column_type, oid: element }))));
+    }
+    if relation == 0 {
+        return Ok(None);
+    }
+    let (schema, name): (String, String) = (connection.get(row, 2)?, connection.get(row, 3)?);
+    let sql = "SELECT attname::text, atttypid, atttypmod FROM pg_catalog.pg_attribute \
+               WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
+    let mut attributes = Vec::new();
+    for row in connection.query(control, sql, &[&relation])? {
+        let (oid, modifier): (u32, i32) = (connection.get(&row, 1)?, connection.get(&row, 2)?);
+        let Some(column_type) = read_below(connection, oid, modifier, control, depth - 1)? else {
+            return Ok(None);
+        };
+        attributes.push(Attribute { name: connection.get(&row, 0)?, part: Part { column_type, oid } });
+    }
+    let name = TableName::new(Some(&schema), &name)?.quoted();
+    Ok(Some(ColumnType::Composite(Arc::new(Composite { name, attributes }))))
+}

@@ -1,0 +1,273 @@
+//! The columns of a table that exists, the columns a source asks for, and how they fit together.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema};
+use sawmill_loader::{TableName, check_name, quote};
+use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, is_json};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::table::catalogue_type;
+use crate::types::made_types::MadeType;
+use crate::types::natural::{Nested, natural_type};
+
+/// Columns that PostgreSQL has in every table already.
+const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+/// `MaxHeapAttributeNumber` in src/include/access/htup_details.h.
+const MOST_COLUMNS: usize = 1600;
+
+/// A column of an existing table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableColumn {
+    pub name: String,
+    /// As the server spells its type.
+    pub type_name: String,
+    /// `None` where the loader cannot write it.
+    pub column_type: Option<ColumnType>,
+    pub not_null: bool,
+    /// Has a default, counts itself or is computed: the server fills it.
+    pub filled: bool,
+    /// Is computed from other columns: nothing else can be written there.
+    pub generated: bool,
+}
+
+/// The columns of a table, in their order.
+pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableColumn>> {
+    // attgenerated is there from version 12 on; to_jsonb reads it where it is.
+    let rows = connection.query(
+        control,
+        "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
+         atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '' \
+         FROM pg_catalog.pg_attribute a WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+        &[&oid],
+    )?;
+    let mut columns = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (filled, generated): (bool, bool) = (connection.get(row, 5)?, connection.get(row, 6)?);
+        let (oid, modifier): (u32, i32) = (connection.get(row, 2)?, connection.get(row, 3)?);
+        let column_type = match generated {
+            true => None,
+            false => catalogue_type::read(connection, oid, modifier, control)?,
+        };
+        columns.push(TableColumn {
+            name: connection.get(row, 0)?,
+            type_name: connection.get(row, 1)?,
+            column_type,
+            not_null: connection.get(row, 4)?,
+            filled: filled || generated,
+            generated,
+        });
+    }
+    Ok(columns)
+}
+
+/// A table that can be made: its columns, and the types to make before it, inner ones first.
+pub(crate) struct NewTable {
+    pub columns: Arc<Vec<Column>>,
+    pub types: Vec<MadeType>,
+}
+
+/// A new table for this schema. All that cannot be represented is named at once.
+pub(crate) fn natural(
+    schema: &Schema,
+    table: &TableName,
+    nested: Nested,
+    options: &ValueOptions,
+) -> Result<NewTable> {
+    let (mut types, mut enumerations) = (Vec::new(), Vec::new());
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut refused = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        let name = table.below(field.name());
+        let column_type = match is_json(field) {
+            true => Ok(ColumnType::Plain(PgType::Jsonb)),
+            false if options.enums == Enums::Enum && is_enum(field) => {
+                enumerations.push(MadeType::Enumeration {
+                    name: name.clone(),
+                    column: i,
+                    labels: Vec::new(),
+                });
+                Ok(ColumnType::Enumeration(name.quoted()))
+            }
+            false => natural_type(field, nested, &name, &mut types),
+        };
+        match column_type.and_then(|column_type| Column::new(field, i, column_type, options)) {
+            Ok(column) => columns.push(column),
+            Err(what) => refused.push(format!("column {:?}: {what}", field.name())),
+        }
+        if let Err(what) = check_name(field.name()) {
+            refused.push(format!("column {:?}: {what}", field.name()));
+        }
+        if SYSTEM.contains(&field.name().as_str()) {
+            refused.push(format!("column {:?}: every table has a system column of that name", field.name()));
+        }
+    }
+    let types: Vec<MadeType> = types.into_iter().map(MadeType::Composite).chain(enumerations).collect();
+    let mut names: Vec<&str> = types.iter().map(|made| made.name().name()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        refused.push(format!("two structs or enumerations would both be the type {:?}", pair[0]));
+    }
+    Ok(NewTable { columns: checked(columns, refused, schema, table)?, types })
+}
+
+/// The columns of an existing table that this schema fills, matched by name. Missing, extra and
+/// incompatible columns are named at once.
+pub(crate) fn matched(
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+    options: &ValueOptions,
+) -> Result<Arc<Vec<Column>>> {
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut refused = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        let Some(theirs) = existing.iter().find(|column| column.name == *field.name()) else {
+            refused.push(format!("column {:?} is not in the table", field.name()));
+            continue;
+        };
+        if theirs.generated {
+            refused.push(format!("column {:?} is computed by the table (GENERATED ALWAYS AS)", field.name()));
+            continue;
+        }
+        let fitting = theirs.column_type.clone().ok_or_else(String::new);
+        match fitting.and_then(|column_type| Column::new(field, i, column_type, options)) {
+            Ok(column) => columns.push(column),
+            Err(why) => {
+                let why = if why.is_empty() { why } else { format!(": {why}") };
+                refused.push(format!(
+                    "column {:?} is {} in the table, which cannot take {} exactly{why}",
+                    field.name(),
+                    theirs.type_name,
+                    field.data_type()
+                ));
+            }
+        }
+    }
+    for theirs in lacking(schema, existing).filter(|theirs| theirs.not_null && !theirs.filled) {
+        refused.push(format!(
+            "column {:?} of the table is not in the source, takes no NULL and has no default",
+            theirs.name
+        ));
+    }
+    checked(columns, refused, schema, table)
+}
+
+/// What becomes of the columns of an existing table that this schema lacks.
+pub(crate) fn not_filled(schema: &Schema, existing: &[TableColumn]) -> Vec<String> {
+    let given = |column: &TableColumn| match (column.generated, column.filled) {
+        (true, _) => "computed",
+        (_, true) => "its default",
+        (_, false) => "null",
+    };
+    lacking(schema, existing).map(|column| format!("{:?} ({})", column.name, given(column))).collect()
+}
+
+/// The columns of an existing table that this schema lacks.
+pub(crate) fn lacking<'a>(
+    schema: &'a Schema,
+    existing: &'a [TableColumn],
+) -> impl Iterator<Item = &'a TableColumn> {
+    existing.iter().filter(|theirs| schema.fields().iter().all(|field| *field.name() != theirs.name))
+}
+
+/// The schema with its columns called as those of the table, position by position; columns that the server
+/// computes are passed over.
+pub(crate) fn by_position(
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+) -> Result<Arc<Schema>> {
+    let names: Vec<&str> = existing
+        .iter()
+        .filter(|column| column.column_type.is_some() || !column.filled)
+        .map(|column| column.name.as_str())
+        .collect();
+    if names.len() < schema.fields().len() {
+        let what = format!("the source has {} columns, the table has {}", schema.fields().len(), names.len());
+        return Err(Error::new(Kind::Schema, what)
+            .at(format!("table {table}"))
+            .advise("choose columns with --columns, or match them by name"));
+    }
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+fn checked(
+    columns: Vec<Column>,
+    mut refused: Vec<String>,
+    schema: &Schema,
+    table: &TableName,
+) -> Result<Arc<Vec<Column>>> {
+    let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        refused.push(format!("column {:?} is there twice", pair[0]));
+    }
+    if names.is_empty() {
+        return Err(Error::new(Kind::Schema, "the files have no columns")
+            .at(format!("table {table}"))
+            .advise("load files that have some: without columns there are no rows to send"));
+    }
+    if names.len() > MOST_COLUMNS {
+        refused
+            .push(format!("the source has {} columns, PostgreSQL has {MOST_COLUMNS} at most", names.len()));
+    }
+    match refused.is_empty() {
+        true => Ok(Arc::new(columns)),
+        false => Err(Error::new(Kind::Schema, refused.join("; "))
+            .at(format!("table {table}"))
+            .advise(
+                "rename columns (--rename old=new), leave some out (--columns a,b), change them in the source, or load \
+                 into another table",
+            )),
+    }
+}
+
+/// How the columns of an existing table differ from those a new one would get; empty when they do not.
+pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for column in wanted {
+        match existing.iter().find(|theirs| theirs.name == column.name) {
+            None => lines.push(format!("it has no column {:?}", column.name)),
+            Some(theirs) => {
+                let same =
+                    theirs.column_type.as_ref().is_some_and(|theirs| theirs.is_like(&column.column_type));
+                if !same {
+                    let (name, column_type) = (&column.name, &column.column_type);
+                    lines.push(format!("column {name:?} is {} and not {column_type}", theirs.type_name));
+                }
+            }
+        }
+    }
+    for theirs in existing {
+        if wanted.iter().all(|column| column.name != theirs.name) {
+            lines.push(format!("its column {:?} is not in the source", theirs.name));
+        }
+    }
+    lines
+}
+
+/// `CREATE TABLE`, after `CREATE TYPE` for each type that is new. A field that cannot be NULL in the source is
+/// NOT NULL.
+pub(crate) fn create_table(table: &TableName, new: &NewTable, schema: &Schema) -> String {
+    let lines = new.columns.iter().map(|column| {
+        let required = schema.fields().get(column.source).is_some_and(|field| !field_is_nullable(field));
+        let constraint = if required { " NOT NULL" } else { "" };
+        format!("  {} {}{constraint}", quote(&column.name), column.column_type)
+    });
+    let table = format!("CREATE TABLE {} (\n{}\n)", table.quoted(), lines.collect::<Vec<_>>().join(",\n"));
+    let types = new.types.iter().map(MadeType::create);
+    types.chain([table]).collect::<Vec<_>>().join(";\n")
+}
+
+fn field_is_nullable(field: &Field) -> bool {
+    field.is_nullable() || *field.data_type() == arrow_schema::DataType::Null
+}
+
+/// The columns' names for SQL.
+pub(crate) fn list(columns: &[Column]) -> String {
+    columns.iter().map(|column| quote(&column.name)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,172 @@
+//! How a new table is made: its kind of storage, and its keys, before rows come or after.
+
+use arrow_schema::Schema;
+use sawmill_loader::{TableName, check_name, quote};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result, known_columns};
+
+use crate::table::columns;
+use crate::table::columns::NewTable;
+
+/// What kind of table is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableKind {
+    /// `CREATE UNLOGGED TABLE`: its rows do not go through the write-ahead log, and a crash of the server
+    /// empties it.
+    pub unlogged: bool,
+    /// The columns of the primary key, by their names; none for a table without one.
+    pub primary_key: Vec<String>,
+    /// The primary key is added when all rows are in, which takes less time than entering each row into it.
+    pub key_after: bool,
+    /// Indexes, each over these columns; they are built when all rows are in.
+    pub indexes: Vec<Vec<String>>,
+    /// Where the table and its keys are stored.
+    pub tablespace: Option<String>,
+}
+
+impl TableKind {
+    /// Whether nothing but the columns was asked for.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same storage for a part of the table, without keys.
+    pub(crate) fn of_parts(&self) -> Self {
+        Self { unlogged: self.unlogged, tablespace: self.tablespace.clone(), ..Self::default() }
+    }
+
+    /// Refuses keys and indexes over columns that the table does not get.
+    pub(crate) fn check(&self, columns: &[Column], table: &TableName) -> Result<()> {
+        let keys = std::iter::once((&self.primary_key, "the primary key"));
+        for (names, of) in keys.chain(self.indexes.iter().map(|names| (names, "an index"))) {
+            for (at, name) in names.iter().enumerate() {
+                let what = match columns.iter().any(|column| column.name == *name) {
+                    false => format!("the source has no column {name:?}, which is a part of {of}"),
+                    true if names[..at].contains(name) => format!("column {name:?} is twice in {of}"),
+                    true => continue,
+                };
+                let known = columns.iter().map(|column| column.name.as_str());
+                return Err(Error::new(Kind::Config, what)
+                    .at(format!("table {table}"))
+                    .advise(known_columns(name, known)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The statements that make the table, up to its first row. A table that is `partitioned`, by the strategy and
+    /// its key, holds no rows itself and is therefore never unlogged.
+    pub(crate) fn create(
+        &self,
+        table: &TableName,
+        new: &NewTable,
+        schema: &Schema,
+        partitioned: Option<&str>,
+    ) -> String {
+        let mut statement = columns::create_table(table, new, schema);
+        match partitioned {
+            Some(by) => statement += &format!(" PARTITION BY {by}"),
+            None if self.unlogged => {
+                statement = statement.replacen("CREATE TABLE", "CREATE UNLOGGED TABLE", 1);
+            }
+            None => {}
+        }
+        statement += &self.within_tablespace(" TABLESPACE ");
+        match self.primary_key.is_empty() || self.key_after {
+            true => statement,
+            false => format!("{statement};\n{}", self.add_key(table)),
+        }
+    }
+
+    /// The statements that follow when all rows are in: those of the key, then those of the indexes.
+    pub(crate) fn complete(&self, table: &TableName) -> Vec<String> {
+        let key = (self.key_after && !self.primary_key.is_empty()).then(|| self.add_key(table));
+        let indexes = self.indexes.iter().map(|names| {
+            let space = self.within_tablespace(" TABLESPACE ");
+            format!("CREATE INDEX ON {} ({}){space}", table.quoted(), list(names))
+        });
+        key.into_iter().chain(indexes).collect()
+    }
+
+    fn add_key(&self, table: &TableName) -> String {
+        let space = self.within_tablespace(" USING INDEX TABLESPACE ");
+        format!("ALTER TABLE {} ADD PRIMARY KEY ({}){space}", table.quoted(), list(&self.primary_key))
+    }
+
+    /// What stands before `TABLE` in a statement that makes one with rows.
+    pub(crate) fn unlogged_word(&self) -> &'static str {
+        if self.unlogged { "UNLOGGED " } else { "" }
+    }
+
+    pub(crate) fn within_tablespace(&self, words: &str) -> String {
+        self.tablespace.as_ref().map_or_else(String::new, |space| format!("{words}{}", quote(space)))
+    }
+}
+
+/// A key that was made with the table is called after it, as the server itself would call it.
+pub(crate) fn rename_key(connection: &Connection, table: &TableName, control: &Control<'_>) -> Result<()> {
+    let name = format!("{}_pkey", table.name());
+    if check_name(&name).is_err() {
+        return Ok(());
+    }
+    let rows = connection.query(
+        control,
+        "SELECT conname::text FROM pg_catalog.pg_constraint c \
+         WHERE conrelid = to_regclass($1) AND contype = 'p' AND conname <> $2 \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = $2 AND relnamespace = c.connamespace)",
+        &[&table.quoted(), &name],
+    )?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let old: String = connection.get(row, 0)?;
+    let rename =
+        format!("ALTER TABLE {} RENAME CONSTRAINT {} TO {}", table.quoted(), quote(&old), quote(&name));
+    connection.batch(control, &rename)
+}
+
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_schema::{DataType, Field};
+
+    use super::*;
+    use crate::Nested;
+    use sawmill_pgcopy::ValueOptions;
+
+    #[test]
+    fn statements_say_what_was_asked_for_and_in_which_order() {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("id", DataType::Int64, false),
+            Field::new("at", DataType::Utf8, true),
+        ]));
+        let table: TableName = "s.t".parse().unwrap();
+        let new = columns::natural(&schema, &table, Nested::Jsonb, &ValueOptions::default()).unwrap();
+        let kind = TableKind {
+            unlogged: true,
+            primary_key: vec!["id".into()],
+            key_after: true,
+            indexes: vec![vec!["at".into(), "id".into()]],
+            tablespace: Some("fast".into()),
+        };
+        let created = kind.create(&table, &new, &schema, None);
+        assert!(created.starts_with("CREATE UNLOGGED TABLE \"s\".\"t\""), "{created}");
+        assert!(created.ends_with(") TABLESPACE \"fast\""), "{created}");
+        assert_eq!(
+            kind.complete(&table),
+            [
+                "ALTER TABLE \"s\".\"t\" ADD PRIMARY KEY (\"id\") USING INDEX TABLESPACE \"fast\"",
+                "CREATE INDEX ON \"s\".\"t\" (\"at\", \"id\") TABLESPACE \"fast\"",
+            ]
+        );
+        let before = TableKind { key_after: false, ..kind.clone() };
+        assert!(before.create(&table, &new, &schema, None).contains("ADD PRIMARY KEY"));
+        assert_eq!(before.complete(&table).len(), 1);
+        let wrong = TableKind { primary_key: vec!["nr".into()], ..kind };
+        assert!(wrong.check(&new.columns, &table).unwrap_err().what().contains("\"nr\""));
+    }
+}

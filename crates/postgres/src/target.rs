@@ -1,0 +1,218 @@
+//! A table of a PostgreSQL server as a target: how it is made and filled.
+
+use std::sync::Arc;
+
+use sawmill_loader::{
+    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target,
+};
+use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
+use sawmill_pgwire::Server;
+use sawmill_source::{Control, Result, Source};
+use serde::Serialize;
+
+use crate::encode::summing::SummingEncoder;
+use crate::nested::child_tables::OneOfSeveral;
+use crate::partition::survey::Partitions;
+use crate::rejected::file::RejectsOf;
+use crate::session::PostgresSession;
+use crate::table::columns;
+use crate::table::new_table::TableKind;
+use crate::types::natural::Nested;
+
+/// The way to a new table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Whichever is better; for a partitioned table the report's notes say which, and why.
+    #[default]
+    Auto,
+    /// All connections copy into one table.
+    Direct,
+    /// Each connection copies into tables of its own, which become children of the table (`INHERIT`) or its
+    /// partitions. New tables alone.
+    Staged,
+}
+
+/// A table of a PostgreSQL server.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    pub(crate) server: Server,
+    pub(crate) table: TableName,
+    pub(crate) mode: Mode,
+    pub(crate) checkpoint_schema: String,
+    pub(crate) by_position: bool,
+    pub(crate) nested: Nested,
+    /// What the load of this table is recorded by, where it is one of several that are put in their places together.
+    pub(crate) part_of: Option<OneOfSeveral>,
+    /// The columns by which mode upsert finds rows.
+    pub(crate) key: Vec<String>,
+    /// How a new table is made.
+    pub(crate) kind: TableKind,
+    pub(crate) strategy: Strategy,
+    pub(crate) part_rows: u64,
+    /// The partitions of the new table, where it gets some.
+    pub(crate) partitions: Option<Arc<Partitions>>,
+    pub(crate) values: ValueOptions,
+    pub(crate) rejects: Option<RejectOptions>,
+}
+
+impl Postgres {
+    /// The schema of the checkpoint tables where none is named.
+    pub const CHECKPOINT_SCHEMA: &str = "_sawmill";
+
+    /// Rows of a part where nothing else was asked for.
+    pub const PART_ROWS: u64 = 4 << 20;
+
+    /// A new table on a server.
+    pub fn new(server: Server, table: TableName) -> Self {
+        Self {
+            server,
+            table,
+            mode: Mode::Create,
+            checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
+            by_position: false,
+            nested: Nested::default(),
+            part_of: None,
+            key: Vec::new(),
+            kind: TableKind::default(),
+            strategy: Strategy::Auto,
+            part_rows: Self::PART_ROWS,
+            partitions: None,
+            values: ValueOptions::default(),
+            rejects: None,
+        }
+    }
+
+    /// The way to a new table.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Rows after which a connection begins another table of its own, in the staged strategy: what is committed
+    /// at once, and sent again after a lost connection.
+    pub fn part_rows(mut self, rows: u64) -> Self {
+        self.part_rows = rows.max(1);
+        self
+    }
+
+    /// How a new table is made, in modes create and replace.
+    pub fn kind(mut self, kind: TableKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets a parameter of the server, such as `maintenance_work_mem`, on each connection.
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.server = self.server.setting(name, value);
+        self
+    }
+
+    /// What becomes of values that PostgreSQL cannot hold as they are.
+    pub fn values(mut self, values: ValueOptions) -> Self {
+        self.values = values;
+        self
+    }
+
+    /// The columns by which mode upsert finds rows that are there; the table needs a unique index of exactly
+    /// these.
+    pub fn key(mut self, columns: Vec<String>) -> Self {
+        self.key = columns;
+        self
+    }
+
+    /// Rows that cannot be loaded are put aside instead of ending the load.
+    pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
+        self.rejects = rejects;
+        self
+    }
+
+    /// What happens to the table.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The table.
+    pub fn table(&self) -> &TableName {
+        &self.table
+    }
+
+    /// Whether columns of an existing table are matched by their position and not by their name.
+    pub fn by_position(mut self, by_position: bool) -> Self {
+        self.by_position = by_position;
+        self
+    }
+
+    /// What becomes of lists, structs and maps in a new table. In one that exists its columns decide.
+    pub fn nested(mut self, nested: Nested) -> Self {
+        self.nested = nested;
+        self
+    }
+
+    /// The load that its file of rejected rows is of.
+    pub(crate) fn rejects_of<'a>(&self, source: &'a dyn Source, table: &'a TableName) -> RejectsOf<'a> {
+        RejectsOf { source, table, adds: matches!(self.mode, Mode::Append | Mode::Upsert) }
+    }
+
+    /// Whether a new table may bring types with it.
+    pub(crate) fn makes_types(&self) -> bool {
+        self.makes_composites() || self.mode.makes_the_table() && self.values.enums == Enums::Enum
+    }
+
+    /// Whether a new table may bring composite types with it.
+    pub(crate) fn makes_composites(&self) -> bool {
+        self.mode.makes_the_table() && self.nested == Nested::Native
+    }
+
+    /// The schema of the checkpoint tables, `_sawmill` by default.
+    pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
+        self.checkpoint_schema = schema.into();
+        self
+    }
+
+    /// What the load of one of several tables is recorded by; empty for other loads.
+    pub(crate) fn load_id(&self) -> &str {
+        self.part_of.as_ref().map(|several| several.id.as_str()).unwrap_or_default()
+    }
+
+    /// `CREATE TABLE` as mode create would run it for this source, with the types before it and what follows for
+    /// keys and indexes. The source is read for it where columns become enumerations.
+    ///
+    /// # Errors
+    /// Columns that have no type or no valid name in PostgreSQL, all named at once; a key over columns that the
+    /// source has not; values of which no enumeration can be made, where one was asked for.
+    pub fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String> {
+        Ok(self.statements(source, control)?.join(";\n"))
+    }
+
+    /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for
+    /// measurements.
+    ///
+    /// # Errors
+    /// As [`ddl`](Self::ddl).
+    pub fn encoder(&self, source: &dyn Source, block_bytes: usize) -> Result<Box<dyn BatchEncoder>> {
+        let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
+        Ok(Box::new(SummingEncoder::new(new.columns, Buffers::new(block_bytes))))
+    }
+}
+
+impl Target for Postgres {
+    fn remembered(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        self.remember(source, options, false, control)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Box<dyn Session + 'a>> {
+        Ok(Box::new(PostgresSession::prepare(self, source, options, false, control)?))
+    }
+}

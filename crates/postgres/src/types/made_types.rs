@@ -1,0 +1,177 @@
+//! The composite types and enumerations that a new table brings with it: made under names that nobody uses yet,
+//! renamed with the table, dropped with it.
+//!
+//! A comment on the type says that the loader made it, so that types of others are never touched.
+
+use sawmill_loader::{TableName, literal, quote};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::table::catalogue::find;
+use crate::types::natural::MadeComposite;
+use crate::write::part_tables;
+
+/// The comment on each type.
+const COMMENT: &str = "made by sawmill load with its table";
+
+/// A type that is made with a table.
+pub(crate) enum MadeType {
+    Composite(MadeComposite),
+    Enumeration {
+        /// Its schema and name.
+        name: TableName,
+        /// The column that it is for, by its position in the source's schema.
+        column: usize,
+        /// The values of that column, which [`crate::types::enumerations`] finds.
+        labels: Vec<String>,
+    },
+}
+
+impl MadeType {
+    /// Its schema and name; types and tables share their names.
+    pub(crate) fn name(&self) -> &TableName {
+        match self {
+            Self::Composite(composite) => &composite.name,
+            Self::Enumeration { name, .. } => name,
+        }
+    }
+
+    /// The column of an enumeration, and the place for its labels.
+    pub(crate) fn enumeration(&mut self) -> Option<(usize, &mut Vec<String>)> {
+        match self {
+            Self::Composite(_) => None,
+            Self::Enumeration { column, labels, .. } => Some((*column, labels)),
+        }
+    }
+
+    /// The statement that makes it.
+    pub(crate) fn create(&self) -> String {
+        match self {
+            Self::Composite(composite) => composite.create(),
+            Self::Enumeration { name, labels, .. } => {
+                let labels: Vec<String> = labels.iter().map(|label| literal(label)).collect();
+                format!("CREATE TYPE {} AS ENUM ({})", name.quoted(), labels.join(", "))
+            }
+        }
+    }
+}
+
+/// The statements that mark types as the loader's own, each after a semicolon.
+pub(crate) fn mark(types: &[MadeType]) -> String {
+    types.iter().map(|made| format!("; COMMENT ON TYPE {} IS '{COMMENT}'", made.name().quoted())).collect()
+}
+
+/// Drops types that a table of this name has left behind when somebody dropped it, in the caller's transaction.
+pub(crate) fn drop_left(connection: &Connection, types: &[MadeType], control: &Control<'_>) -> Result<()> {
+    let names: Vec<TableName> = types.iter().map(|made| made.name().clone()).collect();
+    drop_unused(connection, &names, control)
+}
+
+/// Makes sure, before a row is sent, that the names which types will have in the end are free, or will be: types
+/// that the loader made go with `replaced`, the table that will be dropped, and those that a dropped table left
+/// behind make room.
+pub(crate) fn check_names(
+    connection: &Connection,
+    types: &[MadeType],
+    replaced: Option<u32>,
+    control: &Control<'_>,
+) -> Result<()> {
+    let going = match replaced {
+        Some(oid) => of_table(connection, oid, control)?,
+        None => Vec::new(),
+    };
+    for made in types {
+        let free = match of_others(connection, made.name(), control)? {
+            None => find(connection, made.name(), control)?.is_none(),
+            Some(taken) => !taken || going.contains(made.name()),
+        };
+        if !free {
+            let instead = match made {
+                MadeType::Composite(_) => "nested values as jsonb",
+                MadeType::Enumeration { .. } => "enumerations as text (--enums text)",
+            };
+            return Err(Error::new(Kind::Exists, format!("a type or table {} exists already", made.name()))
+                .at(connection.place())
+                .advise(format!("drop it, or load into a table of another name; or load {instead}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether somebody else made the type of this name, or a table has columns of it; `None` where there is no type.
+fn of_others(connection: &Connection, name: &TableName, control: &Control<'_>) -> Result<Option<bool>> {
+    let sql = "SELECT coalesce(pg_catalog.obj_description(t.oid, 'pg_type'), '') <> $2 OR EXISTS (\
+                 SELECT FROM pg_catalog.pg_depend d \
+                 JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind <> 'c' \
+                 WHERE d.classid = 'pg_catalog.pg_class'::regclass \
+                 AND d.refclassid = 'pg_catalog.pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)) \
+               FROM pg_catalog.pg_type t WHERE t.oid = to_regtype($1)";
+    let rows = connection.query(control, sql, &[&name.quoted(), &COMMENT])?;
+    rows.first().map(|row| connection.get(row, 0)).transpose()
+}
+
+/// The types that the loader made for the columns of a table, those within others included.
+fn of_table(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableName>> {
+    let sql = "WITH RECURSIVE part (typid) AS (\
+                 SELECT atttypid FROM pg_catalog.pg_attribute \
+                 WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped \
+                 UNION SELECT inside.typid FROM part JOIN pg_catalog.pg_type t ON t.oid = part.typid \
+                 CROSS JOIN LATERAL (\
+                   SELECT t.typelem AS typid WHERE t.typelem <> 0 \
+                   UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE t.typrelid <> 0 \
+                   AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) inside) \
+               SELECT n.nspname::text, t.typname::text FROM part JOIN pg_catalog.pg_type t ON t.oid = part.typid \
+               JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+               WHERE pg_catalog.obj_description(t.oid, 'pg_type') = $2";
+    let mut names = Vec::new();
+    for row in connection.query(control, sql, &[&oid, &COMMENT])? {
+        let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
+        names.push(TableName::new(Some(&schema), &name)?);
+    }
+    Ok(names)
+}
+
+/// Drops a table and the types that the loader made for it, in the caller's transaction. Types that another
+/// table has columns of stay.
+pub(crate) fn drop_table(
+    connection: &Connection,
+    table: &TableName,
+    oid: u32,
+    control: &Control<'_>,
+) -> Result<()> {
+    let types = of_table(connection, oid, control)?;
+    part_tables::drop_table(connection, table, control)?;
+    drop_unused(connection, &types, control)
+}
+
+/// Drops types unless one of them is of others.
+fn drop_unused(connection: &Connection, types: &[TableName], control: &Control<'_>) -> Result<()> {
+    let mut names = Vec::with_capacity(types.len());
+    for name in types {
+        match of_others(connection, name, control)? {
+            None => {}
+            Some(true) => return Ok(()),
+            Some(false) => names.push(name.quoted()),
+        }
+    }
+    match names.is_empty() {
+        true => Ok(()),
+        // In one statement: some are parts of others.
+        false => connection.batch(control, &format!("DROP TYPE {}", names.join(", "))),
+    }
+}
+
+/// Gives the types of a table that gathered their final names, in the caller's transaction.
+pub(crate) fn rename(
+    connection: &Connection,
+    from: &[MadeType],
+    to: &[MadeType],
+    control: &Control<'_>,
+) -> Result<()> {
+    drop_left(connection, to, control)?;
+    for (from, to) in from.iter().zip(to) {
+        let (from, to) = (from.name().quoted(), quote(to.name().name()));
+        connection.batch(control, &format!("ALTER TYPE {from} RENAME TO {to}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! The table's side of a verification: read through `COPY TO`. The other side is [`crate::verify::source_sums`].
+//!
+//! The table is read by several connections under one exported snapshot, each taking ranges of pages
+//! (`ctid` ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they pass; nothing is kept.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::StreamExt;
+use sawmill_loader::{ContentSum, TableName, Tally};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::{Connection, KnownServer, WireError};
+use sawmill_profile::{WaitKind, wait};
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::encode::canonical_row::CanonicalRow;
+use crate::table::columns;
+use crate::verify::tuples::Tuples;
+
+/// Sums of rows, and of single columns where they were asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub whole: Tally,
+    pub each: Vec<ContentSum>,
+}
+
+impl Sums {
+    pub(crate) fn of(tallies: Vec<Sums>, columns: usize) -> Self {
+        let mut sums = Self { whole: Tally::empty(columns), each: Vec::new() };
+        for part in tallies {
+            sums.whole.add(&part.whole);
+            sums.each.resize(part.each.len().max(sums.each.len()), ContentSum::default());
+            for (sum, part) in sums.each.iter_mut().zip(&part.each) {
+                sum.merge(*part);
+            }
+        }
+        sums
+    }
+
+    /// What is left without the rows of `other`.
+    pub(crate) fn minus(&self, other: &Sums) -> Self {
+        let each = self.each.iter().zip(&other.each).map(|(sum, other)| sum.minus(*other)).collect();
+        Self { whole: self.whole.minus(&other.whole), each }
+    }
+
+    /// Names of the columns whose values differ, as multisets.
+    pub(crate) fn differing(&self, other: &Sums, columns: &[Column]) -> Vec<String> {
+        let pairs = self.each.iter().zip(&other.each).zip(columns);
+        pairs.filter(|((a, b), _)| a != b).map(|(_, column)| column.name.clone()).collect()
+    }
+}
+
+/// What is to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadBack<'a> {
+    pub server: &'a KnownServer,
+    pub table: &'a TableName,
+    pub columns: &'a [Column],
+    pub degree: usize,
+    pub each_column: bool,
+    /// Numerics of different display scales are the same value.
+    pub by_value: bool,
+}
+
+impl ReadBack<'_> {
+    /// Reads the table and sums it up.
+    pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
+        let leader = self.server.connect(control)?;
+        leader.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        let rows = leader.query(
+            control,
+            "SELECT pg_export_snapshot(), \
+             (SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1))",
+            &[&self.table.quoted()],
+        )?;
+        let Some(row) = rows.first() else {
+            return Err(Error::new(Kind::Server, "no snapshot was exported").at(leader.place()));
+        };
+        let (snapshot, kind): (String, Option<String>) = (leader.get(row, 0)?, leader.get(row, 1)?);
+        let degree = self.degree.max(1);
+        let ranges = match kind.as_deref() {
+            Some("r" | "p") => self.ranges(&leader, degree, control)?,
+            Some(_) => VecDeque::from([self.table.quoted()]),
+            None => {
+                return Err(Error::new(Kind::Schema, "there is no such table")
+                    .at(format!("table {}, {}", self.table, leader.place()))
+                    .advise("load it first"));
+            }
+        };
+        let ranges = Mutex::new(ranges);
+        let stop = AtomicBool::new(false);
+        let control = control.with_stop(&stop);
+        let parts = std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..degree)
+                .map(|_| {
+                    scope.spawn(|| {
+                        sawmill_profile::name_thread("reader");
+                        let _attached = control.phase().attach("reader");
+                        self.read_ranges(&snapshot, &ranges, &control)
+                            .inspect_err(|_| stop.store(true, Relaxed))
+                    })
+                })
+                .collect();
+            join_all(readers)
+        })?;
+        drop(leader);
+        Ok(Sums::of(parts, self.columns.len()))
+    }
+
+    /// The table and all that are below it, each in ranges of its pages.
+    fn ranges(&self, leader: &Connection, degree: usize, control: &Control<'_>) -> Result<VecDeque<String>> {
+        let rows = leader.query(
+            control,
+            "WITH RECURSIVE tables(oid) AS (SELECT to_regclass($1)::oid \
+               UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN tables ON inhparent = tables.oid) \
+             SELECT n.nspname::text, c.relname::text, c.relkind = 'r', \
+               pg_relation_size(c.oid) / current_setting('block_size')::bigint \
+             FROM tables JOIN pg_catalog.pg_class c USING (oid) \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind <> 'p' ORDER BY 4 DESC",
+            &[&self.table.quoted()],
+        )?;
+        let mut ranges = VecDeque::new();
+        for row in &rows {
+            let (schema, name): (String, String) = (leader.get(row, 0)?, leader.get(row, 1)?);
+            let table = TableName::new(Some(&schema), &name)?.quoted();
+            let (plain, pages): (bool, i64) = (leader.get(row, 2)?, leader.get(row, 3)?);
+            match plain {
+                true => ranges
+                    .extend(page_ranges(pages, degree).iter().map(|range| format!("ONLY {table}{range}"))),
+                // A foreign table has no pages.
+                false => ranges.push_back(table),
+            }
+        }
+        Ok(ranges)
+    }
+
+    fn read_ranges(
+        &self,
+        snapshot: &str,
+        ranges: &Mutex<VecDeque<String>>,
+        control: &Control<'_>,
+    ) -> Result<Sums> {
+        let take = || ranges.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(mut range) = take() else { return Ok(Sums::default()) };
+        let connection = {
+            let _connecting = wait(WaitKind::Network);
+            let connection = self.server.connect(control)?;
+            // The snapshot's name is of the server's own making: digits and hyphens.
+            let taken = connection.batch(
+                control,
+                &format!(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
+                ),
+            );
+            taken.map_err(|error| match error.kind() {
+                // Its transaction has ended with the connection that had begun it.
+                Kind::Server => Error::new(Kind::Connection, error.what()).at(error.place()),
+                _ => error,
+            })?;
+            connection
+        };
+        let canonical = CanonicalRow::of(self.columns, self.by_value);
+        let mut tuples = Tuples::new(self.columns.len(), canonical, self.each_column);
+        loop {
+            let sql = format!(
+                "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",
+                columns::list(self.columns)
+            );
+            let reading = read_rows(&connection, &sql, &mut tuples);
+            connection.wait_for(control, reading)?;
+            match take() {
+                Some(next) => range = next,
+                None => break,
+            }
+        }
+        connection.batch(control, "COMMIT")?;
+        Ok(tuples.into_sums())
+    }
+}
+
+/// Takes in what a `COPY ... TO STDOUT (FORMAT binary)` gives.
+pub(crate) async fn read_rows(
+    connection: &Connection,
+    sql: &str,
+    tuples: &mut Tuples,
+) -> std::result::Result<(), WireError> {
+    tuples.begin();
+    read_copy(connection, sql, |bytes| tuples.feed(bytes)).await
+}
+
+/// Hands out what a `COPY ... TO STDOUT` gives, in pieces of any size.
+pub(crate) async fn read_copy(
+    connection: &Connection,
+    sql: &str,
+    mut feed: impl FnMut(&[u8]) -> std::result::Result<(), String>,
+) -> std::result::Result<(), WireError> {
+    let mut stream = {
+        let _starting = wait(WaitKind::Network);
+        Box::pin(connection.client.copy_out(sql).await?)
+    };
+    loop {
+        let bytes = {
+            let _reading = wait(WaitKind::Network);
+            stream.next().await
+        };
+        let Some(bytes) = bytes else { return Ok(()) };
+        feed(&bytes?).map_err(|what| Error::new(Kind::Server, what).at(connection.place()))?;
+    }
+}
+
+/// Conditions that split a table's pages into four ranges a connection; the last has no end, for pages that
+/// were added meanwhile.
+fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
+    let parts = (degree as i64 * 4).min(pages.max(1) / 64 + 1);
+    if parts == 1 {
+        return VecDeque::from([String::new()]);
+    }
+    let bound = |part: i64| pages * part / parts;
+    (0..parts)
+        .map(|part| {
+            let from = format!(" WHERE ctid >= '({},0)'", bound(part));
+            match part + 1 == parts {
+                true => from,
+                false => format!("{from} AND ctid < '({},0)'", bound(part + 1)),
+            }
+        })
+        .collect()
+}
+
+/// Results of all threads, or the first error that is not just the echo of another.
+pub(crate) fn join_all<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+    let mut values = Vec::with_capacity(threads.len());
+    let mut failure: Option<Error> = None;
+    for thread in threads {
+        match thread.join() {
+            Ok(Ok(value)) => values.push(value),
+            Ok(Err(error)) => {
+                if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
+                    failure = Some(error);
+                }
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    match failure {
+        None => Ok(values),
+        Some(error) => Err(error),
+    }
+}

@@ -1,0 +1,100 @@
+//! Small units that are committed together: the commit of a transaction, which waits for the disk, takes longer than
+//! to send a small file.
+
+use sawmill_loader::Arrived;
+use sawmill_source::Unit;
+
+/// What a transaction of several units has at most, but for its last unit: what a lost connection, or a value that
+/// cannot be loaded, has sent again stays little.
+const MOST_ROWS: u64 = 64 << 10;
+const MOST_BYTES: u64 = 8 << 20;
+const MOST_UNITS: usize = 512;
+
+/// The units of the transaction that is open.
+#[derive(Default)]
+pub(crate) struct UnitGroup {
+    units: Vec<Arrived>,
+    rows: u64,
+    bytes: u64,
+}
+
+impl UnitGroup {
+    /// Another unit was sent, with so many bytes of rows.
+    pub(crate) fn add(&mut self, unit: Arrived, bytes: u64) {
+        self.rows += unit.tally.rows;
+        self.bytes += bytes;
+        self.units.push(unit);
+    }
+
+    /// Whether the units are to be committed. `unit_rows` are the most that a unit has.
+    pub(crate) fn is_full(&self, unit_rows: u64) -> bool {
+        let most = MOST_ROWS.min(unit_rows);
+        // Those of which few rows are left count, too: of a unit of other tables' rows there may be none.
+        let units = self.units.iter().map(|arrived| arrived.unit.rows).sum::<u64>();
+        self.rows.max(units) >= most || self.bytes >= MOST_BYTES || self.units.len() >= MOST_UNITS
+    }
+
+    pub(crate) fn units(&self) -> &[Arrived] {
+        &self.units
+    }
+
+    pub(crate) fn into_units(self) -> Vec<Arrived> {
+        self.units
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The unit of the n-th row that was sent, counted from 0, and which of its rows that is. Rows behind those of the
+    /// group are of the unit that is `under_way`.
+    pub(crate) fn unit_of<'u>(&'u self, row: u64, under_way: Option<&'u Unit>) -> Option<(&'u Unit, u64)> {
+        let mut row = row;
+        for Arrived { unit, tally } in &self.units {
+            match row.checked_sub(tally.rows) {
+                None => return Some((unit, row)),
+                Some(behind) => row = behind,
+            }
+        }
+        under_way.map(|unit| (unit, row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sawmill_loader::Tally;
+    use sawmill_source::UnitKey;
+
+    fn unit(file: u32, rows: u64) -> Unit {
+        Unit { key: UnitKey { file, row_group: 0, first_row: 0 }, rows, bytes: 0 }
+    }
+
+    fn group(units: &[u64]) -> UnitGroup {
+        let mut group = UnitGroup::default();
+        for (file, rows) in (0..).zip(units) {
+            group
+                .add(Arrived { unit: unit(file, *rows), tally: Tally { rows: *rows, ..Tally::empty(0) } }, 1);
+        }
+        group
+    }
+
+    #[test]
+    fn a_group_is_full_with_as_many_rows_as_one_unit_may_have() {
+        assert!(!group(&[40, 59]).is_full(100));
+        assert!(group(&[40, 60]).is_full(100));
+        assert!(group(&[1000]).is_full(100));
+        assert!(!group(&[60_000]).is_full(1 << 20));
+        assert!(group(&[60_000, 6000]).is_full(1 << 20));
+        assert!(group(&[1; MOST_UNITS]).is_full(1 << 20));
+    }
+
+    #[test]
+    fn a_row_that_was_sent_is_found_in_its_unit() {
+        let (group, last) = (group(&[3, 0, 2]), unit(9, 5));
+        let found = |row| group.unit_of(row, Some(&last)).map(|(unit, row)| (unit.key.file, row));
+        assert_eq!([0, 2, 3, 4].map(found), [(0, 0), (0, 2), (2, 0), (2, 1)].map(Some));
+        assert_eq!(found(6), Some((9, 1)));
+        assert_eq!(group.unit_of(5, None).map(|(unit, _)| unit.key.file), None);
+    }
+}

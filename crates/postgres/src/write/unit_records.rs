@@ -1,0 +1,67 @@
+//! Writes the records of units, those of a whole transaction with one statement.
+
+use sawmill_loader::Arrived;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Result};
+use tokio_postgres::{Client, Statement};
+
+use crate::records::checkpoint::Checkpoints;
+
+/// The statement that records units, prepared on a connection.
+pub(crate) struct UnitRecorder {
+    insert: Statement,
+    load_id: String,
+}
+
+impl UnitRecorder {
+    pub(crate) fn new(
+        checkpoints: &Checkpoints,
+        load_id: &str,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        // Arrays of arrays must be rectangles and come apart altogether, so counts are text.
+        let insert = format!(
+            "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null, part_oid) \
+             SELECT $1::text, unit.file, unit.row_group, unit.first_row, unit.rows, unit.content_sum, \
+                    unit.non_null::bigint[], $8::bigint \
+             FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::text[], $7::text[]) \
+                  AS unit (file, row_group, first_row, rows, content_sum, non_null)",
+            checkpoints.units_table()
+        );
+        let insert = connection.wait(control, connection.client.prepare(&insert))?;
+        Ok(Self { insert, load_id: load_id.to_owned() })
+    }
+
+    /// Records units in the transaction that is open, and the table of their own that they stand in, where there is
+    /// one.
+    pub(crate) async fn record(
+        &self,
+        client: &Client,
+        units: &[Arrived],
+        part: Option<u32>,
+    ) -> Result<(), tokio_postgres::Error> {
+        let keys = || units.iter().map(|arrived| arrived.unit.key);
+        let tallies = || units.iter().map(|arrived| &arrived.tally);
+        let files: Vec<i32> = keys().map(|key| key.file as i32).collect();
+        let row_groups: Vec<i32> = keys().map(|key| key.row_group as i32).collect();
+        let first_rows: Vec<i64> = keys().map(|key| key.first_row as i64).collect();
+        let rows: Vec<i64> = tallies().map(|tally| tally.rows as i64).collect();
+        let sums: Vec<String> = tallies().map(|tally| tally.content_sum.to_string()).collect();
+        let counts: Vec<String> = tallies().map(|tally| array(&tally.non_null)).collect();
+        let part = part.map(i64::from);
+        client
+            .execute(
+                &self.insert,
+                &[&self.load_id, &files, &row_groups, &first_rows, &rows, &sums, &counts, &part],
+            )
+            .await?;
+        Ok(())
+    }
+}
+
+/// Numbers as the text of an array.
+fn array(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}

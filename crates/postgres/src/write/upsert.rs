@@ -1,0 +1,195 @@
+//! Rows that gathered beside a table, merged into it by their key.
+
+use sawmill_loader::{TableName, quote};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::table::columns::list;
+
+/// Makes sure, before a row is sent, that the source fills the key and that the table has a unique index of
+/// exactly its columns, without which the server cannot tell which rows are there.
+pub(crate) fn check_key(
+    connection: &Connection,
+    key: &[String],
+    columns: &[Column],
+    oid: u32,
+    table: &TableName,
+    control: &Control<'_>,
+) -> Result<()> {
+    let refused =
+        |what: String| Error::new(Kind::Schema, what).at(format!("table {table}, {}", connection.place()));
+    if key.is_empty() {
+        return Err(refused("an upsert without a key".to_owned())
+            .advise("name the columns of the table's primary key or of another unique key with --key"));
+    }
+    if let Some(missing) = key.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {
+        return Err(refused(format!("the source has no column {missing:?}, which is a part of the key"))
+            .advise("rename the column that is meant, or take another key"));
+    }
+    // Partial indexes and those of expressions do not settle conflicts.
+    let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
+                 WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
+                 ORDER BY a.attname::text) \
+               FROM pg_catalog.pg_index i \
+               WHERE i.indrelid = $1 AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL";
+    let mut wanted = key.to_vec();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut there = Vec::new();
+    for row in connection.query(control, sql, &[&oid])? {
+        let mut names: Vec<String> = connection.get(&row, 0)?;
+        names.sort_unstable();
+        if names == wanted {
+            return Ok(());
+        }
+        there.push(names.join(", "));
+    }
+    let advice = match there.is_empty() {
+        true => format!("the table has no unique key: add one, PRIMARY KEY ({})", key.join(", ")),
+        false => format!("its unique keys are {}", there.join("; ")),
+    };
+    Err(refused(format!("there is no unique key of exactly {}", key.join(", "))).advise(advice))
+}
+
+/// Merges the rows of `gathered` into the table and drops what gathered them, in the caller's transaction. With
+/// `verify` each of them is looked for in the table first: a trigger or a rule may have changed or skipped it. How many the
+/// server has inserted or updated; none where rows with keys that are there stay as they are.
+///
+/// # Errors
+/// What the server says: two rows of the source with the same key, a constraint of the table. With `verify`,
+/// rows that are not in the table after the merge.
+pub(crate) fn merge(
+    connection: &Connection,
+    gathered: &TableName,
+    table: &TableName,
+    columns: &[Column],
+    key: &[String],
+    verify: bool,
+    control: &Control<'_>,
+) -> Result<Option<u64>> {
+    let names = list(columns);
+    let updates: Vec<String> = columns
+        .iter()
+        .filter(|column| !key.contains(&column.name))
+        .map(|column| format!("{0} = EXCLUDED.{0}", quote(&column.name)))
+        .collect();
+    let action = match updates.is_empty() {
+        true => "NOTHING".to_owned(),
+        false => format!("UPDATE SET {}", updates.join(", ")),
+    };
+    let quoted: Vec<String> = key.iter().map(|name| quote(name)).collect();
+    let listed = quoted.join(", ");
+    let merge = format!(
+        "INSERT INTO {} ({names}) SELECT {names} FROM {} ON CONFLICT ({listed}) DO {action}",
+        table.quoted(),
+        gathered.quoted(),
+    );
+    let merged = connection
+        .execute(control, &merge, &[])
+        .map_err(|error| same_key(error, connection, gathered, table, &listed, control))?;
+    if verify {
+        let others = columns.iter().filter(|column| !key.contains(&column.name));
+        let others: Vec<String> = others.map(|column| quote(&column.name)).collect();
+        find_in_table(connection, gathered, table, &quoted, &others, control)?;
+    }
+    connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
+    Ok((!updates.is_empty()).then_some(merged))
+}
+
+/// Looks for each gathered row in the table: one with an equal key, whose other columns have the same bytes.
+///
+/// The key need not have the same bytes: the server keeps the one that is there, 'A' for 'a' of `citext`.
+fn find_in_table(
+    connection: &Connection,
+    gathered: &TableName,
+    table: &TableName,
+    key: &[String],
+    others: &[String],
+    control: &Control<'_>,
+) -> Result<()> {
+    // Triggers that wait for the commit would change rows after they were compared.
+    connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
+    let of = |row: &str, names: &[String], between: &str| {
+        names.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(between)
+    };
+    let is_null = |not: &str| key.iter().map(|name| format!("w.{name} IS {not}NULL")).collect::<Vec<_>>();
+    let missing = |equal: &str| {
+        let same_key = key.iter().map(|name| format!("t.{name} {equal} w.{name}")).collect::<Vec<_>>();
+        format!(
+            "SELECT ROW({})::text AS key FROM {} w WHERE NOT EXISTS (SELECT FROM {} t WHERE {} \
+               AND pg_catalog.record_image_eq(ROW({}), ROW({})))",
+            of("w", key, ", "),
+            gathered.quoted(),
+            table.quoted(),
+            same_key.join(" AND "),
+            of("t", others, ", "),
+            of("w", others, ", "),
+        )
+    };
+    // Two queries, since only `=` can be hashed; keys with a null are rare.
+    let sql = format!(
+        "SELECT count(*), left(min(key), 200) FROM ({} AND {} UNION ALL {} AND ({})) missing",
+        missing("="),
+        is_null("NOT ").join(" AND "),
+        missing("IS NOT DISTINCT FROM"),
+        is_null("").join(" OR "),
+    );
+    let rows = connection.query(control, &sql, &[])?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let (count, first): (i64, Option<String>) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    if count == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "after the merge {count} rows of the source are not in the table, or have other values there; \
+         the first key is {}",
+        first.unwrap_or_default()
+    );
+    Err(Error::new(Kind::Mismatch, what).at(format!("table {table}, {}", connection.place())).advise(
+        "a trigger or a rule of the table changes or skips rows; nothing was merged; without --verify they are merged",
+    ))
+}
+
+/// The server's error of a merge; where two rows of the source have the same key, with that key.
+fn same_key(
+    error: Error,
+    connection: &Connection,
+    gathered: &TableName,
+    table: &TableName,
+    key: &str,
+    control: &Control<'_>,
+) -> Error {
+    if !error.what().contains("a second time") {
+        return error;
+    }
+    // Which one it is adds to the error; without it the error stands as well.
+    let twice = connection
+        .batch(control, "ROLLBACK")
+        .and_then(|()| doubled(connection, gathered, key, control))
+        .ok()
+        .flatten();
+    let twice = twice.map_or_else(String::new, |key| format!(": {key}"));
+    Error::new(error.kind(), format!("rows of the source have the same key ({key}){twice}"))
+        .at(format!("table {table}, {}", error.place()))
+        .advise(
+            "forget the load (sawmill load forget), and load files whose rows share keys one after the other",
+        )
+}
+
+/// A key that more than one row has, as text, and how many have it.
+fn doubled(
+    connection: &Connection,
+    gathered: &TableName,
+    key: &str,
+    control: &Control<'_>,
+) -> Result<Option<String>> {
+    let sql = format!(
+        "SELECT left(ROW({key})::text, 200), count(*) FROM {} GROUP BY {key} HAVING count(*) > 1 ORDER BY {key} LIMIT 1",
+        gathered.quoted()
+    );
+    let rows = connection.query(control, &sql, &[])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (key, count): (String, i64) = (connection.get(row, 0)?, connection.get(row, 1)?);
+    Ok(Some(format!("{key} comes {count} times")))
+}

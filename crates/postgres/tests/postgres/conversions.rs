@@ -1,0 +1,216 @@
+//! Columns of a table that exists decide what becomes of values: each conversion there and back through a real server,
+//! verified by the bytes that the server sends.
+
+use std::sync::Arc;
+
+use arrow_array::types::Int8Type;
+use arrow_array::*;
+use arrow_buffer::i256;
+use half::f16;
+use sawmill_loader::{LoadReport, Mode};
+use sawmill_pgcopy::{Nanoseconds, Nul, ValueOptions};
+use sawmill_source::{Error, Kind, ParquetFiles};
+
+use crate::database::{Database, run, small};
+use crate::fixture::file_of;
+
+/// Appends a column to `t (n integer, c KIND)`, compares what arrived, and returns it as text in the order of `n`.
+fn append(array: ArrayRef, kind: &str, values: ValueOptions) -> Result<Vec<Option<String>>, Error> {
+    let database = Database::new();
+    let n: ArrayRef = Arc::new(Int32Array::from_iter_values(0..array.len() as i32));
+    let (_directory, path) = file_of(vec![("n", n), ("c", array)], 1000);
+    let mut client = database.client();
+    client
+        .batch_execute(
+            "CREATE TYPE mood AS ENUM ('glad', 'sad'); CREATE DOMAIN small AS integer CHECK (VALUE < 10)",
+        )
+        .unwrap();
+    client.batch_execute(&format!("CREATE TABLE t (n integer, c {kind})")).unwrap();
+    let target = database.target("t").mode(Mode::Append).values(values);
+    let report: LoadReport = run(&ParquetFiles::open(&[path]).unwrap(), &target, &small())?;
+    assert!(report.verified.unwrap().matches());
+    let rows = client.query("SELECT c::text FROM t ORDER BY n", &[]).unwrap();
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+#[track_caller]
+fn fits(array: impl Array + 'static, kind: &str, expected: &[Option<&str>]) {
+    let found = append(Arc::new(array), kind, ValueOptions::default()).unwrap();
+    assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected, "{kind}");
+}
+
+/// What the error says of a value in row 1, after one that fits.
+#[track_caller]
+fn refuses(array: impl Array + 'static, kind: &str, what: &str) {
+    let error = append(Arc::new(array), kind, ValueOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Value, "{error}");
+    assert!(error.what().contains(what), "{error}");
+    assert!(error.place().ends_with("row group 0, row 1, column \"c\""), "{error}");
+}
+
+#[test]
+fn integers_go_into_narrower_columns_where_each_value_fits() {
+    fits(Int64Array::from(vec![Some(i64::from(i32::MAX)), None]), "integer", &[Some("2147483647"), None]);
+    fits(UInt64Array::from(vec![i64::MAX as u64]), "bigint", &[Some("9223372036854775807")]);
+    fits(Int32Array::from(vec![-32_768]), "smallint", &[Some("-32768")]);
+    fits(Int64Array::from(vec![9]), "small", &[Some("9")]);
+    fits(Int32Array::from(vec![Some(99), None]), "numeric(2,0)", &[Some("99"), None]);
+    fits(Int64Array::from(vec![1 << 53]), "double precision", &[Some("9.007199254740992e+15")]);
+    fits(UInt32Array::from(vec![1 << 24]), "real", &[Some("1.6777216e+07")]);
+    refuses(Int64Array::from(vec![1, 1 << 31]), "integer", "2147483648");
+    refuses(UInt64Array::from(vec![1, u64::MAX]), "bigint", "18446744073709551615");
+    refuses(Int32Array::from(vec![1, 100]), "numeric(2,0)", "100");
+    refuses(Int64Array::from(vec![1, (1 << 53) + 1]), "double precision", "9007199254740993");
+}
+
+#[test]
+fn floats_go_where_they_arrive_exactly() {
+    let floats =
+        vec![Some(1.5), None, Some(f64::NAN), Some(1e-7), Some(-1e22), Some(f64::INFINITY), Some(-0.0)];
+    let texts = [
+        Some("1.5"),
+        None,
+        Some("NaN"),
+        Some("0.0000001"),
+        Some("-10000000000000000000000"),
+        Some("Infinity"),
+        Some("0"),
+    ];
+    fits(Float64Array::from(floats), "numeric", &texts);
+    fits(Float32Array::from(vec![0.1, f32::NAN]), "numeric(3,2)", &[Some("0.10"), Some("NaN")]);
+    fits(Float16Array::from(vec![f16::from_f32(2.5)]), "numeric", &[Some("2.5")]);
+    fits(Float64Array::from(vec![0.5, f64::NEG_INFINITY]), "real", &[Some("0.5"), Some("-Infinity")]);
+    fits(Float64Array::from(vec![Some(7.0), None]), "integer", &[Some("7"), None]);
+    refuses(Float64Array::from(vec![0.5, 0.1]), "real", "0.1");
+    refuses(Float64Array::from(vec![0.5, 0.125]), "numeric(5,2)", "3 digits behind the point");
+    refuses(Float64Array::from(vec![0.5, f64::INFINITY]), "numeric(5,2)", "infinity");
+    refuses(Float64Array::from(vec![1.0, 1.5]), "bigint", "1.5");
+}
+
+#[test]
+fn decimals_change_scale_and_become_integers_where_nothing_is_lost() {
+    let decimal = |values: Vec<i128>| Decimal128Array::from(values).with_precision_and_scale(20, 4).unwrap();
+    fits(decimal(vec![12_500, -10_000]), "numeric(6,2)", &[Some("1.25"), Some("-1.00")]);
+    fits(decimal(vec![70_000]), "integer", &[Some("7")]);
+    let wide = Decimal256Array::from(vec![i256::from_i128(1_500)]).with_precision_and_scale(50, 3).unwrap();
+    fits(wide, "numeric(2,1)", &[Some("1.5")]);
+    refuses(decimal(vec![12_500, 12_501]), "numeric(6,2)", "1.2501");
+    refuses(decimal(vec![0, 100_000_000]), "numeric(6,2)", "10000.0000");
+    refuses(decimal(vec![0, 15_000]), "bigint", "1.5");
+}
+
+#[test]
+fn dates_become_the_timestamp_at_their_beginning_and_zones_are_never_guessed() {
+    fits(Date32Array::from(vec![Some(-1), None]), "timestamp", &[Some("1969-12-31 00:00:00"), None]);
+    let refused = |array: ArrayRef, kind: &str| {
+        let error = append(array, kind, ValueOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Schema);
+        assert!(error.what().contains("zone"), "{error}");
+    };
+    refused(Arc::new(TimestampMicrosecondArray::from(vec![0])), "timestamptz");
+    refused(Arc::new(TimestampMicrosecondArray::from(vec![0]).with_timezone("UTC")), "timestamp");
+    refused(Arc::new(Date32Array::from(vec![0])), "timestamptz");
+}
+
+#[test]
+fn text_is_read_as_the_column_asks() {
+    let text = |values: &[Option<&str>], kind: &str, expected: &[Option<&str>]| {
+        fits(StringArray::from(values.to_vec()), kind, expected);
+    };
+    text(
+        &[Some("2024-02-29"), None, Some("0044-03-15 BC"), Some("infinity")],
+        "date",
+        &[Some("2024-02-29"), None, Some("0044-03-15 BC"), Some("infinity")],
+    );
+    text(&[Some("23:59:59.5"), Some("24:00")], "time", &[Some("23:59:59.5"), Some("24:00:00")]);
+    text(
+        &[Some("2024-01-01T10:00:00.000001"), Some("1999-12-31 23:59")],
+        "timestamp",
+        &[Some("2024-01-01 10:00:00.000001"), Some("1999-12-31 23:59:00")],
+    );
+    text(
+        &[Some("2024-01-01T10:00:00+02:00"), Some("2024-01-01 10:00:00Z")],
+        "timestamptz",
+        &[Some("2024-01-01 08:00:00+00"), Some("2024-01-01 10:00:00+00")],
+    );
+    text(
+        &[Some("{A0EEBC99-9C0B4EF8-BB6D6BB9BD380A11}")],
+        "uuid",
+        &[Some("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")],
+    );
+    text(&[Some("{\"b\":[1.10,1e2],\"a\":null,\"b\": 2}")], "jsonb", &[Some("{\"a\": null, \"b\": 2}")]);
+    text(&[Some("{\"b\":1,  \"a\":null}")], "json", &[Some("{\"b\":1,  \"a\":null}")]);
+    text(
+        &[Some("10.1.2.3/8"), Some("::ffff:1.2.3.4")],
+        "inet",
+        &[Some("10.1.2.3/8"), Some("::ffff:1.2.3.4/128")],
+    );
+    text(&[Some("10.0.0.0/8"), Some("2001:db8::/32")], "cidr", &[Some("10.0.0.0/8"), Some("2001:db8::/32")]);
+    text(&[Some(" -7 ")], "smallint", &[Some("-7")]);
+    text(
+        &[Some("1.50e3"), Some("NaN"), Some("-Infinity"), Some("0.000")],
+        "numeric",
+        &[Some("1500"), Some("NaN"), Some("-Infinity"), Some("0.000")],
+    );
+    text(&[Some("12.50"), Some("1e1")], "numeric(4,1)", &[Some("12.5"), Some("10.0")]);
+    text(&[Some("0.1"), Some("nan")], "double precision", &[Some("0.1"), Some("NaN")]);
+    text(&[Some("0.1")], "real", &[Some("0.1")]);
+    text(&[Some("Yes"), Some("f"), Some("of")], "boolean", &[Some("true"), Some("false"), Some("false")]);
+    text(&[Some("\\xdeadBEEF"), Some("\\x")], "bytea", &[Some("\\xdeadbeef"), Some("\\x")]);
+    text(&[Some("ab"), Some("abc  "), Some("ü")], "char(3)", &[Some("ab"), Some("abc"), Some("ü")]);
+    text(&[Some("abc"), Some("äöü")], "varchar(3)", &[Some("abc"), Some("äöü")]);
+    text(&[Some("a name")], "name", &[Some("a name")]);
+    text(&[Some("sad"), None], "mood", &[Some("sad"), None]);
+}
+
+#[test]
+fn text_that_does_not_say_such_a_value_is_refused_with_its_row_and_the_reason() {
+    let bad = |value: &str, good: &str, kind: &str, what: &str| {
+        refuses(StringArray::from(vec![good, value]), kind, what);
+    };
+    bad("2023-02-29", "2024-02-29", "date", "no such day");
+    bad("01/02/2024", "2024-02-29", "date", "YYYY-MM-DD");
+    bad("10:00:00.0000001", "10:00", "time", "microseconds");
+    bad("2024-01-01 10:00:00+01", "2024-01-01", "timestamp", "zone");
+    bad("2024-01-01 10:00:00", "2024-01-01 10:00Z", "timestamptz", "names no zone");
+    bad("not-a-uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "uuid", "hexadecimal");
+    bad("{\"a\": tru}", "{}", "jsonb", "byte 6");
+    bad("{a: 1}", "{}", "json", "a key is missing");
+    bad("10.0.0.1/8", "10.0.0.0/8", "cidr", "right of the mask");
+    bad("32768", "1", "smallint", "out of range");
+    bad("1.234", "1", "numeric(4,2)", "3 digits behind the point");
+    bad("maybe", "on", "boolean", "true, false");
+    bad("abcd", "abc", "varchar(3)", "4 characters");
+    bad("abcd", "abc", "char(3)", "4 characters");
+    bad("1e999", "1e99", "double precision", "out of range");
+}
+
+#[test]
+fn entries_of_dictionaries_are_converted_once_and_only_used_ones_count() {
+    let keys = Int8Array::from(vec![Some(1), None, Some(1)]);
+    let words = StringArray::from(vec![Some("no date"), Some("2024-01-02")]);
+    let dates = DictionaryArray::<Int8Type>::try_new(keys, Arc::new(words)).unwrap();
+    fits(dates, "date", &[Some("2024-01-02"), None, Some("2024-01-02")]);
+    let keys = Int8Array::from(vec![1, 0]);
+    let words = StringArray::from(vec!["no date", "2024-01-02"]);
+    refuses(DictionaryArray::<Int8Type>::try_new(keys, Arc::new(words)).unwrap(), "date", "no date");
+}
+
+#[test]
+fn nanoseconds_are_cut_and_nul_is_stripped_where_that_is_asked_for() {
+    let options =
+        ValueOptions { nanoseconds: Nanoseconds::Truncate, nul: Nul::Strip, ..ValueOptions::default() };
+    let kept = |array: ArrayRef, kind: &str| append(array, kind, options).unwrap();
+    let moments = TimestampNanosecondArray::from(vec![Some(1_999), None, Some(-1)]);
+    let texts =
+        ["1970-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999"].map(|text| Some(text.to_owned()));
+    assert_eq!(kept(Arc::new(moments), "timestamp"), [texts[0].clone(), None, texts[1].clone()]);
+    let time = kept(Arc::new(Time64NanosecondArray::from(vec![1_999])), "time");
+    assert_eq!(time, [Some("00:00:00.000001".to_owned())]);
+    let text = kept(Arc::new(StringArray::from(vec!["10:00:00.1234569"])), "time");
+    assert_eq!(text, [Some("10:00:00.123456".to_owned())]);
+    let text = kept(Arc::new(StringViewArray::from(vec![Some("a\0b"), None])), "text");
+    assert_eq!(text, [Some("ab".to_owned()), None]);
+    let json = kept(Arc::new(StringArray::from(vec!["[\"a\\u0000b\"]"])), "jsonb");
+    assert_eq!(json, [Some("[\"ab\"]".to_owned())]);
+}

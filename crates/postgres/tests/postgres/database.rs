@@ -1,0 +1,174 @@
+//! A server shared by the tests that run at the same time, and a database of its own for each.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use postgres::types::{FromSql, Type};
+use postgres::{Client, NoTls};
+use sawmill_loader::{LoadOptions, LoadReport, load};
+use sawmill_localpg::LocalPg;
+use sawmill_postgres::Postgres;
+use sawmill_profile::Profile;
+use sawmill_source::{Control, Result, Source};
+
+static SHARED: Mutex<Weak<LocalPg>> = Mutex::new(Weak::new());
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+pub struct Database {
+    pub url: String,
+    _server: Arc<LocalPg>,
+}
+
+impl Database {
+    /// An empty database.
+    pub fn new() -> Self {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = shared.upgrade().unwrap_or_else(|| {
+            let server = LocalPg::builder().setting("shared_buffers", "128MB").start();
+            Arc::new(server.expect("a server starts"))
+        });
+        *shared = Arc::downgrade(&server);
+        let name = format!("t{}", NUMBER.fetch_add(1, Relaxed));
+        let mut client = Client::connect(&server.url(), NoTls).unwrap();
+        client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        let address = server.url();
+        let (host, _) = address.rsplit_once('/').unwrap();
+        Self { url: format!("{host}/{name}"), _server: server }
+    }
+
+    /// Another database of the same server.
+    pub fn with_url(&self, url: String) -> Self {
+        Self { url, _server: Arc::clone(&self._server) }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.url, NoTls).unwrap()
+    }
+
+    pub fn target(&self, table: &str) -> Postgres {
+        Postgres::new(self.url.parse().unwrap(), table.parse().unwrap())
+    }
+
+    /// Whether a table of this name is there.
+    pub fn has(&self, table: &str) -> bool {
+        self.client().query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).unwrap().get(0)
+    }
+
+    pub fn count(&self, table: &str) -> i64 {
+        self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
+    }
+
+    /// Runs a test that loads `path` into this database, in a process of its own, and kills it when `units` more
+    /// units are committed than before; again in each round. How many processes had not ended before.
+    pub fn kill_loads(
+        &self,
+        test: &str,
+        path: &Path,
+        more: &[(&str, &str)],
+        rounds: i64,
+        units: impl Fn(i64) -> i64,
+    ) -> u32 {
+        let committed = || if self.has("_sawmill.units") { self.count("_sawmill.units") } else { 0 };
+        let mut killed = 0;
+        for round in 0..rounds {
+            let before = committed();
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", test])
+                .env("SAWMILL_TEST_URL", &self.url)
+                .env("SAWMILL_TEST_FILE", path)
+                .envs(more.iter().copied())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            while committed() < before + units(round) && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            child.kill().unwrap();
+            killed += u32::from(!child.wait().unwrap().success());
+        }
+        killed
+    }
+
+    /// Runs a load while the connections that copy into this database are killed five times, after a pause each.
+    pub fn killing_connections(
+        &self,
+        pause: Duration,
+        load: impl FnOnce() -> Result<LoadReport>,
+    ) -> Result<LoadReport> {
+        const KILL: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE application_name = 'sawmill' AND datname = current_database() AND query ILIKE 'copy%'";
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = self.client();
+                for _ in 0..5 {
+                    std::thread::sleep(pause);
+                    if done.load(Relaxed) {
+                        break;
+                    }
+                    client.query_one(KILL, &[]).unwrap();
+                }
+            });
+            let report = load();
+            done.store(true, Relaxed);
+            report
+        })
+    }
+
+    /// All rows as the bytes that the server sends, sorted.
+    pub fn rows(&self, query: &str) -> Vec<Vec<Option<Vec<u8>>>> {
+        let mut rows: Vec<Vec<Option<Vec<u8>>>> = self
+            .client()
+            .query(query, &[])
+            .unwrap()
+            .iter()
+            .map(|row| (0..row.len()).map(|i| row.get::<_, Option<Raw>>(i).map(|raw| raw.0)).collect())
+            .collect();
+        rows.sort();
+        rows
+    }
+}
+
+/// A value's bytes on the wire.
+pub struct Raw(pub Vec<u8>);
+
+impl<'a> FromSql<'a> for Raw {
+    fn from_sql(
+        _: &Type,
+        raw: &'a [u8],
+    ) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Small blocks, batches and units, so that little data has many of each.
+pub fn small() -> LoadOptions {
+    LoadOptions {
+        batch_rows: 100,
+        batch_bytes: 16 * 1024,
+        unit_rows: 500,
+        verify: true,
+        ..LoadOptions::default()
+    }
+}
+
+/// Runs a load without cancelling it.
+pub fn run(source: &dyn Source, target: &Postgres, options: &LoadOptions) -> Result<LoadReport> {
+    let cancel = AtomicBool::new(false);
+    let phase = Profile::new().phase("load");
+    load(source, target, options, &Control::new(&cancel, &phase))
+}
+
+/// Calls with a control that nobody raises.
+pub fn with_control<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
+    let cancel = AtomicBool::new(false);
+    let phase = Profile::new().phase("test");
+    work(&Control::new(&cancel, &phase))
+}

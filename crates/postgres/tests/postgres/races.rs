@@ -1,0 +1,62 @@
+//! Loads that begin at the same moment in a database where nothing is there yet.
+
+use std::sync::Barrier;
+
+use sawmill_loader::LoadReport;
+use sawmill_source::{Kind, ParquetFiles, Result};
+
+use crate::database::{Database, run, small};
+use crate::fixture::people;
+
+/// Loads of a file each, begun together; the table of each by its number.
+fn together(
+    database: &Database,
+    loads: usize,
+    table: impl Fn(usize) -> String + Sync,
+) -> Vec<Result<LoadReport>> {
+    let directory = tempfile::tempdir().unwrap();
+    let barrier = Barrier::new(loads);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..loads)
+            .map(|number| {
+                let path = directory.path().join(format!("{number}.parquet"));
+                people(&path, 0, 1200, 400);
+                let source = ParquetFiles::open(&[path]).unwrap();
+                let (barrier, table) = (&barrier, &table);
+                scope.spawn(move || {
+                    barrier.wait();
+                    run(&source, &database.target(&table(number)), &small())
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn loads_into_tables_of_their_own_all_succeed_where_the_schema_of_records_is_not_there_yet() {
+    for _ in 0..5 {
+        let database = Database::new();
+        let results = together(&database, 5, |number| format!("people{number}"));
+        for (number, result) in results.into_iter().enumerate() {
+            assert!(result.unwrap().verified.unwrap().matches());
+            assert_eq!(database.count(&format!("people{number}")), 1200);
+        }
+    }
+}
+
+#[test]
+fn of_loads_that_make_the_same_table_one_succeeds_and_the_others_are_told_why_not() {
+    for _ in 0..8 {
+        let database = Database::new();
+        let results = together(&database, 4, |_| "people".to_owned());
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+        for error in results.into_iter().filter_map(Result::err) {
+            assert_eq!(error.kind(), Kind::Exists, "{error}");
+            let known = ["another load into this table is not finished", "the table exists"];
+            assert!(known.iter().any(|known| error.what().contains(known)), "{error}");
+            assert!(!error.advice().is_empty());
+        }
+        assert_eq!(database.count("people"), 1200);
+    }
+}

@@ -1,0 +1,163 @@
+//! Where the records of loads are kept: in a schema of the user's choice, made where it may be, and left as it was.
+
+use sawmill_loader::{LoadReport, LoadStatus, Standing};
+use sawmill_postgres::{Postgres, forget, status};
+use sawmill_source::{Kind, ParquetFiles, Result};
+
+use crate::database::{Database, run, small, with_control};
+use crate::fixture::people;
+
+/// A name that means something else without its quotes.
+const ODD: &str = "Load \"records\"; drop";
+
+struct Case {
+    database: Database,
+    _directory: tempfile::TempDir,
+    source: ParquetFiles,
+}
+
+fn case(statements: &str) -> Case {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1500, 700);
+    let database = Database::new();
+    database.client().batch_execute(statements).unwrap();
+    Case { database, source: ParquetFiles::open(&[path]).unwrap(), _directory: directory }
+}
+
+impl Case {
+    fn target(&self, schema: &str) -> Postgres {
+        self.database.target("t").checkpoint_schema(schema)
+    }
+
+    /// The same, as a role with few rights that is called after the database.
+    fn as_guest(&self, schema: &str) -> Postgres {
+        Postgres::new(self.guest_url().parse().unwrap(), "mine.t".parse().unwrap()).checkpoint_schema(schema)
+    }
+
+    fn guest_url(&self) -> String {
+        let (rest, database) = self.database.url.rsplit_once('/').unwrap();
+        let (_, host) = rest.rsplit_once('@').unwrap();
+        format!("postgres://{}:secret@{host}/{database}", self.guest())
+    }
+
+    fn guest(&self) -> String {
+        let (_, database) = self.database.url.rsplit_once('/').unwrap();
+        format!("guest_{database}")
+    }
+
+    fn make_guest(&self, statements: &str) {
+        let guest = self.guest();
+        self.database
+            .client()
+            .batch_execute(&format!(
+                "CREATE ROLE {guest} LOGIN PASSWORD 'secret'; CREATE SCHEMA mine AUTHORIZATION {guest}; {}",
+                statements.replace("GUEST", &guest)
+            ))
+            .unwrap();
+    }
+
+    fn load(&self, target: &Postgres) -> Result<LoadReport> {
+        run(&self.source, target, &small())
+    }
+
+    fn status(&self, schema: &str) -> Vec<LoadStatus> {
+        let server = self.database.url.parse().unwrap();
+        with_control(|control| status(&server, schema, None, control)).unwrap()
+    }
+
+    fn has_schema(&self, name: &str) -> bool {
+        let sql = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
+        self.database.client().query_one(sql, &[&name]).unwrap().get(0)
+    }
+}
+
+fn forgotten(target: &Postgres) -> u64 {
+    with_control(|control| forget(target, false, control)).unwrap().loads
+}
+
+#[test]
+fn records_are_kept_in_the_schema_that_is_named_and_nowhere_else() {
+    let case = case("SELECT 1");
+    let target = case.target(ODD);
+    assert_eq!(case.load(&target).unwrap().standing, Standing::New);
+    assert!(case.has_schema(ODD) && !case.has_schema("_sawmill"));
+    assert_eq!(case.load(&target).unwrap().standing, Standing::Complete);
+    assert_eq!(
+        (case.status(ODD).len(), case.status("_sawmill").len(), case.status("other").len()),
+        (1, 0, 0)
+    );
+    // Made for the records, it goes with the last of them.
+    assert_eq!(forgotten(&target), 1);
+    assert!(!case.has_schema(ODD) && case.database.count("t") == 1500);
+}
+
+#[test]
+fn a_schema_that_was_there_stays_when_the_last_record_goes() {
+    let case = case("CREATE SCHEMA etl");
+    let target = case.target("etl");
+    case.load(&target).unwrap();
+    assert_eq!(forgotten(&target), 1);
+    assert!(case.has_schema("etl"));
+    assert!(!case.database.has("etl.loads"));
+    // The one of the table itself serves as well.
+    case.database.client().batch_execute("DROP TABLE t").unwrap();
+    let target = case.target("public");
+    case.load(&target).unwrap();
+    assert_eq!((forgotten(&target), case.database.count("t")), (1, 1500));
+}
+
+#[test]
+fn names_that_no_schema_of_ones_own_can_have_are_refused_without_a_server() {
+    let case = case("SELECT 1");
+    for (name, what) in [
+        ("", "empty"),
+        (&"x".repeat(64) as &str, "64 bytes"),
+        ("pg_records", "server's own"),
+        ("information_schema", "server's own"),
+    ] {
+        let nowhere = Postgres::new("host=/nowhere".parse().unwrap(), "t".parse().unwrap());
+        let error = case.load(&nowhere.checkpoint_schema(name)).unwrap_err();
+        assert!(error.kind() == Kind::Config && error.what().contains(what), "{error}");
+    }
+}
+
+#[test]
+fn a_table_of_somebody_else_is_not_taken_for_the_records() {
+    let case = case("CREATE SCHEMA cargo; CREATE TABLE cargo.loads (ship text, tons int)");
+    let error = case.load(&case.target("cargo")).unwrap_err();
+    assert!(error.kind() == Kind::Exists && error.what().contains("\"cargo\".\"loads\""), "{error}");
+    assert!(error.advice().contains("--checkpoint-schema"), "{error}");
+    assert!(!case.database.has("t__sawmill_loading"));
+}
+
+#[test]
+fn who_may_make_no_schema_is_told_so_and_can_use_one_that_was_made_for_him() {
+    let case = case("SELECT 1");
+    case.make_guest("CREATE SCHEMA etl AUTHORIZATION GUEST; CREATE SCHEMA closed");
+    for schema in ["_sawmill", "new"] {
+        let error = case.load(&case.as_guest(schema)).unwrap_err();
+        assert!(error.what().contains(&format!("no schema \"{schema}\"")), "{error}");
+        assert!(error.advice().contains("CREATE SCHEMA") && error.advice().contains("--checkpoint-schema"));
+    }
+    let error = case.load(&case.as_guest("closed")).unwrap_err();
+    assert!(error.what().contains("permission denied for schema closed"), "{error}");
+    let target = case.as_guest("etl");
+    assert_eq!(case.load(&target).unwrap().rows, 1500);
+    assert_eq!(forgotten(&target), 1);
+}
+
+#[test]
+fn records_in_the_tables_of_another_user_can_be_forgotten() {
+    let case = case("SELECT 1");
+    case.load(&case.target("_sawmill")).unwrap();
+    case.make_guest(
+        "GRANT USAGE ON SCHEMA _sawmill TO GUEST; GRANT ALL ON ALL TABLES IN SCHEMA _sawmill TO GUEST",
+    );
+    let target = case.as_guest("_sawmill");
+    assert_eq!(case.load(&target).unwrap().rows, 1500);
+    assert_eq!(forgotten(&case.target("_sawmill")), 1);
+    // The last record goes; the tables are not this user's to drop.
+    assert_eq!(forgotten(&target), 1);
+    assert!(case.has_schema("_sawmill") && case.database.count("_sawmill.loads") == 0);
+}

@@ -1,0 +1,94 @@
+//! Which columns of a source are meant, in which order, and how they are called.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use crate::columns::known::known_columns;
+use crate::error::{Error, Kind, Result};
+
+/// Columns that were chosen of a schema.
+pub(crate) struct ColumnChoice {
+    /// Their positions in that schema, in the order that was asked for.
+    pub places: Vec<usize>,
+    /// Their fields, with the names they have from here on.
+    pub schema: SchemaRef,
+    /// The choice in words, as a part of a load's identity.
+    pub mapping: String,
+}
+
+impl ColumnChoice {
+    /// The named columns (all of them where `columns` is empty), some with another name; `None` where
+    /// nothing is asked for.
+    ///
+    /// # Errors
+    /// A column that is not there, named twice, or whose name several columns have; two columns that end with the
+    /// same name.
+    pub(crate) fn of(
+        schema: &SchemaRef,
+        columns: &[String],
+        renames: &[(String, String)],
+    ) -> Result<Option<Self>> {
+        if columns.is_empty() && renames.is_empty() {
+            return Ok(None);
+        }
+        let refused = |what: String, name: &str| {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            Error::new(Kind::Config, what).advise(known_columns(name, names))
+        };
+        let named = columns.iter().chain(renames.iter().map(|(from, _)| from));
+        for name in named {
+            let bearers = schema.fields().iter().filter(|field| field.name() == name).count();
+            if bearers > 1 {
+                let what = format!(
+                    "{bearers} columns are called {name:?}, and the name does not say which is meant"
+                );
+                return Err(Error::new(Kind::Config, what)
+                    .advise("name other columns with --columns, or write the file with different names"));
+            }
+        }
+        let places: Vec<usize> = match columns {
+            [] => (0..schema.fields().len()).collect(),
+            names => {
+                let find = |name: &String| {
+                    schema.index_of(name).map_err(|_| refused(format!("there is no column {name:?}"), name))
+                };
+                names.iter().map(find).collect::<Result<_>>()?
+            }
+        };
+        let mut fields: Vec<Field> = places.iter().map(|i| schema.field(*i).clone()).collect();
+        for (from, to) in renames {
+            let Some(at) = places.iter().position(|i| schema.field(*i).name() == from) else {
+                return Err(refused(format!("there is no column {from:?} to rename"), from));
+            };
+            fields[at].set_name(to.clone());
+        }
+        let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(refused(format!("two columns are called {:?}", pair[0]), pair[0]));
+        }
+        let mapping = format!("columns {columns:?} renames {renames:?}");
+        Ok(Some(Self { places, schema: Arc::new(Schema::new(fields)), mapping }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::DataType;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_columns_have_chooses_neither() {
+        let field = |name| Field::new(name, DataType::Int32, true);
+        let schema = Arc::new(Schema::new(vec![field("a"), field("a"), field("b")]));
+        let chosen = ColumnChoice::of(&schema, &["b".to_owned()], &[]).unwrap().unwrap();
+        assert_eq!(chosen.places, [2]);
+        let renames = [("a".to_owned(), "c".to_owned())];
+        for (columns, renames) in [(&["a".to_owned()][..], &[][..]), (&[], &renames)] {
+            let error = ColumnChoice::of(&schema, columns, renames).err().unwrap();
+            assert!(error.to_string().contains("2 columns are called \"a\""), "{error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! One type for a column of several files: a file may have a dictionary where another has its values, and no type at all
+//! where it has NULLs alone.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch, StructArray,
+    new_null_array,
+};
+use arrow_schema::DataType::{Dictionary, FixedSizeList, LargeList, List, Map, Null, Struct};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
+
+/// The type of a dictionary's values, as a column of these is read; other types as they are.
+pub(crate) fn values_of(data_type: &DataType) -> &DataType {
+    match data_type {
+        Dictionary(_, values) => match values.as_ref() {
+            DataType::Utf8 | DataType::LargeUtf8 => &DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => &DataType::BinaryView,
+            other => other,
+        },
+        other => other,
+    }
+}
+
+/// A field with another type in place of those of its leaves, found side by side in both. The fields hold the same values;
+/// see [`differences`](crate::parquet_files::schema::differences).
+fn merged(first: &Field, other: &Field, leaf: fn(&DataType, &DataType) -> DataType) -> Field {
+    let item = |a: &FieldRef, b: &FieldRef| Arc::new(merged(a, b, leaf));
+    let data_type = match (first.data_type(), other.data_type()) {
+        (List(a), List(b)) => List(item(a, b)),
+        (LargeList(a), LargeList(b)) => LargeList(item(a, b)),
+        (FixedSizeList(a, size), FixedSizeList(b, _)) => FixedSizeList(item(a, b), *size),
+        (Map(a, sorted), Map(b, _)) => Map(item(a, b), *sorted),
+        (Struct(a), Struct(b)) => Struct(a.iter().zip(b).map(|(a, b)| item(a, b)).collect()),
+        (own, theirs) => leaf(own, theirs),
+    };
+    first.clone().with_data_type(data_type)
+}
+
+/// The field that holds the values of both.
+pub(crate) fn common(first: &Field, other: &Field) -> Field {
+    if *first.data_type() == Null {
+        return other.clone().with_nullable(true);
+    }
+    let either = |own: &DataType, theirs: &DataType| match (own, theirs) {
+        (Null, _) => theirs.clone(),
+        (_, Null) => own.clone(),
+        _ if own == theirs => own.clone(),
+        _ => values_of(own).clone(),
+    };
+    let nullable = first.is_nullable() || other.is_nullable() || *other.data_type() == Null;
+    merged(first, other, either).with_nullable(nullable)
+}
+
+/// What a file's reader is to produce where it would produce dictionaries and `common` has none; none where they agree.
+pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Schema> {
+    let unfold = |own: &DataType, common: &DataType| match own {
+        Dictionary(..) if own != common => values_of(own).clone(),
+        _ => own.clone(),
+    };
+    let fields: Vec<Field> = own
+        .fields()
+        .iter()
+        .map(|field| match common.field_with_name(field.name()) {
+            Ok(common) => merged(field, common, unfold),
+            Err(_) => field.as_ref().clone(),
+        })
+        .collect();
+    let wanted = Schema::new_with_metadata(fields, own.metadata().clone());
+    (wanted != *own).then_some(wanted)
+}
+
+/// Whether a type, or one within it, is that of columns without one.
+pub(crate) fn is_untyped(data_type: &DataType) -> bool {
+    match data_type {
+        Null => true,
+        List(item) | LargeList(item) | FixedSizeList(item, _) | Map(item, _) => is_untyped(item.data_type()),
+        Struct(fields) => fields.iter().any(|field| is_untyped(field.data_type())),
+        _ => false,
+    }
+}
+
+/// A batch whose columns without a type have those of `wanted`, column by column.
+pub(crate) fn typed<'a>(
+    batch: &RecordBatch,
+    wanted: impl Iterator<Item = Option<&'a FieldRef>>,
+) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
+    for ((field, array), wanted) in batch.schema_ref().fields().iter().zip(batch.columns()).zip(wanted) {
+        let array = match wanted.filter(|_| is_untyped(field.data_type())) {
+            None => Arc::clone(array),
+            Some(wanted) => with_type(array, wanted.data_type())?,
+        };
+        fields.push(field.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(true));
+        columns.push(array);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// The same values, with a type where there was none.
+fn with_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+    if !is_untyped(array.data_type()) {
+        return Ok(Arc::clone(array));
+    }
+    let field = |own: &FieldRef, array: &ArrayRef| -> FieldRef {
+        let nullable = own.is_nullable() || array.null_count() > 0;
+        Arc::new(own.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(nullable))
+    };
+    let of_struct = |array: &StructArray, fields: &arrow_schema::Fields| {
+        let pairs = array.columns().iter().zip(fields);
+        let columns = pairs.map(|(array, wanted)| with_type(array, wanted.data_type()));
+        let columns = columns.collect::<Result<Vec<ArrayRef>, ArrowError>>()?;
+        let fields = array.fields().iter().zip(&columns).map(|(own, array)| field(own, array));
+        StructArray::try_new_with_length(fields.collect(), columns, array.nulls().cloned(), array.len())
+    };
+    Ok(match (array.data_type(), wanted) {
+        (Null, wanted) => new_null_array(wanted, array.len()),
+        (List(own), List(item)) => {
+            let list = array.as_list::<i32>();
+            let values = with_type(list.values(), item.data_type())?;
+            let (own, offsets) = (field(own, &values), list.offsets().clone());
+            Arc::new(ListArray::try_new(own, offsets, values, list.nulls().cloned())?)
+        }
+        (LargeList(own), LargeList(item)) => {
+            let list = array.as_list::<i64>();
+            let values = with_type(list.values(), item.data_type())?;
+            let (own, offsets) = (field(own, &values), list.offsets().clone());
+            Arc::new(LargeListArray::try_new(own, offsets, values, list.nulls().cloned())?)
+        }
+        (FixedSizeList(own, size), FixedSizeList(item, _)) => {
+            let list = array.as_fixed_size_list();
+            let values = with_type(list.values(), item.data_type())?;
+            let own = field(own, &values);
+            Arc::new(FixedSizeListArray::try_new(own, *size, values, list.nulls().cloned())?)
+        }
+        (Map(own, sorted), Map(entries, _)) => {
+            let (map, Struct(wanted)) = (array.as_map(), entries.data_type()) else {
+                return Ok(Arc::clone(array));
+            };
+            let entries = of_struct(map.entries(), wanted)?;
+            let own = Arc::new(own.as_ref().clone().with_data_type(entries.data_type().clone()));
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            Arc::new(MapArray::try_new(own, offsets, entries, nulls, *sorted)?)
+        }
+        (Struct(_), Struct(wanted)) => Arc::new(of_struct(array.as_struct(), wanted)?),
+        _ => Arc::clone(array),
+    })
+}

@@ -1,0 +1,33 @@
+//! Which columns there are, told to somebody who named one that is not among them.
+
+/// So many columns are listed; of more than that those whose names are nearest.
+const LISTED: usize = 20;
+const NEAREST: usize = 5;
+
+/// `the columns are a, b and so on`; of many columns the ones that are most like `wanted`.
+pub fn known_columns<'a>(wanted: &str, columns: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<&str> = columns.collect();
+    if names.len() <= LISTED {
+        return format!("the columns are {}", names.join(", "));
+    }
+    let wanted = wanted.to_lowercase();
+    let unlike = |name: &&str| -> f64 { -strsim::jaro_winkler(&wanted, &name.to_lowercase()) };
+    names.sort_by(|a, b| unlike(a).total_cmp(&unlike(b)));
+    let count = names.len();
+    names.truncate(NEAREST);
+    format!("the nearest of the {count} columns are {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known_columns;
+
+    #[test]
+    fn few_columns_are_listed_and_of_many_the_nearest() {
+        assert_eq!(known_columns("c", ["a", "b"].into_iter()), "the columns are a, b");
+        let names: Vec<String> = (0..1200).map(|column| format!("price_{column}")).collect();
+        let told = known_columns("Price_77", names.iter().map(String::as_str));
+        assert!(told.starts_with("the nearest of the 1200 columns are price_77, "), "{told}");
+        assert_eq!(told.split(", ").count(), 5);
+    }
+}

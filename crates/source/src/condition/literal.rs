@@ -1,0 +1,366 @@
+//! What a column is compared with, and how it reads as a value of the column's type.
+//!
+//! All types but text and bytes are compared as whole numbers: decimals by their unscaled value, moments
+//! in the column's unit, floats by a number that grows as they do.
+
+use std::fmt;
+
+use arrow_schema::DataType;
+use half::f16;
+
+use crate::condition::moment;
+
+/// A value in a condition, as it is written. What it means is up to the column that it is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal(Written);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Written {
+    /// Digits as they are written.
+    Number(String),
+    /// Text, or a moment.
+    Text(String),
+    Boolean(bool),
+    Bytes(Vec<u8>),
+}
+
+/// Where a literal lies among the whole numbers of a column: at one, or between it and the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Point {
+    pub at: i128,
+    /// Whether it is a value of the column; otherwise it lies between `at` and `at + 1`.
+    pub exact: bool,
+}
+
+impl Point {
+    pub(super) fn exact(at: i128) -> Self {
+        Self { at, exact: true }
+    }
+}
+
+/// How values of a type are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Domain {
+    Whole,
+    Bytes,
+}
+
+/// How values of a type are compared; none for types that are not.
+pub(super) fn domain(data_type: &DataType) -> Option<Domain> {
+    use DataType::{
+        Binary, BinaryView, Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256,
+        Dictionary, FixedSizeBinary, Float16, Float32, Float64, LargeBinary, LargeUtf8, Time32, Time64,
+        Timestamp, Utf8, Utf8View,
+    };
+    match data_type {
+        integer if integer.is_integer() => Some(Domain::Whole),
+        Boolean | Float16 | Float32 | Float64 | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) => {
+            Some(Domain::Whole)
+        }
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => Some(Domain::Whole),
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
+            Some(Domain::Bytes)
+        }
+        Dictionary(_, values) => domain(values),
+        _ => None,
+    }
+}
+
+/// The type of a column's values, whether they stand in a dictionary or not.
+pub(super) fn value_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => value_type(values),
+        plain => plain,
+    }
+}
+
+impl Literal {
+    /// What stands without quotes and starts like a number: a number, or else a moment.
+    pub(super) fn unquoted(text: &str) -> Self {
+        match decimal(text, 0) {
+            Some(_) => Self(Written::Number(text.to_owned())),
+            None => Self(Written::Text(text.to_owned())),
+        }
+    }
+
+    /// Bytes by their hexadecimal digits.
+    pub(super) fn of_hexadecimal(digits: &str) -> Option<Self> {
+        hexadecimal(digits).map(|bytes| Self(Written::Bytes(bytes)))
+    }
+
+    /// The text, if it is one.
+    pub(super) fn into_text(self) -> Option<String> {
+        match self.0 {
+            Written::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The digits or the text, as both can be read as a number or a moment.
+    fn digits(&self) -> Option<&str> {
+        match &self.0 {
+            Written::Number(text) | Written::Text(text) => Some(text.trim()),
+            Written::Boolean(_) | Written::Bytes(_) => None,
+        }
+    }
+
+    /// Its place among the values of a type whose domain is [`Domain::Whole`], or what was expected.
+    pub(super) fn point(&self, data_type: &DataType) -> Result<Point, String> {
+        use DataType::{
+            Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64,
+            Time32, Time64, Timestamp,
+        };
+        const DAY: i128 = 86_400_000_000_000;
+        let digits = self.digits();
+        let expected = |what: &str| format!("expected {what}, found {self}");
+        match data_type {
+            Boolean => match (&self.0, digits) {
+                (Written::Boolean(value), _) => Ok(Point::exact(i128::from(*value))),
+                (_, Some("true")) => Ok(Point::exact(1)),
+                (_, Some("false")) => Ok(Point::exact(0)),
+                _ => Err(expected("true or false")),
+            },
+            Float16 | Float32 | Float64 => {
+                let value = digits.and_then(|text| text.parse::<f64>().ok());
+                let value = value.ok_or_else(|| expected("a number"))?;
+                Ok(Point::exact(match data_type {
+                    Float16 => order_of_f32(f16::from_f64(value).to_f32()).into(),
+                    // Once from text, as rounding twice may come out elsewhere.
+                    Float32 => {
+                        let single = digits.and_then(|text| text.parse().ok()).unwrap_or(value as f32);
+                        order_of_f32(single).into()
+                    }
+                    _ => order_of_f64(value).into(),
+                }))
+            }
+            Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => digits
+                .and_then(|text| decimal(text, i32::from(*scale)))
+                .ok_or_else(|| expected("a number of at most 38 digits")),
+            Date32 | Date64 => {
+                let moment = digits.and_then(moment::timestamp).filter(|moment| moment.offset.is_none());
+                let moment = moment.ok_or_else(|| expected("a date such as 2024-01-31"))?;
+                let unit = if *data_type == Date32 { DAY } else { 1_000_000 };
+                Ok(in_units(moment.nanoseconds, unit))
+            }
+            Timestamp(unit, zone) => {
+                let moment = digits.and_then(moment::timestamp);
+                let moment = moment
+                    .ok_or_else(|| expected("a timestamp such as 2024-01-31 or 2024-01-31T12:00:00"))?;
+                let nanoseconds = match (moment.offset, zone) {
+                    (Some(offset), Some(_)) => moment.nanoseconds - offset,
+                    // Without an offset, it is UTC.
+                    (None, _) => moment.nanoseconds,
+                    (Some(_), None) => {
+                        return Err(expected(
+                            "a timestamp without an offset, as the column has no time zone",
+                        ));
+                    }
+                };
+                Ok(in_units(nanoseconds, moment::unit(*unit)))
+            }
+            Time32(unit) | Time64(unit) => {
+                let time =
+                    digits.and_then(moment::time).ok_or_else(|| expected("a time such as 12:30:00"))?;
+                Ok(in_units(time, moment::unit(*unit)))
+            }
+            _ => digits.and_then(|text| decimal(text, 0)).ok_or_else(|| expected("a number")),
+        }
+    }
+
+    /// Its bytes as a value of a type whose domain is [`Domain::Bytes`], or what was expected.
+    pub(super) fn bytes(&self, data_type: &DataType) -> Result<Vec<u8>, String> {
+        use DataType::{LargeUtf8, Utf8, Utf8View};
+        match (&self.0, data_type) {
+            (Written::Text(text), Utf8 | LargeUtf8 | Utf8View) => Ok(text.clone().into_bytes()),
+            (_, Utf8 | LargeUtf8 | Utf8View) => Err(format!("expected text in single quotes, found {self}")),
+            (Written::Text(text), DataType::FixedSizeBinary(16)) => uuid(text)
+                .ok_or_else(|| format!("expected a UUID, or 16 bytes written as x'00ff...', found {self}")),
+            (Written::Bytes(bytes), DataType::FixedSizeBinary(length))
+                if bytes.len() as i64 != i64::from(*length) =>
+            {
+                Err(format!("expected {length} bytes, found {}", bytes.len()))
+            }
+            (Written::Bytes(bytes), _) => Ok(bytes.clone()),
+            _ => Err(format!("expected bytes written as x'00ff...', found {self}")),
+        }
+    }
+}
+
+/// A number that grows as floats do: -0 is 0, and NaN the greatest.
+pub(super) fn order_of_f64(value: f64) -> i64 {
+    if value.is_nan() {
+        return i64::MAX;
+    }
+    // Adding zero makes -0 zero. The bits of positive floats grow as they do, those of others fall.
+    let bits = (value + 0.0).to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+/// The same for floats of four bytes.
+pub(super) fn order_of_f32(value: f32) -> i32 {
+    if value.is_nan() {
+        return i32::MAX;
+    }
+    let bits = (value + 0.0).to_bits() as i32;
+    bits ^ (((bits >> 31) as u32) >> 1) as i32
+}
+
+fn in_units(nanoseconds: i128, unit: i128) -> Point {
+    Point { at: nanoseconds.div_euclid(unit), exact: nanoseconds.rem_euclid(unit) == 0 }
+}
+
+/// A number as it is written, times ten to the power of `scale`.
+fn decimal(text: &str, scale: i32) -> Option<Point> {
+    let (negative, unsigned) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (digits, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.len() + fraction.len() == 0 || fraction.len() > 1000 {
+        return None;
+    }
+    let mut value: i128 = 0;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
+    }
+    if negative {
+        value = -value;
+    }
+    let shift = exponent.checked_add(scale)?.checked_sub(fraction.len() as i32)?;
+    if value == 0 {
+        return Some(Point::exact(0));
+    }
+    match (u32::try_from(shift), 10i128.checked_pow(shift.unsigned_abs())) {
+        (Ok(_), power) => Some(Point::exact(value.checked_mul(power?)?)),
+        (Err(_), Some(power)) => Some(in_units(value, power)),
+        // Too small to be anything but next to zero.
+        (Err(_), None) => Some(Point { at: if negative { -1 } else { 0 }, exact: false }),
+    }
+}
+
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    if !digits.is_ascii() || digits.len() % 2 == 1 {
+        return None;
+    }
+    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    // A sign before a digit reads as a number, too.
+    let all_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    all_digits.then(|| (0..digits.len()).step_by(2).map(pair).collect())?
+}
+
+fn uuid(text: &str) -> Option<Vec<u8>> {
+    hexadecimal(&text.replace('-', "")).filter(|bytes| bytes.len() == 16)
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Written::Number(digits) => f.write_str(digits),
+            Written::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Written::Boolean(value) => write!(f, "{value}"),
+            Written::Bytes(bytes) => {
+                f.write_str("x'")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("'")
+            }
+        }
+    }
+}
+
+impl From<&str> for Literal {
+    /// Text, a date, a timestamp, a time or a UUID.
+    fn from(text: &str) -> Self {
+        Self(Written::Text(text.to_owned()))
+    }
+}
+
+impl From<String> for Literal {
+    fn from(text: String) -> Self {
+        Self(Written::Text(text))
+    }
+}
+
+impl From<bool> for Literal {
+    fn from(value: bool) -> Self {
+        Self(Written::Boolean(value))
+    }
+}
+
+impl From<Vec<u8>> for Literal {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Written::Bytes(bytes))
+    }
+}
+
+impl From<i32> for Literal {
+    fn from(value: i32) -> Self {
+        Self(Written::Number(value.to_string()))
+    }
+}
+
+impl From<i64> for Literal {
+    fn from(value: i64) -> Self {
+        Self(Written::Number(value.to_string()))
+    }
+}
+
+impl From<u64> for Literal {
+    fn from(value: u64) -> Self {
+        Self(Written::Number(value.to_string()))
+    }
+}
+
+impl From<f64> for Literal {
+    fn from(value: f64) -> Self {
+        let digits = value.to_string();
+        Self(if value.is_finite() { Written::Number(digits) } else { Written::Text(digits) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn numbers_lie_at_or_between_the_values_of_a_column() {
+        let at = |text: &str, data_type: DataType| Literal::unquoted(text).point(&data_type);
+        assert_eq!(at("2", DataType::Int8), Ok(Point::exact(2)));
+        assert_eq!(at("2.5", DataType::Int32), Ok(Point { at: 2, exact: false }));
+        assert_eq!(at("-2.5", DataType::Int32), Ok(Point { at: -3, exact: false }));
+        assert_eq!(at("1e3", DataType::Int32), Ok(Point::exact(1000)));
+        assert_eq!(at("-1e-99", DataType::Int32), Ok(Point { at: -1, exact: false }));
+        assert_eq!(at("1.005", DataType::Decimal128(9, 2)), Ok(Point { at: 100, exact: false }));
+        assert_eq!(at("1.5", DataType::Decimal128(9, 2)), Ok(Point::exact(150)));
+        assert!(at("1e99", DataType::Int64).is_err());
+        assert!(at("2024-01-01", DataType::Int64).is_err());
+        assert_eq!(at("1970-01-02", DataType::Date32), Ok(Point::exact(1)));
+        assert_eq!(
+            at("1970-01-01T00:00:00.0005", DataType::Timestamp(TimeUnit::Millisecond, None)),
+            Ok(Point { at: 0, exact: false })
+        );
+        let zoned = DataType::Timestamp(TimeUnit::Second, Some("UTC".into()));
+        assert_eq!(at("1970-01-01T02:00:00+02:00", zoned), Ok(Point::exact(0)));
+        let plain = DataType::Timestamp(TimeUnit::Second, None);
+        assert!(at("1970-01-01T02:00:00+02:00", plain).is_err());
+    }
+
+    #[test]
+    fn floats_have_one_order() {
+        let ordered = [f64::NEG_INFINITY, -1.5, -1e-300, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN];
+        assert!(ordered.windows(2).all(|pair| order_of_f64(pair[0]) < order_of_f64(pair[1])));
+        assert!(ordered[1..].windows(2).all(|p| order_of_f32(p[0] as f32) <= order_of_f32(p[1] as f32)));
+        assert_eq!(order_of_f64(-0.0), order_of_f64(0.0));
+        assert_eq!(order_of_f32(-0.0), order_of_f32(0.0));
+        assert_eq!(order_of_f64(-f64::NAN), order_of_f64(f64::NAN));
+    }
+}

@@ -1,0 +1,200 @@
+//! Which rows are meant: a condition on columns, as a tree.
+//!
+//! ```text
+//! text ─parser─▶ Condition ─rows (a file's columns)─▶ RowTest ─▶ rows of a batch
+//!                                                       └─pruning─▶ row groups and pages that need no reading
+//! ```
+//!
+//! SQL's rules hold: a comparison with null is neither true nor false, and rows for which the condition is
+//! not true are out. NaN is greater than all other numbers and equal to itself, as in PostgreSQL.
+
+mod literal;
+mod moment;
+mod parser;
+pub(crate) mod pruning;
+pub(crate) mod rows;
+mod value_set;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use literal::Literal;
+pub(crate) use moment::days as days_of;
+
+use crate::error::{Error, Result};
+
+/// A condition on the columns of a source, by the names that they have in the files.
+///
+/// ```
+/// use sawmill_source::Condition;
+/// let parsed: Condition = "vendor in (1, 2) and pickup >= 2024-01-01 and not tip is null".parse()?;
+/// let built = Condition::one_of("vendor", [1, 2])
+///     .and(Condition::at_least("pickup", "2024-01-01"))
+///     .and(Condition::is_null("tip").negated());
+/// assert_eq!(parsed.to_string(), r#""vendor" in (1, 2) and "pickup" >= '2024-01-01' and not ("tip" is null)"#);
+/// assert_eq!(parsed, built);
+/// # Ok::<(), sawmill_source::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition(pub(crate) Node);
+
+/// How a column is compared with a literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    Compare { column: String, operator: Operator, literal: Literal },
+    OneOf { column: String, literals: Vec<Literal> },
+    Like { column: String, pattern: String },
+    IsNull { column: String },
+    Not(Box<Node>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+}
+
+impl Condition {
+    fn compare(column: &str, operator: Operator, literal: Literal) -> Self {
+        Self(Node::Compare { column: column.to_owned(), operator, literal })
+    }
+
+    /// The column's value is this one.
+    pub fn equals(column: &str, literal: impl Into<Literal>) -> Self {
+        Self::compare(column, Operator::Equal, literal.into())
+    }
+
+    /// The column's value is this one or greater.
+    pub fn at_least(column: &str, literal: impl Into<Literal>) -> Self {
+        Self::compare(column, Operator::AtLeast, literal.into())
+    }
+
+    /// The column's value is less than this one.
+    pub fn less_than(column: &str, literal: impl Into<Literal>) -> Self {
+        Self::compare(column, Operator::Less, literal.into())
+    }
+
+    /// The column's value is one of these.
+    pub fn one_of<L: Into<Literal>>(column: &str, literals: impl IntoIterator<Item = L>) -> Self {
+        let literals = literals.into_iter().map(Into::into).collect();
+        Self(Node::OneOf { column: column.to_owned(), literals })
+    }
+
+    /// The column has no value.
+    pub fn is_null(column: &str) -> Self {
+        Self(Node::IsNull { column: column.to_owned() })
+    }
+
+    /// Both conditions hold.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let mut all = match self.0 {
+            Node::And(all) => all,
+            one => vec![one],
+        };
+        match other.0 {
+            Node::And(more) => all.extend(more),
+            one => all.push(one),
+        }
+        Self(Node::And(all))
+    }
+
+    /// At least one of both conditions holds.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let mut any = match self.0 {
+            Node::Or(any) => any,
+            one => vec![one],
+        };
+        match other.0 {
+            Node::Or(more) => any.extend(more),
+            one => any.push(one),
+        }
+        Self(Node::Or(any))
+    }
+
+    /// The condition is false; rows for which it is unknown are in neither.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self(Node::Not(Box::new(self.0)))
+    }
+}
+
+impl FromStr for Condition {
+    type Err = Error;
+
+    /// Reads a condition as people write it.
+    ///
+    /// # Errors
+    /// What was expected at which character.
+    fn from_str(text: &str) -> Result<Self> {
+        parser::parse(text).map(Self)
+    }
+}
+
+impl fmt::Display for Condition {
+    /// The condition in one form, whatever it was written like: it is part of a load's identity.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        })
+    }
+}
+
+/// A name as it is written in a condition.
+fn quoted(column: &str) -> String {
+    format!("\"{}\"", column.replace('"', "\"\""))
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut fmt::Formatter<'_>, nodes: &[Node], word: &str| {
+            for (i, node) in nodes.iter().enumerate() {
+                if i > 0 {
+                    write!(f, " {word} ")?;
+                }
+                match node {
+                    Node::And(_) | Node::Or(_) => write!(f, "({node})")?,
+                    _ => write!(f, "{node}")?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Self::Compare { column, operator, literal } => {
+                write!(f, "{} {operator} {literal}", quoted(column))
+            }
+            Self::OneOf { column, literals } => {
+                write!(f, "{} in (", quoted(column))?;
+                for (i, literal) in literals.iter().enumerate() {
+                    write!(f, "{}{literal}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+            Self::Like { column, pattern } => {
+                write!(f, "{} like {}", quoted(column), Literal::from(pattern.as_str()))
+            }
+            Self::IsNull { column } => write!(f, "{} is null", quoted(column)),
+            Self::Not(node) => write!(f, "not ({node})"),
+            Self::And(nodes) => joined(f, nodes, "and"),
+            Self::Or(nodes) => joined(f, nodes, "or"),
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Reads a condition as people write it: SQL's words, names in double quotes where they need them, and
+//! dates and timestamps with or without quotes.
+
+use crate::condition::{Literal, Node, Operator};
+use crate::error::{Error, Kind, Result};
+
+/// Conditions within conditions, so that no text exhausts the stack.
+const MOST_LEVELS: usize = 64;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    /// A word without quotes: a name, or one of the language's own.
+    Word(String),
+    /// A name in double quotes.
+    Name(String),
+    Literal(Literal),
+    Symbol(&'static str),
+}
+
+/// The tree that `text` stands for.
+pub(super) fn parse(text: &str) -> Result<Node> {
+    let mut parser = Parser { text, tokens: tokens(text)?, at: 0 };
+    let node = parser.any(0)?;
+    match parser.at == parser.tokens.len() {
+        true => Ok(node),
+        false => Err(parser.expected("and, or, or the end")),
+    }
+}
+
+fn refused(text: &str, at: usize, what: String) -> Error {
+    let character = text.get(..at).map_or(0, |before| before.chars().count()) + 1;
+    Error::new(Kind::Config, what)
+        .at(format!("the condition {text:?}, character {character}"))
+        .advise("write it like: ts >= 2024-01-01 and vendor in (1, 2) and name <> 'x' and tip is not null")
+}
+
+/// The text's tokens, each with the byte it starts at.
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
+    const SYMBOLS: [&str; 10] = ["<=", ">=", "<>", "!=", "=", "<", ">", "(", ")", ","];
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let run = |more: &dyn Fn(char) -> bool| rest.find(|c: char| !more(c)).unwrap_or(rest.len());
+        let (token, length) = if first.is_whitespace() {
+            at += first.len_utf8();
+            continue;
+        } else if first == '\'' || first == '"' {
+            let Some((content, length)) = between_quotes(rest, first) else {
+                return Err(refused(text, at, format!("a {first} without its second one")));
+            };
+            let token = match first {
+                '"' => Token::Name(content),
+                _ => Token::Literal(Literal::from(content.as_str())),
+            };
+            (token, length)
+        } else if (first == 'x' || first == 'X') && rest[1..].starts_with('\'') {
+            let content = between_quotes(&rest[1..], '\'')
+                .and_then(|(digits, length)| Some((Literal::of_hexadecimal(&digits)?, length + 1)));
+            let Some((literal, length)) = content else {
+                return Err(refused(text, at, "bytes that are not pairs of hexadecimal digits".into()));
+            };
+            (Token::Literal(literal), length)
+        } else if let Some(symbol) = SYMBOLS.into_iter().find(|symbol| rest.starts_with(symbol)) {
+            (Token::Symbol(symbol), symbol.len())
+        } else if first.is_alphabetic() || first == '_' {
+            let length = run(&|c| c.is_alphanumeric() || c == '_' || c == '.');
+            (Token::Word(rest[..length].to_owned()), length)
+        } else if first.is_ascii_digit() || matches!(first, '-' | '+' | '.') {
+            let mut length = run(&|c| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '+' | '-'));
+            // A date, a space and a time are one timestamp.
+            let time = rest[length..].strip_prefix(' ').filter(|time| is_time(time));
+            if let Some(time) = time.filter(|_| is_date(&rest[..length])) {
+                let more = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '+' | '-');
+                length += 1 + time.find(|c| !more(c)).unwrap_or(time.len());
+            }
+            (Token::Literal(Literal::unquoted(&rest[..length])), length)
+        } else {
+            return Err(refused(text, at, format!("{first:?} means nothing here")));
+        };
+        tokens.push((at, token));
+        at += length;
+    }
+    Ok(tokens)
+}
+
+fn is_date(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let digits =
+        |part: Option<&str>| part.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+    digits(parts.next()) && digits(parts.next()) && digits(parts.next()) && parts.next().is_none()
+}
+
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    matches!(bytes, [a, b, b':', ..] if a.is_ascii_digit() && b.is_ascii_digit())
+}
+
+/// What stands between the quotes at the start of `text`, two of which stand for one, and the length of
+/// all that.
+fn between_quotes(text: &str, quote: char) -> Option<(String, usize)> {
+    let mut content = String::new();
+    let mut characters = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = characters.next() {
+        if c != quote {
+            content.push(c);
+        } else if characters.peek().is_some_and(|(_, next)| *next == quote) {
+            characters.next();
+            content.push(quote);
+        } else {
+            return Some((content, at + 1));
+        }
+    }
+    None
+}
+
+/// One side of a comparison.
+enum Operand {
+    Column(String),
+    Literal(Literal),
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(usize, Token)>,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(_, token)| token)
+    }
+
+    /// Takes the next token if it is this word of the language.
+    fn word(&mut self, word: &str) -> bool {
+        let here = matches!(self.peek(), Some(Token::Word(text)) if text.eq_ignore_ascii_case(word));
+        self.at += usize::from(here);
+        here
+    }
+
+    fn symbol(&mut self, symbol: &str) -> bool {
+        let here = matches!(self.peek(), Some(Token::Symbol(text)) if *text == symbol);
+        self.at += usize::from(here);
+        here
+    }
+
+    fn expected(&self, what: &str) -> Error {
+        let (at, found) = match self.tokens.get(self.at) {
+            None => (self.text.len(), "the end".to_owned()),
+            Some((at, Token::Word(text))) => (*at, text.clone()),
+            Some((at, Token::Name(name))) => (*at, format!("{name:?}")),
+            Some((at, Token::Literal(literal))) => (*at, literal.to_string()),
+            Some((at, Token::Symbol(symbol))) => (*at, (*symbol).to_owned()),
+        };
+        refused(self.text, at, format!("expected {what}, found {found}"))
+    }
+
+    fn any(&mut self, level: usize) -> Result<Node> {
+        let mut nodes = vec![self.all(level)?];
+        while self.word("or") {
+            nodes.push(self.all(level)?);
+        }
+        Ok(single(nodes, Node::Or))
+    }
+
+    fn all(&mut self, level: usize) -> Result<Node> {
+        let mut nodes = vec![self.one(level)?];
+        while self.word("and") {
+            nodes.push(self.one(level)?);
+        }
+        Ok(single(nodes, Node::And))
+    }
+
+    fn one(&mut self, level: usize) -> Result<Node> {
+        if level == MOST_LEVELS {
+            return Err(self.expected(&format!("at most {MOST_LEVELS} conditions within one another")));
+        }
+        if self.word("not") {
+            return Ok(Node::Not(Box::new(self.one(level + 1)?)));
+        }
+        if self.symbol("(") {
+            let node = self.any(level + 1)?;
+            return if self.symbol(")") { Ok(node) } else { Err(self.expected(")")) };
+        }
+        self.predicate()
+    }
+
+    fn predicate(&mut self) -> Result<Node> {
+        match self.operand("a column")? {
+            Operand::Column(column) => self.of_column(column),
+            Operand::Literal(literal) => {
+                let Some(operator) = self.operator() else { return Err(self.expected("a comparison")) };
+                let column = self.column()?;
+                Ok(Node::Compare { column, operator: operator.turned(), literal })
+            }
+        }
+    }
+
+    fn of_column(&mut self, column: String) -> Result<Node> {
+        if let Some(operator) = self.operator() {
+            let literal = self.literal()?;
+            return Ok(Node::Compare { column, operator, literal });
+        }
+        if self.word("is") {
+            let negated = self.word("not");
+            if !self.word("null") {
+                return Err(self.expected(if negated { "null" } else { "null or not null" }));
+            }
+            return Ok(negated_if(negated, Node::IsNull { column }));
+        }
+        let negated = self.word("not");
+        if self.word("in") {
+            if !self.symbol("(") {
+                return Err(self.expected("("));
+            }
+            let mut literals = vec![self.literal()?];
+            while self.symbol(",") {
+                literals.push(self.literal()?);
+            }
+            if !self.symbol(")") {
+                return Err(self.expected(", or )"));
+            }
+            return Ok(negated_if(negated, Node::OneOf { column, literals }));
+        }
+        if self.word("between") {
+            let low = self.literal()?;
+            if !self.word("and") {
+                return Err(self.expected("and"));
+            }
+            let high = self.literal()?;
+            let from = Node::Compare { column: column.clone(), operator: Operator::AtLeast, literal: low };
+            let to = Node::Compare { column, operator: Operator::AtMost, literal: high };
+            return Ok(negated_if(negated, Node::And(vec![from, to])));
+        }
+        if self.word("like") {
+            let at_pattern = self.expected("a pattern in single quotes");
+            let pattern = self.literal()?.into_text().ok_or(at_pattern)?;
+            return Ok(negated_if(negated, Node::Like { column, pattern }));
+        }
+        if negated {
+            return Err(self.expected("in, between or like"));
+        }
+        // A column of truth values is a condition by itself.
+        Ok(Node::Compare { column, operator: Operator::Equal, literal: Literal::from(true) })
+    }
+
+    fn operator(&mut self) -> Option<Operator> {
+        const ALL: [(&str, Operator); 7] = [
+            ("=", Operator::Equal),
+            ("<>", Operator::NotEqual),
+            ("!=", Operator::NotEqual),
+            ("<=", Operator::AtMost),
+            ("<", Operator::Less),
+            (">=", Operator::AtLeast),
+            (">", Operator::Greater),
+        ];
+        ALL.into_iter().find(|(symbol, _)| self.symbol(symbol)).map(|(_, operator)| operator)
+    }
+
+    fn column(&mut self) -> Result<String> {
+        let expected = self.expected("a column");
+        match self.operand("a column")? {
+            Operand::Column(name) => Ok(name),
+            Operand::Literal(_) => Err(expected),
+        }
+    }
+
+    fn literal(&mut self) -> Result<Literal> {
+        const EXPECTED: &str = "a number, a date, 'text', true or false";
+        if matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case("null")) {
+            return Err(self.expected(&format!("{EXPECTED} (write: is null)")));
+        }
+        let expected = self.expected(EXPECTED);
+        match self.operand(EXPECTED)? {
+            Operand::Literal(literal) => Ok(literal),
+            Operand::Column(_) => Err(expected),
+        }
+    }
+
+    fn operand(&mut self, expected: &str) -> Result<Operand> {
+        const KEYWORDS: [&str; 8] = ["and", "or", "not", "in", "is", "like", "between", "null"];
+        let word = |word: &str, one: &str| word.eq_ignore_ascii_case(one);
+        let operand = match self.peek() {
+            Some(Token::Name(name)) => Operand::Column(name.clone()),
+            Some(Token::Literal(literal)) => Operand::Literal(literal.clone()),
+            Some(Token::Word(text)) if word(text, "true") => Operand::Literal(true.into()),
+            Some(Token::Word(text)) if word(text, "false") => Operand::Literal(false.into()),
+            Some(Token::Word(text)) if !KEYWORDS.iter().any(|keyword| word(text, keyword)) => {
+                // SQL's way to write a literal of one of these types.
+                let typed = ["date", "time", "timestamp", "timestamptz"].iter().any(|name| word(text, name));
+                match self.tokens.get(self.at + 1) {
+                    Some((_, Token::Literal(literal))) if typed => {
+                        let literal = Operand::Literal(literal.clone());
+                        self.at += 2;
+                        return Ok(literal);
+                    }
+                    _ => Operand::Column(text.clone()),
+                }
+            }
+            _ => return Err(self.expected(expected)),
+        };
+        self.at += 1;
+        Ok(operand)
+    }
+}
+
+impl Operator {
+    /// The same comparison with its sides exchanged.
+    fn turned(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::AtMost => Self::AtLeast,
+            Self::Greater => Self::Less,
+            Self::AtLeast => Self::AtMost,
+            same => same,
+        }
+    }
+}
+
+fn single(mut nodes: Vec<Node>, several: impl FnOnce(Vec<Node>) -> Node) -> Node {
+    match nodes.len() {
+        1 => nodes.remove(0),
+        _ => several(nodes),
+    }
+}
+
+fn negated_if(negated: bool, node: Node) -> Node {
+    if negated { Node::Not(Box::new(node)) } else { node }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::condition::Condition;
+
+    fn shown(text: &str) -> String {
+        text.parse::<Condition>().map_or_else(|error| error.to_string(), |condition| condition.to_string())
+    }
+
+    #[test]
+    fn conditions_have_one_form_whatever_they_are_written_like() {
+        for (text, form) in [
+            ("ts >= 2024-01-01 AND vendor = 2", r#""ts" >= '2024-01-01' and "vendor" = 2"#),
+            ("ts<2024-01-01 10:00:00.5+02:00", r#""ts" < '2024-01-01 10:00:00.5+02:00'"#),
+            ("ts < timestamp '2024-01-01T10:00'", r#""ts" < '2024-01-01T10:00'"#),
+            ("2 < vendor", r#""vendor" > 2"#),
+            ("a=1 or b!=-2.5e3 and c", r#""a" = 1 or ("b" <> -2.5e3 and "c" = true)"#),
+            ("not (a = 1 or b = 2)", r#"not ("a" = 1 or "b" = 2)"#),
+            (r#""odd ""name""" is not null"#, r#"not ("odd ""name""" is null)"#),
+            ("a between 1 and 3 and b", r#"("a" >= 1 and "a" <= 3) and "b" = true"#),
+            ("name not in ('it''s', 'x')", r#"not ("name" in ('it''s', 'x'))"#),
+            ("name like 'A%'", r#""name" like 'A%'"#),
+            ("key = x'00fF'", r#""key" = x'00ff'"#),
+        ] {
+            assert_eq!(shown(text), form, "{text}");
+            assert_eq!(shown(form), form, "the form of {text} reads as itself");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        for (text, what) in [
+            ("", "expected a column, found the end"),
+            ("a", ""),
+            ("a =", "expected a number, a date, 'text', true or false, found the end"),
+            ("a = b", "expected a number, a date, 'text', true or false, found b"),
+            ("a = null", "(write: is null), found null"),
+            ("a = 1 b = 2", "expected and, or, or the end, found b"),
+            ("(a = 1", "expected ), found the end"),
+            ("a = 'x", "a ' without its second one"),
+            ("a ~ 1", "'~' means nothing here"),
+            ("1 = 1", "expected a column, found 1"),
+            ("a in ()", "found )"),
+            ("a like 5", "expected a pattern in single quotes, found 5"),
+        ] {
+            assert!(shown(text).contains(what), "{text}: {}", shown(text));
+        }
+        assert!(shown("ä = 1 ~").contains("character 7"), "{}", shown("ä = 1 ~"));
+        assert!(shown(&"(".repeat(100_000)).contains("at most 64"));
+    }
+}

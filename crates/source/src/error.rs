@@ -1,0 +1,116 @@
+//! The crate's error: what was wrong, where, and what to do about it.
+//!
+//! Every failure of a load ends here. The kind decides what a load does next (a lost connection
+//! is tried again, everything else is not) and which exit code a command may choose.
+
+use std::fmt;
+
+/// What sort of failure an [`Error`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The caller raised the cancel flag.
+    Cancelled,
+    /// An address, option or name that cannot be used.
+    Config,
+    /// A source that cannot be read: missing, truncated, corrupt, not Parquet.
+    Source,
+    /// A source file that is not the one the load began with.
+    Changed,
+    /// Columns that do not fit together, among the files or between files and table.
+    Schema,
+    /// One value that the target cannot hold.
+    Value,
+    /// A server that cannot be reached, or a connection that was lost.
+    Connection,
+    /// The server said no.
+    Server,
+    /// The target exists already, or something of another load is in the way.
+    Exists,
+    /// The same load is under way elsewhere.
+    Busy,
+    /// The target does not hold what the source holds.
+    Mismatch,
+    /// A file of ours that cannot be written, such as that of rejected rows.
+    Output,
+}
+
+/// A failure in three parts; `Display` joins those that are not empty with `" - "`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    kind: Kind,
+    what: String,
+    place: String,
+    advice: String,
+}
+
+/// Results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A failure of this kind, with what was wrong.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), place: String::new(), advice: String::new() }
+    }
+
+    /// Names the place: file, row group, row, column, table or address.
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = place.into();
+        self
+    }
+
+    /// Says what to do about it.
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+
+    /// The failure of work that was cancelled.
+    pub fn cancelled() -> Self {
+        Self::new(Kind::Cancelled, "cancelled").advise("run the same command again to go on")
+    }
+
+    /// What sort of failure it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What was wrong.
+    pub fn what(&self) -> String {
+        self.what.clone()
+    }
+
+    /// Where: file, row group, row, column, table or address. Empty where there is no place.
+    pub fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    /// What to do about it. Empty where nobody knows.
+    pub fn advice(&self) -> String {
+        self.advice.clone()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = [&self.what, &self.place, &self.advice].into_iter().filter(|part| !part.is_empty());
+        if let Some(first) = parts.next() {
+            f.write_str(first)?;
+        }
+        parts.try_for_each(|part| write!(f, " - {part}"))
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_parts_are_left_out_of_the_message() {
+        let error = Error::new(Kind::Source, "not a Parquet file").advise("give a Parquet file");
+        assert_eq!(error.to_string(), "not a Parquet file - give a Parquet file");
+        assert_eq!(error.at("a.txt").to_string(), "not a Parquet file - a.txt - give a Parquet file");
+    }
+}

@@ -1,0 +1,145 @@
+//! A dataset of the generator as a source: rows are made when they are loaded, without a file in between.
+//!
+//! Row `i` is a function of the spec, the seed and `i`, so a load that was broken off goes on like one of
+//! files: units that have not arrived are made again, and are the same.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Fields, Schema, SchemaRef};
+use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
+
+use crate::columns::choice::ColumnChoice;
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::schema::{ENUM_MARK, marked};
+use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
+
+/// The first rows of a dataset, or some behind them.
+pub struct GeneratedRows {
+    dataset: Dataset,
+    seed: u64,
+    /// The row that the source begins with.
+    first: u64,
+    schema: SchemaRef,
+    /// The one "file" that all rows are of.
+    files: Vec<SourceFile>,
+    /// The columns that are wanted, where not all.
+    chosen: Option<Vec<usize>>,
+    mapping: String,
+}
+
+impl GeneratedRows {
+    /// Rows 0 to `rows` of `dataset`.
+    ///
+    /// ```
+    /// use sawmill_source::{GeneratedRows, Source};
+    /// let contacts = sawmill_generator::Dataset::built_in("contacts").unwrap()?;
+    /// let source = GeneratedRows::new(contacts, 1_000_000, 42);
+    /// assert_eq!(source.files()[0].rows, 1_000_000);
+    /// # Ok::<(), sawmill_generator::Error>(())
+    /// ```
+    pub fn new(dataset: Dataset, rows: u64, seed: u64) -> Self {
+        // Another version may draw other values.
+        let fingerprint = format!("{:032x} version {}", dataset.spec_hash(), env!("CARGO_PKG_VERSION"));
+        let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());
+        let explained = dataset.explain();
+        let bytes = (explained.bytes_a_row * rows as f64) as u64;
+        // Rows are the same whenever they are made.
+        let stamp = Some(fingerprint.clone());
+        let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes }];
+        let schema = as_in_files(&dataset.arrow_schema(), &explained);
+        Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: String::new() }
+    }
+
+    /// Only `rows` of the dataset, such as those of one part of its files.
+    pub fn within(mut self, rows: Range<u64>) -> Self {
+        self.first = rows.start;
+        self.files[0].rows = rows.end.saturating_sub(rows.start);
+        self
+    }
+
+    /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
+    /// gives some another name.
+    ///
+    /// # Errors
+    /// A column that is not there or named twice; two columns that end with the same name.
+    pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
+        if let Some(choice) = ColumnChoice::of(&self.schema, columns, renames)? {
+            self.chosen = Some(choice.places);
+            self.schema = choice.schema;
+            self.mapping = choice.mapping;
+        }
+        Ok(self)
+    }
+}
+
+/// The schema with the marks that columns of files have beyond their Arrow types.
+fn as_in_files(schema: &Schema, explained: &Explanation) -> SchemaRef {
+    let kind = |field: &Field| explained.columns.iter().find(|column| column.path == *field.name());
+    let fields = schema.fields().iter().map(|field| match kind(field).map(|column| column.kind.as_str()) {
+        Some("enum") => marked(field, ENUM_MARK, ""),
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Fields>()))
+}
+
+impl Source for GeneratedRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn mapping(&self) -> String {
+        self.mapping.clone()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let SourceFile { rows, bytes, .. } = self.files[0];
+        let row_groups = 0..rows.div_ceil(ROW_GROUP_ROWS);
+        let units = |row_group: u64| {
+            let here = ROW_GROUP_ROWS.min(rows - row_group * ROW_GROUP_ROWS);
+            let share = (u128::from(bytes) * u128::from(here) / u128::from(rows)) as u64;
+            units_of(0, row_group as u32, here, share, unit_rows)
+        };
+        let mut runs: Vec<Vec<Unit>> = row_groups.map(units).collect();
+        taper(&mut runs, unit_rows);
+        runs
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(GeneratedReader { source: self, batch_rows, batches: None })
+    }
+}
+
+struct GeneratedReader<'a> {
+    source: &'a GeneratedRows,
+    batch_rows: usize,
+    batches: Option<Batches<'a>>,
+}
+
+impl UnitReader for GeneratedReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        let before = u64::from(unit.key.row_group) * ROW_GROUP_ROWS + unit.key.first_row;
+        let first = self.source.first + before;
+        let rows = first..first + unit.rows;
+        self.batches = Some(self.source.dataset.batches(rows, self.source.seed, self.batch_rows));
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(batch) = self.batches.as_mut().and_then(Iterator::next) else { return Ok(None) };
+        let name = &self.source.files[0].name;
+        let batch = batch.map_err(|error| {
+            let place = format!("{name}, {}", error.place());
+            Error::new(Kind::Source, error.what()).at(place).advise(error.advice())
+        })?;
+        let Some(chosen) = &self.source.chosen else { return Ok(Some(batch)) };
+        let columns = chosen.iter().map(|place| Arc::clone(batch.column(*place))).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&self.source.schema), columns);
+        batch.map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()).at(name))
+    }
+}

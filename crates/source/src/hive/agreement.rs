@@ -1,0 +1,95 @@
+//! Files that hold a column which their folders name, too: the file's values are taken, and none may differ from the
+//! folder's.
+
+use std::fs::File;
+
+use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use sawmill_footer::Footer;
+
+use super::FolderName;
+use crate::condition::pruning::outlook;
+use crate::condition::rows::RowTest;
+use crate::condition::{Condition, Literal};
+use crate::parquet_files::guarded::guarded;
+
+/// A file whose values may have to be looked at.
+pub(crate) struct Compared<'a> {
+    pub footer: &'a Footer,
+    pub file: &'a File,
+    pub reader: &'a ArrowReaderMetadata,
+}
+
+impl Compared<'_> {
+    /// Refuses a folder whose value not all rows of the file have. Row groups whose statistics do not say so are read, the
+    /// folders' columns alone.
+    ///
+    /// # Errors
+    /// Which folder, and what the file has.
+    pub(crate) fn refuse_contradiction(&self, folders: &[FolderName]) -> Result<(), String> {
+        for folder in folders {
+            let Ok(field) = self.reader.schema().field_with_name(&folder.column) else { continue };
+            let condition = match folder.value.as_deref() {
+                None => Condition::is_null(&folder.column),
+                Some(value) => {
+                    let literal = match (field.data_type(), value) {
+                        (DataType::Boolean, "true" | "True") => Literal::from(true),
+                        (DataType::Boolean, "false" | "False") => Literal::from(false),
+                        _ => Literal::from(value),
+                    };
+                    Condition::equals(&folder.column, literal)
+                }
+            };
+            self.refuse_others(&condition).map_err(|what| {
+                let FolderName { column, value } = folder;
+                let shown = value.as_ref().map_or_else(|| "null".to_owned(), |value| format!("{value:?}"));
+                format!(
+                    "its folder says that column {column:?} is {shown}, but the file has the column, too: {what}"
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Refuses rows for which the condition is not true.
+    fn refuse_others(&self, condition: &Condition) -> Result<(), String> {
+        let test =
+            RowTest::new(condition, self.reader.schema(), &[]).map_err(|error| error.what().to_owned())?;
+        for (number, group) in self.footer.row_groups().enumerate() {
+            let known = outlook(&test, self.footer, group);
+            if known.all || group.num_rows() == 0 {
+                continue;
+            }
+            if !known.some {
+                return Err(format!("no row of row group {number} has this value"));
+            }
+            if let Some(row) = self.first_other(&test, number)? {
+                return Err(format!("row {row} of row group {number} has another value"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first row of a row group that does not pass.
+    fn first_other(&self, test: &RowTest, group: usize) -> Result<Option<usize>, String> {
+        let unreadable = |what: String| format!("row group {group} cannot be read: {what}");
+        let file = self.file.try_clone().map_err(|error| unreadable(error.to_string()))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.reader.clone());
+        let places = test.columns.iter().map(|column| column.place);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), places);
+        let builder = builder.with_row_groups(vec![group]).with_projection(mask);
+        let mut batches = guarded(|| builder.build()).map_err(|error| unreadable(error.to_string()))?;
+        let mut before = 0;
+        loop {
+            let batch =
+                guarded(|| batches.next().transpose()).map_err(|error| unreadable(error.to_string()))?;
+            let Some(batch) = batch else { return Ok(None) };
+            let passing = test.rows(&batch).map_err(|error| error.what().to_owned())?;
+            if let Some(row) = (0..passing.len()).find(|row| !passing.value(*row)) {
+                return Ok(Some(before + row));
+            }
+            before += passing.len();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The value that a folder's name holds: its type, over all files, and the arrays of its rows.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Date32Array, Int64Array, StringViewArray, new_null_array};
+
+use super::FolderKind;
+use crate::condition::days_of;
+use crate::condition::pruning::{Bounds, Known, Nulls};
+
+/// A column's value in all rows of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FolderValue {
+    Null(FolderKind),
+    Integer(i64),
+    /// Days since 1970-01-01.
+    Date(i32),
+    Text(String),
+}
+
+/// What all of these texts are.
+pub(super) fn infer<'a>(texts: impl Iterator<Item = &'a str>) -> FolderKind {
+    let (mut integers, mut dates, mut any) = (true, true, false);
+    for text in texts {
+        any = true;
+        integers &= integer(text).is_some();
+        dates &= date(text).is_some();
+    }
+    match any {
+        true if integers => FolderKind::Integer,
+        true if dates => FolderKind::Date,
+        _ => FolderKind::Text,
+    }
+}
+
+/// The whole number whose digits are exactly this text: `01` is none, as its zero would be lost.
+fn integer(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|number: &i64| number.to_string() == text)
+}
+
+/// The day that a text names, as `2024-01-31`.
+fn date(text: &str) -> Option<i32> {
+    let is_date = text.len() == 10 && text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+    i32::try_from(days_of(text)?).ok().filter(|_| is_date)
+}
+
+impl FolderValue {
+    /// The value of a text of the kind that [`infer`] found; `None` is null.
+    pub(super) fn of(kind: FolderKind, text: Option<&str>) -> Self {
+        let value = text.and_then(|text| match kind {
+            FolderKind::Integer => integer(text).map(Self::Integer),
+            FolderKind::Date => date(text).map(Self::Date),
+            FolderKind::Text => Some(Self::Text(text.to_owned())),
+        });
+        value.unwrap_or(Self::Null(kind))
+    }
+
+    /// The value so many times.
+    pub(crate) fn array(&self, rows: usize) -> ArrayRef {
+        match self {
+            Self::Null(kind) => new_null_array(&kind.data_type(), rows),
+            Self::Integer(value) => Arc::new(Int64Array::from_value(*value, rows)),
+            Self::Date(days) => Arc::new(Date32Array::from_value(*days, rows)),
+            Self::Text(text) => {
+                let mut array = arrow_array::builder::StringViewBuilder::new().with_deduplicate_strings();
+                (0..rows).for_each(|_| array.append_value(text));
+                let array: StringViewArray = array.finish();
+                Arc::new(array)
+            }
+        }
+    }
+
+    /// What is known of it without reading a row.
+    pub(crate) fn known(&self) -> Known {
+        let bounds = match self {
+            Self::Null(_) => None,
+            Self::Integer(value) => Some(Bounds::Whole((*value).into(), (*value).into())),
+            Self::Date(days) => Some(Bounds::Whole((*days).into(), (*days).into())),
+            Self::Text(text) => Some(Bounds::Bytes(text.clone().into(), text.clone().into())),
+        };
+        let nulls = if bounds.is_some() { Nulls::None } else { Nulls::All };
+        Known { bounds, nulls }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_of_the_type_that_all_its_values_have() {
+        let of = |texts: &[&str]| infer(texts.iter().copied());
+        assert_eq!(of(&["2020", "-7", "0"]), FolderKind::Integer);
+        assert_eq!(of(&["9223372036854775807", "-9223372036854775808"]), FolderKind::Integer);
+        assert_eq!(of(&["2024-01-31", "2024-02-29"]), FolderKind::Date);
+        for texts in [
+            &["2020", "x"][..],
+            &["01", "12"],
+            &["01234", "99999"],
+            &["2024-02-30"],
+            &["2024-1-31"],
+            &["2024-01-31", "7"],
+            &["9223372036854775808"],
+            &["1.5"],
+            &["+1"],
+            &["-0"],
+            &["-"],
+            &[""],
+            &[],
+        ] {
+            assert_eq!(of(texts), FolderKind::Text, "{texts:?}");
+        }
+    }
+}

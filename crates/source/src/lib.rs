@@ -1,0 +1,78 @@
+//! Where rows come from: Parquet files, planned as units of rows and read as Arrow batches.
+//!
+//! ```text
+//! files ─ footers ─▶ ParquetFiles ─ condition ─▶ Filtered ─ plan ─▶ units ─ reader ─▶ batches of rows
+//!                                       └── row groups and pages that statistics contradict are not read
+//! ```
+//!
+//! A [`Source`] plans [`Unit`]s: rows of one row group, the same in every run, so that whoever takes them can keep a record
+//! of those that are done. A [`UnitReader`] decodes one unit after the other, in batches.
+//!
+//! ```
+//! # use std::sync::{Arc, atomic::AtomicBool};
+//! # use arrow_array::{Float64Array, RecordBatch};
+//! use sawmill_source::{Control, ParquetFiles, Source};
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("taxi.parquet");
+//! # let fares = Arc::new(Float64Array::from(vec![4.5, 12.0, 52.0])) as _;
+//! # let batch = RecordBatch::try_from_iter([("fare", fares)])?;
+//! # let mut writer = parquet::arrow::ArrowWriter::try_new(std::fs::File::create(&path)?, batch.schema(), None)?;
+//! # writer.write(&batch)?;
+//! # writer.close()?;
+//! # let (cancel, profile) = (AtomicBool::new(false), sawmill_profile::Profile::new());
+//! # let phase = profile.phase("read");
+//! # let control = Control::new(&cancel, &phase);
+//! let files = ParquetFiles::open(&[&path])?;
+//! let source = files.filtered("fare > 10".parse()?, &control)?;
+//! let mut reader = source.reader(4096);
+//! for unit in source.plan(256 << 10).concat() {
+//!     reader.start(&unit)?;
+//!     while let Some(batch) = reader.next_batch()? {
+//!         println!("{} rows", batch.num_rows());
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `units` | what a source is: files, units of their rows, readers of batches |
+//! | `parquet_files` | opens, plans and decodes Parquet files; leaves out what statistics contradict |
+//! | `condition` | conditions on rows: parsed, tested on rows, on statistics and on names of folders |
+//! | `hive` | columns whose values stand in `year=2020` folders |
+//! | `columns` | which columns are read, under which names, and what those of several files have in common |
+//! | `limited` | the first rows of a source |
+//! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
+//! | `control` | the cancel flag and the counters of what runs |
+//! | `all_cores` | work on several threads that ends at the first error |
+//! | `error` | what was wrong, where, and what to do about it |
+
+mod all_cores;
+mod columns;
+mod condition;
+mod control;
+mod error;
+#[cfg(feature = "generated")]
+mod generated_rows;
+mod hive;
+mod limited;
+mod parquet_files;
+mod units;
+
+pub use all_cores::on_all_cores;
+pub use columns::known::known_columns;
+pub use condition::pruning::{Bounds, Known, Nulls};
+pub use condition::rows::natives;
+pub use condition::{Condition, Literal};
+pub use control::{Control, LOOK};
+pub use error::{Error, Kind, Result};
+#[cfg(feature = "generated")]
+pub use generated_rows::GeneratedRows;
+pub use hive::{FolderColumn, FolderKind, Hive};
+pub use limited::Limited;
+pub use parquet_files::files::ParquetFiles;
+pub use parquet_files::filtered::{Filtered, Pruned};
+pub use parquet_files::guarded::silence_guarded_panics;
+pub use parquet_files::interval::as_intervals;
+pub use parquet_files::stamp::Stamp;
+pub use units::{ROW_IN_GROUP, Source, SourceFile, Unit, UnitKey, UnitReader, recut};

@@ -1,0 +1,420 @@
+//! Parquet files as a source: opened, compared, planned and read.
+//!
+//! Opening reads every footer once and refuses what cannot be loaded before anything is sent. The
+//! plan cuts row groups into ranges; a reader decodes pages as they are needed, so that memory
+//! follows the batch and the page size, not the row group's.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
+use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, Options};
+
+use crate::all_cores::made_on_all_cores;
+use crate::columns::choice::ColumnChoice;
+use crate::columns::common::{common, is_untyped, without_dictionaries};
+use crate::condition::pruning::{Known, known_of};
+use crate::error::{Error, Kind, Result};
+use crate::hive::{Compared, Folder, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
+use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::interval::as_bytes;
+use crate::parquet_files::page_checksums::PageChecksums;
+use crate::parquet_files::reader::ParquetReader;
+use crate::parquet_files::schema::{differences, read_schema};
+use crate::parquet_files::stamp::Stamp;
+use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
+
+/// Parquet files of the file system, all with the same columns.
+pub struct ParquetFiles {
+    schema: SchemaRef,
+    files: Vec<SourceFile>,
+    pub(crate) opened: Vec<OpenedFile>,
+    folders: Vec<FolderColumn>,
+    mapping: String,
+    pub(crate) checksums: PageChecksums,
+}
+
+/// What is kept of one file.
+pub(crate) struct OpenedFile {
+    pub path: PathBuf,
+    pub reader: ArrowReaderMetadata,
+    /// Where the columns of the common schema are.
+    pub columns: Arc<[ColumnPlace]>,
+    /// The columns that its folders name and that it does not have itself.
+    pub folders: Vec<Folder>,
+    /// Some columns have no type here, which they may have in other files.
+    pub untyped: bool,
+    row_groups: Vec<RowGroup>,
+    stamp: Stamp,
+    /// See [`fingerprint`].
+    footer: String,
+    /// The longest footer that is read.
+    max_footer: u64,
+}
+
+/// Where a file's values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnPlace {
+    /// The n-th of the file's fields.
+    Field(usize),
+    /// The n-th of the columns that its folders name.
+    Folder(usize),
+}
+
+#[derive(Clone, Copy)]
+struct RowGroup {
+    rows: u64,
+    bytes: u64,
+}
+
+impl ParquetFiles {
+    /// Opens the files and compares their schemas. The names of their folders mean nothing.
+    ///
+    /// # Errors
+    /// A file that is missing, unreadable, truncated, not Parquet or given twice; columns that
+    /// differ from those of the first file, all named in one message.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        Self::open_with(paths, Hive::Ignored)
+    }
+
+    /// The same, with the columns that folders such as `year=2020` name, if they are wanted, after those of the files.
+    /// Of a column that files have themselves, the files' values are taken.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); files whose folders name different columns; a folder whose value not
+    /// all rows of the file's own column have.
+    pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
+        Self::open_within(paths, hive, DEFAULT_MAX_FOOTER)
+    }
+
+    /// The same, of files whose footers have at most `max_footer` bytes: a damaged file may claim one of 4 GiB.
+    ///
+    /// # Errors
+    /// As for [`open_with`](Self::open_with); a footer that is longer.
+    pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let mut opened = made_on_all_cores("opener", &paths, |path| open(path, hive, max_footer))?;
+        opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
+        if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
+            return Err(Error::new(Kind::Config, "the file was given twice")
+                .at(&pair[0].1.name)
+                .advise("name it once; directories and patterns may name it, too"));
+        }
+        let Some((first, first_file)) = opened.first() else {
+            return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
+        };
+        let mut fields: Vec<Field> =
+            first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        for (other, file) in &opened[1..] {
+            let lines = differences(&Schema::new(fields.clone()), &other.schema);
+            if !lines.is_empty() {
+                return Err(Error::new(
+                    Kind::Schema,
+                    format!("columns differ from those of {}: {}", first_file.name, lines.join("; ")),
+                )
+                .at(&file.name)
+                .advise("load files with different columns one by one, or into tables of their own"));
+            }
+            for field in &mut fields {
+                if let Ok(theirs) = other.schema.field_with_name(field.name()) {
+                    *field = common(field, theirs);
+                }
+            }
+        }
+        let in_files: HashSet<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let named: Vec<_> = opened
+            .iter_mut()
+            .map(|(file, _)| (file.opened.path.clone(), std::mem::take(&mut file.folder_names)))
+            .collect();
+        let folders = Folders::of(&named, |name| in_files.contains(name))?;
+        let mapping = folders.mapping();
+        let own = Schema::new(fields.clone());
+        fields.extend(folders.fields());
+        let places_of_folders = (0..folders.fields().count()).map(ColumnPlace::Folder);
+        let mut files = Vec::with_capacity(opened.len());
+        let mut kept: Vec<OpenedFile> = Vec::with_capacity(opened.len());
+        for ((mut file, source), folders) in opened.into_iter().zip(folders.of_files) {
+            let places = own.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok());
+            let columns: Vec<_> = places.map(ColumnPlace::Field).chain(places_of_folders.clone()).collect();
+            // Most files are like the one before.
+            let before = kept.last().filter(|before| *before.columns == *columns);
+            file.opened.columns = before.map_or_else(|| columns.into(), |before| Arc::clone(&before.columns));
+            file.opened.folders = folders;
+            file.opened.unfold(&own)?;
+            files.push(source);
+            kept.push(file.opened);
+        }
+        let (schema, folders) = (Arc::new(Schema::new(fields)), folders.columns);
+        Ok(Self { schema, files, opened: kept, folders, mapping, checksums: PageChecksums::default() })
+    }
+
+    /// The columns that folders name, those that the files have themselves among them.
+    pub fn folders(&self) -> &[FolderColumn] {
+        &self.folders
+    }
+
+    /// Gives a file another name in errors and in the identity of loads: one that stays the same where its
+    /// path does not, as that of a spooled stream.
+    pub fn called(mut self, path: &Path, name: &str) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        for (file, opened) in self.files.iter_mut().zip(&self.opened) {
+            if opened.path == path {
+                name.clone_into(&mut file.name);
+                file.stamp = None;
+            }
+        }
+        self
+    }
+
+    /// Whether the checksums of pages are compared with the pages' bytes before these are read; they are, unless told
+    /// otherwise. Of pages without a checksum nothing can be known.
+    pub fn compare_page_checksums(mut self, compare: bool) -> Self {
+        self.checksums = if compare { PageChecksums::default() } else { PageChecksums::off() };
+        self
+    }
+
+    /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
+    /// gives some another name. Other columns are not read at all.
+    ///
+    /// # Errors
+    /// A column that is not there or named twice; two columns that end with the same name.
+    pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
+        let Some(ColumnChoice { places: chosen, schema, mapping }) =
+            ColumnChoice::of(&self.schema, columns, renames)?
+        else {
+            return Ok(self);
+        };
+        for file in &mut self.opened {
+            file.columns = chosen.iter().filter_map(|column| file.columns.get(*column).copied()).collect();
+        }
+        self.mapping += &mapping;
+        self.schema = schema;
+        Ok(self)
+    }
+}
+
+impl Source for ParquetFiles {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn mapping(&self) -> String {
+        self.mapping.clone()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let mut runs = Vec::new();
+        for (file, opened) in (0u32..).zip(&self.opened) {
+            for (row_group, RowGroup { rows, bytes }) in (0u32..).zip(opened.row_groups.iter().copied()) {
+                runs.push(units_of(file, row_group, rows, bytes, unit_rows));
+            }
+        }
+        taper(&mut runs, unit_rows);
+        runs
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        let files: Vec<_> = self.opened.iter().zip(&self.files).collect();
+        made_on_all_cores("checker", &files, |(file, named)| {
+            file.reopen()?;
+            // Its bytes are read whole, and walked no further than to the first row group.
+            let footer = Footer::open_with(&file.path, &file.footer_options().row_groups(0..0));
+            file.refuse_other(&footer.map_err(|_| file.changed())?, named.bytes)
+        })?;
+        Ok(())
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self, None, batch_rows))
+    }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self, None, batch_rows).only(columns))
+    }
+
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
+        let Some((opened, named)) = self.opened.get(file as usize).zip(self.files.get(file as usize)) else {
+            return Ok(Vec::new());
+        };
+        let field = match opened.columns.get(column) {
+            Some(ColumnPlace::Field(at)) => opened.reader.schema().fields().get(*at),
+            Some(ColumnPlace::Folder(at)) => {
+                let known = opened.folders.get(*at).map(|folder| folder.value.known());
+                return Ok(known.map(|known| vec![known; opened.row_groups.len()]).unwrap_or_default());
+            }
+            None => None,
+        };
+        let Some(field) = field else { return Ok(Vec::new()) };
+        let options = opened.footer_options().column_roots([field.name().as_str()]);
+        let footer = Footer::open_with(&opened.path, &options).map_err(refused_footer)?;
+        opened.refuse_other(&footer, named.bytes)?;
+        let groups = footer.row_groups();
+        Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
+    }
+}
+
+impl OpenedFile {
+    /// Reads values where other files have no dictionaries.
+    fn unfold(&mut self, common: &Schema) -> Result<()> {
+        let Some(wanted) = without_dictionaries(self.reader.schema(), common) else { return Ok(()) };
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(wanted));
+        let metadata = Arc::clone(self.reader.metadata());
+        self.reader = guarded(|| ArrowReaderMetadata::try_new(metadata, options))
+            .map_err(|error| not_readable(&error).at(self.path.display().to_string()))?;
+        Ok(())
+    }
+
+    /// How its footer is read.
+    pub(crate) fn footer_options(&self) -> Options {
+        Options::new().max_footer(self.max_footer)
+    }
+
+    /// Opens the file again for reading, and makes sure that it is still the same.
+    pub(crate) fn reopen(&self) -> Result<File> {
+        let place = self.path.display().to_string();
+        let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
+        let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
+        if Stamp::of(&metadata) != self.stamp {
+            return Err(self.changed());
+        }
+        Ok(file)
+    }
+
+    /// Makes sure that a footer is that of the file as it was opened.
+    pub(crate) fn refuse_other(&self, footer: &Footer, length: u64) -> Result<()> {
+        if fingerprint(footer, length) == self.footer { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// The error for a file that is not the one that was opened.
+    pub(crate) fn changed(&self) -> Error {
+        Error::new(Kind::Changed, "the file changed while it was loaded")
+            .at(self.path.display().to_string())
+            .advise("bring back the file as it was and run the same command again to go on, or forget the load and start afresh")
+    }
+
+    /// The stored bytes of each row group.
+    pub(crate) fn row_groups(&self) -> impl Iterator<Item = u64> {
+        self.row_groups.iter().map(|group| group.bytes)
+    }
+
+    /// The rows of each row group.
+    pub(crate) fn rows_of_groups(&self) -> impl Iterator<Item = u64> {
+        self.row_groups.iter().map(|group| group.rows)
+    }
+}
+
+struct Opened {
+    opened: OpenedFile,
+    schema: Arc<Schema>,
+    folder_names: Vec<FolderName>,
+}
+
+fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)> {
+    let folder_names = match hive {
+        Hive::Columns => folder_names(path)?,
+        Hive::Ignored => Vec::new(),
+    };
+    let shown = path.display().to_string();
+    let failed = |error: std::io::Error| unreadable(&error).at(&shown);
+    let canonical = path.canonicalize().map_err(failed)?;
+    let metadata = canonical.metadata().map_err(failed)?;
+    let stamp = Stamp::of(&metadata);
+    let footer =
+        Footer::open_with(&canonical, &Options::new().max_footer(max_footer)).map_err(refused_footer)?;
+    if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
+        return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
+    }
+    let file = File::open(&canonical).map_err(failed)?;
+    let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+    let derived = guarded(|| ArrowReaderMetadata::load(&file, options));
+    let derived = derived.map_err(|error| not_readable(&error).at(&shown))?;
+    let descriptor = derived.metadata().file_metadata().schema_descr();
+    // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
+    let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
+    let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
+        Error::new(Kind::Schema, what)
+            .at(&shown)
+            .advise("leave the column out, or write it with another type")
+    })?;
+    let options = ArrowReaderOptions::new().with_schema(read.hint);
+    let reader = guarded(|| {
+        as_bytes(derived.metadata(), &read.intervals)
+            .and_then(|as_read| ArrowReaderMetadata::try_new(as_read, options))
+    });
+    let reader = reader.map_err(|error| not_readable(&error).at(&shown))?;
+    let compared = Compared { footer: &footer, file: &file, reader: &reader };
+    compared.refuse_contradiction(&folder_names).map_err(|what| {
+        Error::new(Kind::Schema, what)
+            .at(&shown)
+            .advise("rename the folder, or take the file's values alone with --hive no")
+    })?;
+    let row_groups = row_groups(&footer);
+    let footer = fingerprint(&footer, metadata.len());
+    let source = SourceFile {
+        name: canonical.display().to_string(),
+        fingerprint: footer.clone() + &values_of_links(&folder_names, &canonical),
+        stamp: stamp.recorded(SystemTime::now()),
+        rows: row_groups.iter().map(|group| group.rows).sum(),
+        bytes: metadata.len(),
+    };
+    let untyped = read.schema.fields().iter().any(|field| is_untyped(field.data_type()));
+    let (columns, folders) = (Arc::default(), Vec::new());
+    let opened = OpenedFile {
+        path: canonical,
+        reader,
+        columns,
+        folders,
+        untyped,
+        row_groups,
+        stamp,
+        footer,
+        max_footer,
+    };
+    Ok((Opened { opened, schema: read.schema, folder_names }, source))
+}
+
+/// Rows and stored bytes of each row group: all that the plan needs of a footer.
+fn row_groups(footer: &Footer) -> Vec<RowGroup> {
+    let size = |group: &sawmill_footer::RowGroup<'_>| {
+        group.columns().map(|column| column.compressed_size().max(0) as u64).sum()
+    };
+    footer
+        .row_groups()
+        .map(|group| RowGroup { rows: group.num_rows().max(0) as u64, bytes: size(&group) })
+        .collect()
+}
+
+/// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
+/// every column chunk, so most other contents show in it, but not all: the `identity` room of
+/// `sawmill-loader` says what else is looked at.
+fn fingerprint(footer: &Footer, length: u64) -> String {
+    format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
+}
+
+/// The error for a footer that cannot be decoded.
+pub(crate) fn refused_footer(error: sawmill_footer::Error) -> Error {
+    Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
+}
+
+fn not_readable(error: &parquet::errors::ParquetError) -> Error {
+    Error::new(Kind::Source, format!("the file cannot be read: {error}"))
+        .advise("if it is corrupt, write or copy it again")
+}
+
+fn unreadable(error: &std::io::Error) -> Error {
+    let advice = match error.kind() {
+        std::io::ErrorKind::NotFound => "check the name",
+        std::io::ErrorKind::PermissionDenied => "check who may read it",
+        _ => "",
+    };
+    Error::new(Kind::Source, format!("cannot be read: {error}")).advise(advice)
+}

@@ -1,0 +1,494 @@
+//! The rows of Parquet files for which a condition is true, as a source of its own.
+//!
+//! ```text
+//! footers ─▶ row groups: none passes │ all pass │ some may ─page indexes─▶ rows that may pass
+//!                                                              └─ the condition's columns, read once ─▶ counts
+//! ```
+//!
+//! How many rows of each row group pass is counted before anything is loaded, so that the plan, its units and
+//! the check at the end are exact. The count is kept for every [`WINDOW_ROWS`] rows, which is also what is
+//! filtered at once when rows are read: nothing is kept for a single row beyond that.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::BooleanArray;
+use arrow_schema::{ArrowError, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
+};
+use sawmill_footer::Footer;
+use serde::Serialize;
+
+use crate::all_cores::on_all_cores;
+use crate::condition::Condition;
+use crate::condition::pruning::{Known, both, outlook, outlook_of_folders, pages};
+use crate::condition::rows::RowTest;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::files::{OpenedFile, ParquetFiles, refused_footer};
+use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::reader::ParquetReader;
+use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
+
+/// Rows of a row group that are filtered at once. What is known of single rows takes 16 bytes for each at
+/// worst, in each thread that reads.
+const WINDOW_ROWS: u64 = 1 << 20;
+
+/// Rows of a batch of the condition's columns.
+const BATCH_ROWS: usize = 8192;
+
+/// The rows of files for which a condition is true; made by [`ParquetFiles::filtered`].
+pub struct Filtered<'a> {
+    pub(crate) files: &'a ParquetFiles,
+    condition: Condition,
+    /// The condition against each file's columns.
+    tests: Vec<Arc<RowTest>>,
+    /// What is known of each file's row groups.
+    groups: Vec<Vec<FilteredGroup>>,
+    named: Vec<SourceFile>,
+    pruned: Pruned,
+}
+
+/// What statistics and page indexes have spared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// Files.
+    pub files: u64,
+    /// Those of which no row passes, as the names of their folders say.
+    pub files_pruned: u64,
+    /// Those of which all rows pass, as the names of their folders say.
+    pub files_whole: u64,
+    /// Row groups of all other files.
+    pub row_groups: u64,
+    /// Those in which no row passes, as their statistics say.
+    pub row_groups_pruned: u64,
+    /// Those of which all rows pass, as their statistics say.
+    pub row_groups_whole: u64,
+    /// Data pages of the condition's columns in the other row groups, where they have indexes.
+    pub pages: u64,
+    /// Those of them in which no row passes.
+    pub pages_pruned: u64,
+}
+
+/// The rows of a row group that pass.
+pub(crate) struct FilteredGroup {
+    rows: u64,
+    reading: Reading,
+}
+
+enum Reading {
+    None,
+    All,
+    Some {
+        /// Rows that may pass, ascending.
+        candidates: Vec<Range<u64>>,
+        /// How many do, of every [`WINDOW_ROWS`] rows.
+        passing: Vec<u64>,
+    },
+}
+
+impl ParquetFiles {
+    /// The rows for which `condition` is true. It speaks of the columns by their names in the files, of those
+    /// too that were not selected.
+    ///
+    /// Reads the condition's columns once, but for row groups and pages whose statistics say enough, with as
+    /// many threads as there are cores. Rows are counted on the phase of `control`.
+    ///
+    /// # Errors
+    /// A column that is not there or nested; a literal that is no value of its column's type; a file that
+    /// cannot be read or has changed; a raised cancel flag.
+    pub fn filtered(&self, condition: Condition, control: &Control<'_>) -> Result<Filtered<'_>> {
+        let mut filtered = Filtered {
+            files: self,
+            condition,
+            tests: Vec::with_capacity(self.opened.len()),
+            groups: Vec::with_capacity(self.opened.len()),
+            named: self.files().to_vec(),
+            pruned: Pruned::default(),
+        };
+        for (file, named) in self.opened.iter().zip(self.files()) {
+            control.check()?;
+            let test =
+                RowTest::new(&filtered.condition, file.reader.schema(), &file.folders).map_err(|error| {
+                    let place = format!("{}, {}", error.place(), named.name);
+                    error.at(place)
+                })?;
+            let groups = filtered.pruned.groups_of(file, named, &test, control)?;
+            filtered.tests.push(Arc::new(test));
+            filtered.groups.push(groups);
+        }
+        filtered.count(control)?;
+        for (named, groups) in filtered.named.iter_mut().zip(&filtered.groups) {
+            named.rows = groups.iter().map(FilteredGroup::passing).sum();
+        }
+        Ok(filtered)
+    }
+}
+
+impl Pruned {
+    /// What the footer and the page indexes say of a file's row groups.
+    fn groups_of(
+        &mut self,
+        file: &OpenedFile,
+        named: &SourceFile,
+        test: &RowTest,
+        control: &Control<'_>,
+    ) -> Result<Vec<FilteredGroup>> {
+        self.files += 1;
+        let of_folders = outlook_of_folders(test);
+        if !of_folders.some || of_folders.all {
+            let count = if of_folders.some { &mut self.files_whole } else { &mut self.files_pruned };
+            *count += 1;
+            control.phase().add_rows(named.rows);
+            let reading = || if of_folders.some { Reading::All } else { Reading::None };
+            return Ok(file
+                .rows_of_groups()
+                .map(|rows| FilteredGroup { rows, reading: reading() })
+                .collect());
+        }
+        let names = test.columns.iter().map(|column| column.name.as_str());
+        let footer = Footer::open_with(&file.path, &file.footer_options().column_roots(names))
+            .map_err(refused_footer)?;
+        file.refuse_other(&footer, named.bytes)?;
+        let opened = file.reopen()?;
+        let mut groups = Vec::with_capacity(footer.num_row_groups());
+        for group in footer.row_groups() {
+            let rows = u64::try_from(group.num_rows()).unwrap_or(0);
+            let outlook = outlook(test, &footer, group);
+            self.row_groups += 1;
+            let reading = if !outlook.some || rows == 0 {
+                self.row_groups_pruned += 1;
+                control.phase().add_rows(rows);
+                Reading::None
+            } else if outlook.all {
+                self.row_groups_whole += 1;
+                control.phase().add_rows(rows);
+                Reading::All
+            } else {
+                let plan = pages(test, &footer, group, &opened);
+                self.pages += plan.pages as u64;
+                self.pages_pruned += plan.pruned as u64;
+                let passing = vec![0; rows.div_ceil(WINDOW_ROWS) as usize];
+                Reading::Some { candidates: plan.rows, passing }
+            };
+            groups.push(FilteredGroup { rows, reading });
+        }
+        Ok(groups)
+    }
+}
+
+impl FilteredGroup {
+    fn passing(&self) -> u64 {
+        match &self.reading {
+            Reading::None => 0,
+            Reading::All => self.rows,
+            Reading::Some { passing, .. } => passing.iter().sum(),
+        }
+    }
+
+    /// The rows of a window that may pass.
+    fn candidates(&self, window: usize) -> Vec<Range<u64>> {
+        let start = window as u64 * WINDOW_ROWS;
+        match &self.reading {
+            Reading::Some { candidates, .. } => {
+                both(candidates, &[Range { start, end: self.rows.min(start + WINDOW_ROWS) }])
+            }
+            Reading::None | Reading::All => Vec::new(),
+        }
+    }
+
+    fn selection(&self, window: usize) -> RowSelection {
+        let ranges = self.candidates(window).into_iter();
+        let ranges = ranges.map(|rows| rows.start as usize..rows.end as usize);
+        RowSelection::from_consecutive_ranges(ranges, self.rows as usize)
+    }
+}
+
+/// Where the n-th passing row of a row group lies.
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    pub window: usize,
+    /// Passing rows before it in the window.
+    pub before: u64,
+}
+
+impl Filtered<'_> {
+    /// What statistics and page indexes have spared.
+    pub fn pruned(&self) -> Pruned {
+        self.pruned
+    }
+
+    fn group(&self, key: UnitKey) -> Option<&FilteredGroup> {
+        self.groups.get(key.file as usize)?.get(key.row_group as usize)
+    }
+
+    /// Where the row of a row group lies that `key` starts with; none where all rows of the row group pass.
+    pub(crate) fn position(&self, key: UnitKey) -> Option<Position> {
+        let Reading::Some { passing, .. } = &self.group(key)?.reading else { return None };
+        let mut before = key.first_row;
+        for (window, passing) in passing.iter().enumerate() {
+            if before < *passing {
+                return Some(Position { window, before });
+            }
+            before -= passing;
+        }
+        None
+    }
+
+    /// The next window behind `window` in which a row passes.
+    pub(crate) fn next_window(&self, key: UnitKey, window: usize) -> Option<usize> {
+        let Reading::Some { passing, .. } = &self.group(key)?.reading else { return None };
+        (window + 1..passing.len()).find(|window| passing[*window] > 0)
+    }
+
+    /// Makes a reader of a row group one of the rows of a window that pass.
+    pub(crate) fn filter<T: parquet::file::reader::ChunkReader + 'static>(
+        &self,
+        key: UnitKey,
+        window: usize,
+        reader: ParquetRecordBatchReaderBuilder<T>,
+    ) -> ParquetRecordBatchReaderBuilder<T> {
+        let (Some(group), Some(test)) = (self.group(key), self.tests.get(key.file as usize)) else {
+            return reader;
+        };
+        let test = Arc::clone(test);
+        let columns = test.columns.iter().map(|column| column.place);
+        let mask = ProjectionMask::roots(reader.parquet_schema(), columns);
+        let passes = move |batch| {
+            let rows = test.rows(&batch).map_err(|error| ArrowError::ComputeError(error.to_string()))?;
+            Ok(BooleanArray::new(rows, None))
+        };
+        let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask, passes))]);
+        reader.with_row_selection(group.selection(window)).with_row_filter(filter)
+    }
+
+    /// The fields of a file that the condition is of.
+    pub(crate) fn fields(&self, key: UnitKey) -> Vec<usize> {
+        let test = self.tests.get(key.file as usize);
+        test.map(|test| test.columns.iter().map(|column| column.place).collect()).unwrap_or_default()
+    }
+
+    /// The condition's columns in the rows of a window that may pass.
+    fn columns(&self, key: UnitKey, window: usize) -> Result<Option<ParquetRecordBatchReader>> {
+        let (Some(group), Some(test)) = (self.group(key), self.tests.get(key.file as usize)) else {
+            return Ok(None);
+        };
+        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).only(&[]);
+        reader.compare_checksums(key, &self.fields(key))?;
+        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).builder(key)?;
+        let mask =
+            ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
+        let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
+        guarded(|| reader.build()).map(Some).map_err(|error| self.corrupt(key, &error.to_string()))
+    }
+
+    fn corrupt(&self, key: UnitKey, what: &str) -> Error {
+        if let Some(Err(changed)) = self.files.opened.get(key.file as usize).map(OpenedFile::reopen) {
+            return changed;
+        }
+        let name = self.named.get(key.file as usize).map_or("", |file| file.name.as_str());
+        Error::new(Kind::Source, format!("the file is corrupt: {what}"))
+            .at(format!("{name}, row group {}, columns of the condition", key.row_group))
+            .advise("write or copy the file again")
+    }
+
+    /// Hands the passing rows of a window's batches to `each`, until it is satisfied.
+    fn scan(
+        &self,
+        key: UnitKey,
+        window: usize,
+        mut each: impl FnMut(&arrow_buffer::BooleanBuffer) -> Result<bool>,
+    ) -> Result<()> {
+        let (Some(mut batches), Some(test)) = (self.columns(key, window)?, self.tests.get(key.file as usize))
+        else {
+            return Ok(());
+        };
+        loop {
+            let batch = match guarded(|| batches.next().transpose()) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.corrupt(key, &error.to_string())),
+            };
+            if each(&test.rows(&batch)?)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts the passing rows of all windows of which it is not known.
+    fn count(&mut self, control: &Control<'_>) -> Result<()> {
+        let mut windows = Vec::new();
+        for (file, groups) in (0u32..).zip(&self.groups) {
+            for (row_group, group) in (0u32..).zip(groups) {
+                if let Reading::Some { passing, .. } = &group.reading {
+                    let key = UnitKey { file, row_group, first_row: 0 };
+                    windows.extend((0..passing.len()).map(|window| (key, window)));
+                }
+            }
+        }
+        let counted = Mutex::new(Vec::with_capacity(windows.len()));
+        let this = &*self;
+        on_all_cores(
+            "counter",
+            &windows,
+            control,
+            || (),
+            |(), &(key, window), control| {
+                let rows = this.count_window(key, window, control)?;
+                counted.lock().unwrap_or_else(PoisonError::into_inner).push((key, window, rows));
+                Ok(())
+            },
+        )?;
+        for (key, window, rows) in counted.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let group = self
+                .groups
+                .get_mut(key.file as usize)
+                .and_then(|groups| groups.get_mut(key.row_group as usize));
+            if let Some(FilteredGroup { reading: Reading::Some { passing, .. }, .. }) = group
+                && let Some(count) = passing.get_mut(window)
+            {
+                *count = rows;
+            }
+        }
+        Ok(())
+    }
+
+    fn count_window(&self, key: UnitKey, window: usize, control: &Control<'_>) -> Result<u64> {
+        let mut passing = 0;
+        let group_rows = self.group(key).map_or(0, |group| group.rows);
+        let rows = WINDOW_ROWS.min(group_rows.saturating_sub(window as u64 * WINDOW_ROWS));
+        let mut seen = 0;
+        self.scan(key, window, |batch| {
+            control.check()?;
+            passing += batch.count_set_bits() as u64;
+            seen += batch.len() as u64;
+            control.phase().add_rows(batch.len() as u64);
+            Ok(false)
+        })?;
+        let candidates: u64 = self
+            .group(key)
+            .map_or(0, |group| group.candidates(window).iter().map(|rows| rows.end - rows.start).sum());
+        if seen != candidates {
+            let missing = candidates.saturating_sub(seen);
+            return Err(self.corrupt(key, &format!("{missing} rows are missing at its end")));
+        }
+        control.phase().add_rows(rows - candidates);
+        Ok(passing)
+    }
+}
+
+impl Source for Filtered<'_> {
+    fn schema(&self) -> &SchemaRef {
+        self.files.schema()
+    }
+
+    /// The files, with the number of rows of them that pass.
+    fn files(&self) -> &[SourceFile] {
+        &self.named
+    }
+
+    fn mapping(&self) -> String {
+        format!("{} where {}", self.files.mapping(), self.condition)
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let mut runs = Vec::new();
+        for ((file, opened), groups) in (0u32..).zip(&self.files.opened).zip(&self.groups) {
+            for ((row_group, stored), group) in (0u32..).zip(opened.row_groups()).zip(groups) {
+                let passing = group.passing();
+                let share = u128::from(stored) * u128::from(passing) / u128::from(group.rows.max(1));
+                let units = units_of(file, row_group, passing, share as u64, unit_rows);
+                runs.extend((!units.is_empty()).then_some(units));
+            }
+        }
+        taper(&mut runs, unit_rows);
+        runs
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self.files, Some(self), batch_rows))
+    }
+
+    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).numbering())
+    }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).only(columns))
+    }
+
+    /// What is known of all rows of a row group is known of those that pass.
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
+        self.files.known(file, column)
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.files.check_unchanged()
+    }
+
+    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
+        self.rows_in_group(unit, &[unit.first_row + row]).ok()?.first().copied()
+    }
+
+    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        let mut places = Vec::with_capacity(rows.len());
+        let Some(group) = self.group(unit) else { return Ok(places) };
+        while let Some(first_row) = rows.get(places.len()).copied() {
+            let key = UnitKey { first_row, ..unit };
+            let Some(position) = self.position(key) else {
+                if matches!(group.reading, Reading::All) {
+                    places.extend(&rows[places.len()..]);
+                }
+                break;
+            };
+            let found = self.places_in_window(key, position, &rows[places.len()..])?;
+            if found.is_empty() {
+                break;
+            }
+            places.extend(found);
+        }
+        Ok(places)
+    }
+
+    fn counts_all_rows(&self) -> bool {
+        false
+    }
+}
+
+impl Filtered<'_> {
+    /// Where those of the passing rows lie that are of the window of the first of them.
+    fn places_in_window(&self, key: UnitKey, position: Position, rows: &[u64]) -> Result<Vec<u64>> {
+        let Some(group) = self.group(key) else { return Ok(Vec::new()) };
+        // Both the candidates and the passing rows among them are counted on.
+        let window_first = key.first_row - position.before;
+        let (mut passed, mut seen) = (0, 0);
+        let mut candidates = Vec::new();
+        self.scan(key, position.window, |batch| {
+            let passing = batch.count_set_bits() as u64;
+            let mut wanted =
+                rows[candidates.len()..].iter().map(|row| row.saturating_sub(window_first)).peekable();
+            if wanted.peek().is_some_and(|row| *row < passed + passing) {
+                for (nth, at) in (passed..).zip(batch.set_indices()) {
+                    if wanted.next_if_eq(&nth).is_some() {
+                        candidates.push(seen + at as u64);
+                    }
+                }
+            }
+            passed += passing;
+            seen += batch.len() as u64;
+            Ok(candidates.len() == rows.len())
+        })?;
+        let mut places = Vec::with_capacity(candidates.len());
+        let mut before = 0;
+        for range in group.candidates(position.window) {
+            let length = range.end - range.start;
+            let here = candidates[places.len()..].iter().take_while(|at| **at < before + length);
+            let here: Vec<u64> = here.map(|at| range.start + at - before).collect();
+            places.extend(here);
+            before += length;
+        }
+        Ok(places)
+    }
+}

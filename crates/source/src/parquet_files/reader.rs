@@ -1,0 +1,369 @@
+//! Reads units of Parquet files, and finds out which column is at fault when that fails.
+//!
+//! Where all rows are meant, columns without lists or structs are decoded by [`FlatColumns`], and whatever that does not
+//! read by the `parquet` crate, from the row on that it came to.
+
+mod arrangement;
+mod file_bytes;
+mod row_numbers;
+
+use arrow_array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use crate::columns::common::typed;
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::files::{OpenedFile, ParquetFiles};
+use crate::parquet_files::filtered::Filtered;
+use crate::parquet_files::flat_columns::{FlatColumns, NotRead};
+use crate::parquet_files::guarded::{GaveUp, guarded};
+use crate::parquet_files::page_checksums::Chunk;
+use crate::units::{Source, Unit, UnitKey, UnitReader};
+use arrangement::{Arrangement, Chosen};
+pub(crate) use file_bytes::FileBytes;
+
+/// A reader that stays open from one unit to the next of the same row group.
+pub(crate) struct ParquetReader<'a> {
+    source: &'a ParquetFiles,
+    /// Which rows are meant, where not all are.
+    filter: Option<&'a Filtered<'a>>,
+    batch_rows: usize,
+    /// Rows that were filtered come with their numbers.
+    numbering: bool,
+    /// The columns that are read, by their positions in the source's schema, where not all are.
+    only: Option<Vec<usize>>,
+    open: Option<OpenRowGroup>,
+    /// The file of the row group that is being opened: its checksums and all its columns are read through it.
+    opening: Option<FileBytes>,
+    /// How the columns are made of what is read of the open row group's file.
+    arrangement: Option<Arrangement>,
+    unit: UnitKey,
+    /// Rows of the unit that were not delivered yet.
+    left: u64,
+}
+
+enum Batches {
+    Flat(Box<FlatColumns>),
+    Parquet(ParquetRecordBatchReader),
+}
+
+struct OpenRowGroup {
+    batches: Batches,
+    /// The part of the row group that they are of, where rows are filtered.
+    window: Option<usize>,
+    /// The row that comes next.
+    at: UnitKey,
+    /// What a batch held beyond the end of its unit.
+    rest: Option<RecordBatch>,
+}
+
+/// Rows of a decoded batch, by their bytes in the file's pages: wide rows come in short batches.
+fn rows_of_width(bytes: i64) -> usize {
+    const DECODED: usize = 16 * 1024 * 1024;
+    DECODED / usize::try_from(bytes).unwrap_or(0).clamp(1, DECODED)
+}
+
+impl<'a> ParquetReader<'a> {
+    pub(crate) fn new(source: &'a ParquetFiles, filter: Option<&'a Filtered<'a>>, batch_rows: usize) -> Self {
+        let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
+        let batch_rows = batch_rows.max(1);
+        Self {
+            source,
+            filter,
+            batch_rows,
+            numbering: false,
+            only: None,
+            open: None,
+            opening: None,
+            arrangement: None,
+            unit,
+            left: 0,
+        }
+    }
+
+    /// With these columns alone, by their positions in the source's schema.
+    pub(crate) fn only(mut self, columns: &[usize]) -> Self {
+        self.only = Some(columns.to_vec());
+        self
+    }
+
+    /// With the numbers of rows that were filtered.
+    pub(crate) fn numbering(mut self) -> Self {
+        self.numbering = true;
+        self
+    }
+
+    /// What is read of a file.
+    fn chosen(&self, file: &OpenedFile) -> Chosen {
+        let fields = file.reader.schema().fields().len();
+        match &self.only {
+            None => Chosen::of(file.columns.iter().copied(), fields),
+            Some(only) => {
+                Chosen::of(only.iter().filter_map(|column| file.columns.get(*column).copied()), fields)
+            }
+        }
+    }
+
+    fn rows_of_batch(&self, file: &OpenedFile, key: UnitKey) -> usize {
+        let group = file.reader.metadata().row_groups().get(key.row_group as usize);
+        let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
+        self.batch_rows.min(rows_of_width(width))
+    }
+
+    /// Compares the checksums of the pages in the columns of a row group that are read, and in `more` fields of the file.
+    pub(crate) fn compare_checksums(&self, key: UnitKey, more: &[usize]) -> Result<()> {
+        let Some(file) = self.source.opened.get(key.file as usize) else { return Ok(()) };
+        let metadata = file.reader.metadata();
+        let Some(group) = metadata.row_groups().get(key.row_group as usize) else { return Ok(()) };
+        let schema = metadata.file_metadata().schema_descr();
+        let fields = self.chosen(file).fields;
+        let is_read = |leaf: usize| {
+            let field = schema.get_column_root_idx(leaf);
+            more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
+        };
+        let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
+        let chunks = chunks.map(|(leaf, chunk)| Chunk::new(leaf, chunk));
+        let (place, group) = (self.place(key), (key.file, key.row_group));
+        self.source.checksums.compare(group, &place, || self.bytes(key), chunks)
+    }
+
+    /// The file that a row group is in, opened again, with the row group's bytes if they are few.
+    fn bytes(&self, key: UnitKey) -> Result<FileBytes> {
+        if let Some(bytes) = &self.opening {
+            return Ok(bytes.clone());
+        }
+        let Some(file) = self.source.opened.get(key.file as usize) else {
+            return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
+        };
+        let group = file.reader.metadata().row_groups().get(key.row_group as usize);
+        let chunks = || group.into_iter().flat_map(|group| group.columns()).enumerate();
+        let ranges = || chunks().map(|(leaf, chunk)| Chunk::new(leaf, chunk).bytes);
+        let (start, end) = (ranges().map(|range| range.start).min(), ranges().map(|range| range.end).max());
+        let length = self.source.files().get(key.file as usize).map_or(0, |file| file.bytes);
+        Ok(FileBytes::new(file.reopen()?, length, start.unwrap_or(0)..end.unwrap_or(0)))
+    }
+
+    /// A reader of all rows of a row group, not yet built.
+    pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<FileBytes>> {
+        self.builder_with(key, false)
+    }
+
+    fn builder_with(
+        &self,
+        key: UnitKey,
+        numbering: bool,
+    ) -> Result<ParquetRecordBatchReaderBuilder<FileBytes>> {
+        let Some(file) = self.source.opened.get(key.file as usize) else {
+            return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
+        };
+        let metadata = match numbering {
+            false => file.reader.clone(),
+            true => row_numbers::added(&file.reader).map_err(|error| self.corrupt(&error.to_string()))?,
+        };
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, metadata);
+        let rows = self.rows_of_batch(file, key);
+        let reader = reader.with_row_groups(vec![key.row_group as usize]).with_batch_size(rows);
+        match self.chosen(file).fields {
+            None => Ok(reader),
+            Some(wanted) => {
+                let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
+                Ok(reader.with_projection(mask))
+            }
+        }
+    }
+
+    /// The rows of a row group from the one that `key` starts with; where rows are filtered, those of its
+    /// window.
+    fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
+        match self.filter.and_then(|filter| filter.position(key)) {
+            None => match self.flat(key) {
+                Ok(flat) => Ok((Batches::Flat(Box::new(flat)), None)),
+                Err(NotRead) => Ok((Batches::Parquet(self.all(key)?), None)),
+            },
+            Some(position) => {
+                let passing = self.passing(key, position.window, position.before)?;
+                Ok((Batches::Parquet(passing), Some(position.window)))
+            }
+        }
+    }
+
+    fn all(&self, key: UnitKey) -> Result<ParquetRecordBatchReader> {
+        self.build(self.builder(key)?, key.first_row)
+    }
+
+    fn flat(&self, key: UnitKey) -> std::result::Result<FlatColumns, NotRead> {
+        let file = self.source.opened.get(key.file as usize).ok_or(NotRead)?;
+        let opened = self.bytes(key).map_err(|_| NotRead)?;
+        let places =
+            self.chosen(file).fields.unwrap_or_else(|| (0..file.reader.schema().fields().len()).collect());
+        let others = |places: Vec<usize>| {
+            let builder = self.builder(key).ok()?;
+            let mask = ProjectionMask::roots(builder.parquet_schema(), places);
+            builder.with_projection(mask).with_offset(key.first_row as usize).build().ok()
+        };
+        let (group, rows) = (key.row_group as usize, self.rows_of_batch(file, key));
+        FlatColumns::open(opened, &file.reader, group, &places, key.first_row, rows, others)
+    }
+
+    /// The rows of a window that pass, but for some of the first.
+    fn passing(&self, key: UnitKey, window: usize, but_for: u64) -> Result<ParquetRecordBatchReader> {
+        let builder = self.builder_with(key, self.numbering)?;
+        let builder = match self.filter {
+            Some(filter) => filter.filter(key, window, builder),
+            None => builder,
+        };
+        self.build(builder, but_for)
+    }
+
+    fn build(
+        &self,
+        builder: ParquetRecordBatchReaderBuilder<FileBytes>,
+        but_for: u64,
+    ) -> Result<ParquetRecordBatchReader> {
+        guarded(|| builder.with_offset(but_for as usize).build())
+            .map_err(|error| self.corrupt(&error.to_string()))
+    }
+
+    /// The next batch of the row group that is open, or what is wrong with it.
+    fn next_of_group(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let Some(open) = &mut self.open else { return Ok(None) };
+            if let Some(rest) = open.rest.take() {
+                return Ok(Some(rest));
+            }
+            let batches = match &mut open.batches {
+                Batches::Parquet(batches) => batches,
+                Batches::Flat(flat) => match flat.next() {
+                    Ok(next) => return Ok(next),
+                    Err(NotRead) => {
+                        let at = open.at;
+                        let batches = Batches::Parquet(self.all(at)?);
+                        self.open = Some(OpenRowGroup { batches, window: None, at, rest: None });
+                        continue;
+                    }
+                },
+            };
+            let next = match guarded(|| batches.next().transpose()) {
+                Ok(batch) => batch,
+                Err(error) => return Err(self.corrupt(&error.to_string())),
+            };
+            let (window, at) = (open.window, open.at);
+            let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
+            match (next, further) {
+                (None, Some(window)) => {
+                    let batches = Batches::Parquet(self.passing(at, window, 0)?);
+                    self.open = Some(OpenRowGroup { batches, window: Some(window), at, rest: None });
+                }
+                (next, _) => return Ok(next),
+            }
+        }
+    }
+
+    fn place(&self, key: UnitKey) -> String {
+        let name = self.source.files().get(key.file as usize).map(|file| file.name.as_str());
+        format!("{}, row group {}", name.unwrap_or_default(), key.row_group)
+    }
+
+    /// Names the column that cannot be decoded, by reading the row group column by column.
+    fn corrupt(&self, what: &str) -> Error {
+        let key = self.unit;
+        let mut place = self.place(key);
+        let names = self.source.opened.get(key.file as usize).map(|file| {
+            let descriptor = file.reader.metadata().file_metadata().schema_descr();
+            descriptor.columns().iter().map(|column| column.path().string()).collect::<Vec<_>>()
+        });
+        for (leaf, name) in names.unwrap_or_default().iter().enumerate() {
+            let reads = || -> Result<bool> {
+                let builder = self.builder(key)?;
+                let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
+                let batches = builder.with_projection(mask).build();
+                Ok(batches.is_ok_and(|mut batches| batches.all(|batch| batch.is_ok())))
+            };
+            match guarded(|| Ok(reads())) {
+                Ok(Ok(true)) => {}
+                Ok(Err(error)) => return error,
+                Ok(Ok(false)) | Err(GaveUp) => {
+                    place = format!("{place}, column {name:?}");
+                    break;
+                }
+            }
+        }
+        Error::new(Kind::Source, format!("the file is corrupt: {what}"))
+            .at(place)
+            .advise("write or copy the file again; rows of other units that were committed stay")
+    }
+}
+
+impl UnitReader for ParquetReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        self.unit = unit.key;
+        self.left = unit.rows;
+        if self.open.as_ref().is_some_and(|open| open.at == unit.key) {
+            return Ok(());
+        }
+        (self.open, self.opening) = (None, None);
+        self.opening = Some(self.bytes(unit.key)?);
+        let of_condition = self.filter.map(|filter| filter.fields(unit.key)).unwrap_or_default();
+        self.compare_checksums(unit.key, &of_condition)?;
+        let file = self.source.opened.get(unit.key.file as usize);
+        let arrangement =
+            |file| Arrangement::new(self.chosen(file), &file.folders, self.rows_of_batch(file, unit.key));
+        self.arrangement = file.map(arrangement);
+        let opened = self.batches_from(unit.key);
+        // Whatever is read of it later is of a file that was looked at again.
+        self.opening = None;
+        let (batches, window) = opened?;
+        self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let batch = match self.next_of_group() {
+            Ok(Some(batch)) if batch.num_rows() > 0 => batch,
+            Ok(_) => {
+                self.open = None;
+                return Err(self.corrupt(&format!("{} rows are missing at its end", self.left)));
+            }
+            Err(error) => {
+                self.open = None;
+                return Err(error);
+            }
+        };
+        let rows = (batch.num_rows() as u64).min(self.left) as usize;
+        self.left -= rows as u64;
+        if let Some(open) = &mut self.open {
+            open.at.first_row += rows as u64;
+            if rows < batch.num_rows() {
+                open.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+            }
+        }
+        let batch = batch.slice(0, rows);
+        let Some(file) = self.source.opened.get(self.unit.file as usize) else { return Ok(Some(batch)) };
+        let failed = |error: arrow_schema::ArrowError| Error::new(Kind::Source, error.to_string());
+        let windowed = self.open.as_ref().is_some_and(|open| open.window.is_some());
+        let (batch, numbers) = match self.numbering && windowed {
+            false => (batch, None),
+            true => {
+                let metadata = file.reader.metadata();
+                row_numbers::taken_off(batch, metadata, self.unit.row_group).map_err(failed)?
+            }
+        };
+        let batch = match &self.arrangement {
+            None => batch,
+            Some(arrangement) => arrangement.columns(batch).map_err(failed)?,
+        };
+        let put_back = |batch| row_numbers::put_back(batch, numbers).map(Some).map_err(failed);
+        if !file.untyped {
+            return put_back(batch);
+        }
+        let fields = self.source.schema().fields();
+        let wanted = (0..batch.num_columns()).map(|place| match &self.only {
+            None => fields.get(place),
+            Some(only) => only.get(place).and_then(|column| fields.get(*column)),
+        });
+        put_back(typed(&batch, wanted).map_err(failed)?)
+    }
+}

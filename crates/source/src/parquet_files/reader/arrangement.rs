@@ -1,0 +1,103 @@
+//! From the fields that are read of a file to the columns that are asked for: in their order, with those that the
+//! file's folders name.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, Field, Schema};
+
+use crate::hive::Folder;
+use crate::parquet_files::files::ColumnPlace;
+
+/// What is read of a file, and how the columns are made of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    /// The fields that are read, ascending; `None` for all.
+    pub fields: Option<Vec<usize>>,
+    /// The columns, where they are not the fields that are read, in their order: fields by their places among those
+    /// that are read.
+    parts: Option<Vec<ColumnPlace>>,
+}
+
+impl Chosen {
+    /// Of a file of so many fields.
+    pub(super) fn of(columns: impl Iterator<Item = ColumnPlace> + Clone, fields: usize) -> Self {
+        let field = |column| match column {
+            ColumnPlace::Field(at) => Some(at),
+            ColumnPlace::Folder(_) => None,
+        };
+        let mut read: Vec<usize> = columns.clone().filter_map(field).collect();
+        read.sort_unstable();
+        read.dedup();
+        let parts: Vec<ColumnPlace> = columns
+            .filter_map(|column| match column {
+                ColumnPlace::Field(at) => read.binary_search(&at).ok().map(ColumnPlace::Field),
+                folder => Some(folder),
+            })
+            .collect();
+        let as_read = parts.iter().copied().eq((0..read.len()).map(ColumnPlace::Field));
+        Self { fields: (read.len() != fields).then_some(read), parts: (!as_read).then_some(parts) }
+    }
+}
+
+/// Makes batches of the columns that are asked for of the batches that are read.
+pub(super) struct Arrangement {
+    parts: Option<Vec<ColumnPlace>>,
+    /// The values of each column that folders name, for a batch of the most rows.
+    folders: Vec<(Field, ArrayRef)>,
+}
+
+impl Arrangement {
+    pub(super) fn new(chosen: Chosen, folders: &[Folder], batch_rows: usize) -> Self {
+        let is_used = |at| chosen.parts.iter().flatten().any(|part| *part == ColumnPlace::Folder(at));
+        let array = |(at, folder): (usize, &Folder)| {
+            let rows = if is_used(at) { batch_rows } else { 0 };
+            (folder.field.clone(), folder.value.array(rows))
+        };
+        let folders = folders.iter().enumerate().map(array).collect();
+        Self { parts: chosen.parts, folders }
+    }
+
+    pub(super) fn columns(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let Some(parts) = &self.parts else { return Ok(batch) };
+        let missing = || ArrowError::SchemaError("a column is missing".to_owned());
+        let mut fields = Vec::with_capacity(parts.len());
+        let mut columns = Vec::with_capacity(parts.len());
+        for part in parts {
+            match *part {
+                ColumnPlace::Field(at) => {
+                    let schema = batch.schema_ref();
+                    fields.push(Arc::clone(schema.fields().get(at).ok_or_else(missing)?));
+                    columns.push(Arc::clone(batch.columns().get(at).ok_or_else(missing)?));
+                }
+                ColumnPlace::Folder(at) => {
+                    let (field, array) = self.folders.get(at).ok_or_else(missing)?;
+                    let array =
+                        Some(array).filter(|array| array.len() >= batch.num_rows()).ok_or_else(missing)?;
+                    fields.push(Arc::new(field.clone()));
+                    columns.push(array.slice(0, batch.num_rows()));
+                }
+            }
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ColumnPlace::{Field, Folder};
+
+    #[test]
+    fn only_fields_that_are_asked_for_are_read() {
+        let of = |columns: &[ColumnPlace]| Chosen::of(columns.iter().copied(), 3);
+        let all = Chosen { fields: None, parts: None };
+        assert_eq!(of(&[Field(0), Field(1), Field(2)]), all);
+        assert_eq!(
+            of(&[Field(2), Folder(0), Field(0)]),
+            Chosen { fields: Some(vec![0, 2]), parts: Some(vec![Field(1), Folder(0), Field(0)]) }
+        );
+        assert_eq!(of(&[Folder(1)]), Chosen { fields: Some(Vec::new()), parts: Some(vec![Folder(1)]) });
+        assert_eq!(of(&[Field(1), Field(2)]), Chosen { fields: Some(vec![1, 2]), parts: None });
+    }
+}

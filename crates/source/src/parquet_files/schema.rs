@@ -1,0 +1,198 @@
+//! How a Parquet file is to be read: the Arrow types that lose nothing and decode fastest, and the
+//! comparison of the schemas of several files.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
+
+use crate::columns::common::values_of;
+use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
+
+/// Field metadata that names an Arrow extension type
+/// (<https://arrow.apache.org/docs/format/CanonicalExtensions.html>).
+pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
+/// The extension name of 16-byte binary that holds UUIDs.
+pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
+/// The extension name of text that holds JSON.
+pub(crate) const JSON_EXTENSION: &str = "arrow.json";
+
+/// Field metadata of a column of its own whose text is annotated as ENUM; within lists and structs it is text.
+pub(crate) const ENUM_MARK: &str = "sawmill:enum";
+
+/// `hint` is what the reader is asked to produce, `schema` the same with extension names, `intervals` the leaf
+/// columns that are INTERVAL and read as bytes.
+pub(crate) struct ReadSchema {
+    pub hint: Arc<Schema>,
+    pub schema: Arc<Schema>,
+    pub intervals: Vec<usize>,
+}
+
+/// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives by itself.
+///
+/// - strings and bytes as views: their values stay in the decoded page, nothing is copied;
+/// - ENUM as text, where the `parquet` crate by itself reads bytes;
+/// - INT96 timestamps in microseconds: as nanoseconds, dates beyond 1677..2262 would wrap around;
+/// - INTERVAL as its bytes, since the reader delivers two of the three parts at most; unless the file's own Arrow
+///   schema, `embedded` in its metadata, says which parts are used, which then have signs.
+pub(crate) fn read_schema(
+    arrow: &Schema,
+    parquet: &SchemaDescriptor,
+    embedded: bool,
+) -> Result<ReadSchema, String> {
+    let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
+    let hint = leaves.fields(arrow.fields(), false)?;
+    let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
+    let mut named = leaves.fields(arrow.fields(), true)?;
+    let intervals = leaves.intervals;
+    if parquet.root_schema().get_fields().len() == named.len() {
+        let columns = named.iter().zip(parquet.root_schema().get_fields());
+        named = columns
+            .map(
+                |(field, column)| {
+                    if is_enum(column) { marked(field, ENUM_MARK, "") } else { Arc::clone(field) }
+                },
+            )
+            .collect();
+    }
+    Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)), intervals })
+}
+
+fn is_enum(column: &Type) -> bool {
+    let info = column.get_basic_info();
+    column.is_primitive()
+        && (info.logical_type_ref() == Some(&LogicalType::Enum)
+            || info.converted_type() == ConvertedType::ENUM)
+}
+
+/// The field with metadata that says more than its type.
+pub(crate) fn marked(field: &Field, key: &str, value: &str) -> FieldRef {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(key.to_owned(), value.to_owned());
+    Arc::new(field.clone().with_metadata(metadata))
+}
+
+/// Walks Arrow fields and Parquet leaf columns side by side: both are in depth-first order.
+struct Leaves<'a> {
+    parquet: &'a SchemaDescriptor,
+    next: usize,
+    embedded: bool,
+    /// Those passed so far that are read as [`INTERVAL_BYTES`].
+    intervals: Vec<usize>,
+}
+
+impl Leaves<'_> {
+    fn fields(&mut self, fields: &Fields, extensions: bool) -> Result<Fields, String> {
+        fields.iter().map(|field| self.field(field, extensions)).collect()
+    }
+
+    fn field(&mut self, field: &FieldRef, extensions: bool) -> Result<FieldRef, String> {
+        use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
+        let nested = match field.data_type() {
+            Struct(fields) => Some(Struct(self.fields(fields, extensions)?)),
+            List(item) => Some(List(self.field(item, extensions)?)),
+            LargeList(item) => Some(LargeList(self.field(item, extensions)?)),
+            ListView(item) => Some(ListView(self.field(item, extensions)?)),
+            LargeListView(item) => Some(LargeListView(self.field(item, extensions)?)),
+            FixedSizeList(item, n) => Some(FixedSizeList(self.field(item, extensions)?, *n)),
+            Map(entries, sorted) => Some(Map(self.field(entries, extensions)?, *sorted)),
+            _ => None,
+        };
+        if let Some(data_type) = nested {
+            return Ok(Arc::new(field.as_ref().clone().with_data_type(data_type)));
+        }
+        if self.next >= self.parquet.num_columns() {
+            return Err("its Arrow schema has more columns than its Parquet schema".into());
+        }
+        let column = self.parquet.column(self.next);
+        // Our own files of rejected rows have both an Arrow schema and the mark.
+        let interval =
+            matches!(field.data_type(), DataType::Interval(_)) && (!self.embedded || is_marked(field));
+        if interval {
+            self.intervals.push(self.next);
+        }
+        self.next += 1;
+        let data_type = if interval { INTERVAL_BYTES } else { leaf(field.data_type(), &column) };
+        let read = field.as_ref().clone().with_data_type(data_type);
+        let json = column.converted_type() == ConvertedType::JSON;
+        let extension = match column.logical_type_ref() {
+            _ if interval => Some(INTERVAL_EXTENSION),
+            Some(LogicalType::Uuid) => Some(UUID_EXTENSION),
+            Some(LogicalType::Json) => Some(JSON_EXTENSION),
+            _ => json.then_some(JSON_EXTENSION),
+        };
+        // Without their mark, conditions would take intervals for bytes.
+        match extension.filter(|_| extensions || interval) {
+            Some(extension) => Ok(marked(&read, EXTENSION_NAME, extension)),
+            None => Ok(Arc::new(read)),
+        }
+    }
+}
+
+fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> DataType {
+    let text = matches!(column.logical_type_ref(), Some(LogicalType::Enum))
+        || column.converted_type() == ConvertedType::ENUM;
+    let physical = column.physical_type();
+    match arrow {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::BinaryView if text && physical == PhysicalType::BYTE_ARRAY => {
+            DataType::Utf8View
+        }
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if physical == PhysicalType::INT96 => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        other => other.clone(),
+    }
+}
+
+/// What differs between the columns of two files, one line each; empty when they agree. Order of
+/// columns and nullability may differ.
+pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
+    let mut lines = Vec::new();
+    for field in first.fields() {
+        match other.field_with_name(field.name()) {
+            Err(_) => lines.push(format!("column {:?} is missing", field.name())),
+            Ok(theirs) if !same(field, theirs) => {
+                lines.push(format!(
+                    "column {:?} is {} and not {}",
+                    field.name(),
+                    theirs.data_type(),
+                    field.data_type()
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    for field in other.fields() {
+        if first.field_with_name(field.name()).is_err() {
+            lines.push(format!("column {:?} is only there", field.name()));
+        }
+    }
+    lines
+}
+
+/// Whether two fields hold the same values: types without regard to nullability, to the names
+/// that writers give to list items and map entries, and to whether text is said to be JSON. A field without a type
+/// holds NULLs alone, which every type has, and a dictionary holds its values.
+fn same(a: &Field, b: &Field) -> bool {
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct};
+    let extension =
+        |field: &Field| field.metadata().get(EXTENSION_NAME).filter(|name| *name != JSON_EXTENSION).cloned();
+    let untyped = *a.data_type() == DataType::Null || *b.data_type() == DataType::Null;
+    untyped
+        || extension(a) == extension(b)
+            && match (a.data_type(), b.data_type()) {
+                (List(a), List(b)) | (LargeList(a), LargeList(b)) => same(a, b),
+                (FixedSizeList(a, n), FixedSizeList(b, m)) => n == m && same(a, b),
+                (Map(a, _), Map(b, _)) => match (a.data_type(), b.data_type()) {
+                    (Struct(a), Struct(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+                    _ => false,
+                },
+                (Struct(a), Struct(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name() && same(a, b))
+                }
+                (a, b) => values_of(a) == values_of(b),
+            }
+}

@@ -1,0 +1,98 @@
+//! Files that were damaged anywhere, pages, page indexes and footer: they are read, or refused with an error that
+//! names the file, whatever stands in them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::builder::{Int32Builder, ListBuilder};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use proptest::prelude::*;
+use sawmill_profile::Profile;
+use sawmill_source::{Condition, Control, ParquetFiles, Result, Source};
+
+const ROWS: usize = 600;
+
+fn good_file(second_version: bool, compressed: bool) -> Vec<u8> {
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    for row in 0..ROWS as i32 {
+        lists.values().append_slice(&[row, row / 2][..(row % 3).min(2) as usize]);
+        lists.append(row % 7 > 0);
+    }
+    let numbers = 0..ROWS as i64;
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(numbers.clone()))),
+        ("kind", Arc::new(StringArray::from_iter_values(numbers.clone().map(|n| format!("kind {}", n % 9))))),
+        ("amount", Arc::new(Float64Array::from_iter(numbers.map(|n| (n % 5 > 0).then_some(n as f64))))),
+        ("parts", Arc::new(lists.finish())),
+    ];
+    let columns = columns.into_iter().map(|(name, array)| (name, array, name != "id"));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let version = if second_version { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
+    let compression = if compressed { Compression::SNAPPY } else { Compression::UNCOMPRESSED };
+    let properties = WriterProperties::builder()
+        .set_writer_version(version)
+        .set_compression(compression)
+        .set_data_page_row_count_limit(100)
+        .set_write_batch_size(50)
+        .set_max_row_group_row_count(Some(400))
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+fn rows_of(source: &dyn Source) -> Result<usize> {
+    let mut reader = source.reader(128);
+    let mut rows = 0;
+    for unit in source.plan(150).iter().flatten() {
+        reader.start(unit)?;
+        while let Some(batch) = reader.next_batch()? {
+            rows += batch.num_rows();
+        }
+    }
+    Ok(rows)
+}
+
+/// Reads all rows of a file, or those of them that pass a condition.
+fn read(path: &Path, filtered: bool) -> Result<usize> {
+    let files = ParquetFiles::open(&[path])?;
+    if !filtered {
+        return rows_of(&files);
+    }
+    let (cancel, profile) = (AtomicBool::new(false), Profile::new());
+    let phase = profile.phase("read");
+    let condition = Condition::at_least("amount", 17).and(Condition::less_than("id", 500));
+    rows_of(&files.filtered(condition, &Control::new(&cancel, &phase))?)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn are_read_or_refused(
+        flags in any::<[bool; 3]>(),
+        tail in any::<bool>(),
+        damage in proptest::collection::vec((0.0..1.0f64, prop_oneof![any::<u8>(), 0..32u8]), 1..4),
+    ) {
+        let [second_version, compressed, filtered] = flags;
+        let mut bytes = good_file(second_version, compressed);
+        // Page indexes and the footer are at the end; what stands in the last eight bytes has tests of its own.
+        let length = bytes.len() - 8;
+        let from = if tail { length * 2 / 3 } else { 4 };
+        for (place, byte) in damage {
+            bytes[from + (place * (length - from) as f64) as usize] = byte;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("damaged.parquet");
+        std::fs::write(&path, &bytes).unwrap();
+        if let Err(error) = read(&path, filtered) {
+            prop_assert!(error.place().contains("damaged.parquet"), "{error}");
+        }
+    }
+}
