@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_generator::{Layout, Output, WrittenFile};
+use sawmill_inspect::{FooterSummary, summary_table};
 use sawmill_loader::{LoadOptions, LoadReport, TableName, Verification};
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
 use sawmill_postgres::{Postgres, forget, verify};
@@ -15,7 +16,7 @@ use serde::Serialize;
 use crate::arguments::target;
 use crate::demo_directory::Directory;
 use crate::error::Error;
-use crate::footer::{self, FooterSummary};
+use crate::footer;
 use crate::r#gen::{self, GenJob};
 use crate::load::load_files;
 use crate::screen::console::Console;
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Res
     let own_server = own_server.transpose()?;
     let directory = Directory::new(args.dir.as_deref())?;
     let (generated, footers) = make_files(args, &layout, directory.path(), &profile, console, cancel)?;
-    console.text(&(footer::table_of(&footers) + "\n"))?;
+    console.text(&(summary_table(&footers, &footer::style(console)) + "\n"))?;
     let paths: Vec<PathBuf> = generated.iter().map(|file| file.path.clone()).collect();
     let job = LoadJob { paths: &paths, profile: &profile, console, cancel };
     let loaded = match own_server {

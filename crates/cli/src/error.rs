@@ -112,9 +112,16 @@ impl From<sawmill_localpg::Error> for Error {
     }
 }
 
+impl From<sawmill_inspect::Error> for Error {
+    fn from(error: sawmill_inspect::Error) -> Self {
+        Self::failure(error.what(), error.place(), error.advice())
+    }
+}
+
+/// It may contain names from the file, which `sawmill-inspect` escapes.
 impl From<sawmill_footer::Error> for Error {
     fn from(error: sawmill_footer::Error) -> Self {
-        Self::failure(error.what(), error.place(), error.advice())
+        sawmill_inspect::Error::from(error).into()
     }
 }
 

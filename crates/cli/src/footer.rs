@@ -10,24 +10,25 @@
 
 mod bench;
 mod bench_files;
-mod files;
-mod text;
-mod views;
+mod document;
+mod run;
+mod selection;
 
+use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use sawmill_footer::{FooterIndex, Options};
+use sawmill_footer::{Footer, FooterIndex, Options};
+use sawmill_inspect::{FooterSummary, IndexedFile, TextStyle, View, escaped};
 
 use crate::arguments::paths;
 use crate::arguments::size_arg;
 use crate::error::Error;
-use crate::footer::text::escape::escaped;
+use crate::footer::run::{Format, Opening, Run, unwritten};
 use crate::screen::console::Console;
-pub(crate) use files::run::Run;
-pub(crate) use views::summary::{FooterSummary, decode, summarise, table_of};
+use crate::screen::phases::{bytes, seconds, thousands};
 
 /// Decode the footers of Parquet files and show what they say.
 ///
@@ -129,15 +130,15 @@ pub(crate) struct FooterArgs {
     #[arg(long, value_name = "N,N", value_delimiter = ',', help_heading = "Selection")]
     column_number: Vec<usize>,
     /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
-    #[arg(long, value_name = "N..M", value_parser = files::selection::row_groups, help_heading = "Selection")]
+    #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
     row_group: Option<Range<usize>>,
     /// Only row groups of so many rows: ..5000 (fewer), 1M.. (as many at least).
-    #[arg(long, value_name = "N..M", value_parser = files::selection::rows, help_heading = "Selection",
+    #[arg(long, value_name = "N..M", value_parser = selection::rows, help_heading = "Selection",
         conflicts_with = "row_group")]
     row_group_rows: Option<Range<u64>>,
     /// Only row groups whose data starts in this range of the file's bytes: 0..64MB. Ranges that cover a
     /// file share its row groups out.
-    #[arg(long, value_name = "BYTES..BYTES", value_parser = files::selection::bytes, help_heading = "Selection",
+    #[arg(long, value_name = "BYTES..BYTES", value_parser = selection::bytes, help_heading = "Selection",
         conflicts_with_all = ["row_group", "row_group_rows"])]
     row_group_bytes: Option<Range<u64>>,
     /// Bytes to read from a file's end at first; a longer footer costs a second read.
@@ -149,8 +150,8 @@ pub(crate) struct FooterArgs {
         default_value = "1GiB", help_heading = "Opening")]
     max_footer: u64,
     /// How much of a footer is looked at before it is shown; what is wrong is an error of the file.
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = files::selection::Level::Decoded, help_heading = "Opening")]
-    verify: files::selection::Level,
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded, help_heading = "Opening")]
+    verify: selection::Level,
     /// Map footers instead of reading them: for footers of hundreds of megabytes in the page cache.
     /// Nobody may change or shorten the files meanwhile.
     #[cfg(all(unix, target_pointer_width = "64"))]
@@ -183,36 +184,17 @@ const VIEWS: [&str; 10] = [
 
 /// What can be shown of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
-    Schema,
-    RowGroups,
-    Columns,
-    Statistics,
-    PageIndex,
-    KeyValue,
-    Sizes,
-    Dump,
-    Check {
-        /// Whether pages are read, too.
-        pages: bool,
-    },
+pub(crate) enum Shown {
+    View(View),
     Bench,
 }
 
-impl View {
-    /// What a person calls it.
+impl Shown {
+    /// Its name for people.
     fn title(self) -> &'static str {
         match self {
-            View::Schema => "schema",
-            View::RowGroups => "row groups",
-            View::Columns => "columns",
-            View::Statistics => "statistics",
-            View::PageIndex => "page index",
-            View::KeyValue => "keys and values",
-            View::Sizes => "sizes",
-            View::Dump => "dump",
-            View::Check { .. } => "check",
-            View::Bench => "bench",
+            Shown::View(view) => view.title(),
+            Shown::Bench => "bench",
         }
     }
 }
@@ -225,10 +207,10 @@ impl FooterArgs {
             let advice = "leave the views and indexes out";
             return Err(Error::usage("nothing of the files is shown", "a view", advice));
         }
-        Ok((paths::parquet_files(&self.files)?, files::selection::options(self)))
+        Ok((paths::parquet_files(&self.files)?, selection::options(self)))
     }
 
-    fn views(&self) -> Vec<View> {
+    fn views(&self) -> Vec<Shown> {
         let asked = [
             (self.schema, View::Schema),
             (self.row_groups, View::RowGroups),
@@ -239,10 +221,33 @@ impl FooterArgs {
             (self.sizes, View::Sizes),
             (self.dump, View::Dump),
             (self.check, View::Check { pages: self.pages }),
-            (self.bench, View::Bench),
         ];
-        asked.into_iter().filter_map(|(asked, view)| asked.then_some(view)).collect()
+        let views = asked.into_iter().filter_map(|(asked, view)| asked.then_some(Shown::View(view)));
+        views.chain(self.bench.then_some(Shown::Bench)).collect()
     }
+}
+
+/// How numbers are written for people.
+pub(crate) fn style(console: Console) -> TextStyle {
+    TextStyle::new(thousands, bytes, seconds).whole_values(console.verbose > 0)
+}
+
+/// A path as a terminal shows it.
+fn escaped_path(path: &Path) -> String {
+    escaped(&path.display().to_string()).into_owned()
+}
+
+/// Decodes what `options` select of the footer of one file.
+pub(crate) fn decode(
+    file: &Path,
+    options: &Options,
+) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
+    FooterSummary::of(file, || Footer::open_with(file, options))
+}
+
+/// Decodes the footer of one file.
+pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
+    decode(file, &Options::new()).map(|(summary, _)| summary).map_err(Error::from)
 }
 
 pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
@@ -264,24 +269,50 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         && !matches!(FooterIndex::is_kept_in(path), Ok(true))
     {
         let what = "expected no file in the index's place but an older index, found another one";
-        let place = path.display().to_string();
-        return Err(Error::usage(what, escaped(&place), "give the index another name"));
+        return Err(Error::usage(what, escaped_path(path), "give the index another name"));
     }
     if let (Some(index), [file]) = (&args.by_index, files.as_slice()) {
-        return views::indexed::run(args, file, index, console, cancel);
+        return show_by_index(args, file, index, console, cancel);
     }
-    let how = files::run::How {
-        options: files::selection::options(args),
+    let opening = Opening {
+        options: selection::options(args),
         row_groups: args.row_group.clone(),
         #[cfg(all(unix, target_pointer_width = "64"))]
         mapped: args.mapped,
         save_index: args.save_index.clone(),
     };
     let format = match (console.json, args.ndjson, args.csv) {
-        (true, ..) => files::run::Format::Json,
-        (_, true, _) => files::run::Format::Ndjson,
-        (_, _, true) => files::run::Format::Csv,
-        _ => files::run::Format::Text,
+        (true, ..) => Format::Json,
+        (_, true, _) => Format::Ndjson,
+        (_, _, true) => Format::Csv,
+        _ => Format::Text,
     };
-    Run::new(&files, how, args.views(), format, console, cancel).run()
+    Run::new(&files, opening, args.views(), format, console, cancel).run()
+}
+
+/// Shows the column chunks of `file` that the arguments select, located by `index`.
+fn show_by_index(
+    args: &FooterArgs,
+    file: &Path,
+    index: &Path,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let columns = selection::columns(args);
+    let mut indexed = IndexedFile::open(file, index, &columns, style(console), cancel)?;
+    if let Some(range) = &args.row_group {
+        if let Some(what) = selection::none_of(range, indexed.num_row_groups()) {
+            return Err(Error::failure(what, escaped_path(file), "leave --row-group out for all"));
+        }
+        indexed = indexed.row_groups(range.clone());
+    }
+    let mut out = console.output(cancel);
+    let written = match console.json {
+        true => indexed.json(&mut out),
+        false => indexed.text(&mut out),
+    };
+    match indexed.into_fault() {
+        Some(fault) => Err(fault.into()),
+        None => written.and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel)),
+    }
 }

@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 
 use parquet::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
 use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options};
+use sawmill_inspect::OpenFile;
 use serde::Serialize;
 
-use crate::footer::files::open_file::OpenFile;
-use crate::footer::text::escape::{Left, Right, Table};
-use crate::screen::phases::{bytes, seconds, thousands};
+use crate::screen::phases::{bytes, seconds, table, thousands};
 
 /// Time for all ways together, and how often each is run at least and at most.
 const BUDGET: Duration = Duration::from_secs(3);
@@ -51,7 +50,7 @@ type Way<'a> = (&'static str, Box<dyn Fn() -> bool + 'a>);
 const PEER: &str = "parquet crate, all statistics skipped";
 
 pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
-    let footer = &file.footer;
+    let footer = file.footer();
     let bytes = Arc::new(footer.bytes().to_vec());
     let shared = FooterBytes::from(Arc::clone(&bytes));
     let leaves = footer.schema().num_leaves();
@@ -149,17 +148,16 @@ pub(crate) fn text(file: &OpenFile, cancel: &AtomicBool, out: &mut dyn Write) ->
         thousands(column_chunks as u64),
         thousands(runs as u64)
     )?;
-    let mut table =
-        Table::new(&[("decoder", Left), ("median", Right), ("GB/s", Right), ("times as fast", Right)]);
-    for Timed { way, median_seconds, times_as_fast } in &ways {
-        table.row(&[
-            way,
-            &seconds(Duration::from_secs_f64(*median_seconds)),
-            &format!("{:.2}", footer_bytes as f64 / median_seconds / 1e9),
-            &format!("{times_as_fast:.1}"),
-        ]);
-    }
-    table.write(out)?;
+    let mut rows = vec![["decoder", "median", "GB/s", "times as fast"].map(str::to_owned)];
+    rows.extend(ways.iter().map(|Timed { way, median_seconds, times_as_fast }| {
+        [
+            (*way).to_owned(),
+            seconds(Duration::from_secs_f64(*median_seconds)),
+            format!("{:.2}", footer_bytes as f64 / median_seconds / 1e9),
+            format!("{times_as_fast:.1}"),
+        ]
+    }));
+    out.write_all(table(&rows).as_bytes())?;
     if !ways.iter().any(|timed| timed.way == PEER) {
         writeln!(out, "the parquet crate cannot decode this footer")?;
     }

@@ -1,0 +1,82 @@
+//! `--json`: one document with everything that was asked for, written while files are read.
+
+use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
+
+use sawmill_inspect::{FooterSummary, OpenFile};
+use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
+use serde::{Serialize, Serializer};
+
+use crate::footer::bench;
+use crate::footer::{Run, Shown};
+
+/// The document of a run. Serialising it does the work, so it can be done once.
+pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);
+
+struct Files<'a, 'b, 'r>(&'b RefCell<&'a mut Run<'r>>);
+
+impl Serialize for Document<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut document = serializer.serialize_struct("footer", 3)?;
+        document.serialize_field("files", &Files(&self.0))?;
+        let run = self.0.borrow();
+        document.serialize_field("dataset", &run.dataset)?;
+        let errors: Vec<String> = run.failed.iter().map(ToString::to_string).collect();
+        document.serialize_field("errors", &errors)?;
+        document.end()
+    }
+}
+
+impl Serialize for Files<'_, '_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut run = self.0.borrow_mut();
+        let mut files = serializer.serialize_seq(None)?;
+        let (views, cancel) = (run.views.clone(), run.cancel);
+        let mut failure = None;
+        let done = run.each(|summary, file| {
+            let file =
+                FileDoc { summary: &summary, views: file.map(|file| Views { file, views: &views, cancel }) };
+            files.serialize_element(&file).map_err(|error| {
+                failure = Some(error);
+                crate::error::Error::failure("", "", "")
+            })
+        });
+        match (failure, done) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => {
+                run.ended = Some(error);
+                Err(S::Error::custom("ended"))
+            }
+            (None, Ok(())) => files.end(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FileDoc<'a> {
+    #[serde(flatten)]
+    summary: &'a FooterSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    views: Option<Views<'a>>,
+}
+
+/// The views that were asked for, by the names of their flags.
+struct Views<'a> {
+    file: &'a OpenFile,
+    views: &'a [Shown],
+    cancel: &'a AtomicBool,
+}
+
+impl Serialize for Views<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let file = self.file;
+        let mut views = serializer.serialize_struct("views", self.views.len())?;
+        for view in self.views {
+            match view {
+                Shown::View(view) => views.serialize_field(view.key(), &view.json(file)),
+                Shown::Bench => views.serialize_field("bench", &bench::bench(file, self.cancel)),
+            }?;
+        }
+        views.end()
+    }
+}

@@ -1,0 +1,356 @@
+//! One run of the command: files decoded on threads, shown in their order, errors kept for the end.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use sawmill_footer::{Footer, Options};
+use sawmill_inspect::{
+    CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, OpenFile, TextStyle, View,
+    dump_undecoded, in_order, summary_table, write_csv, write_ndjson, write_remarks,
+};
+use serde::Serialize;
+
+use crate::error::{Error, Exit};
+use crate::footer::Shown;
+use crate::footer::bench;
+use crate::footer::document::Document;
+use crate::footer::selection;
+use crate::footer::{decode, escaped_path, style};
+use crate::screen::console::Console;
+
+/// How the output is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+    Ndjson,
+    Csv,
+}
+
+/// Summaries that may wait to be taken; footers are far larger and wait one a thread.
+const AHEAD: usize = 1024;
+
+/// A run of the command.
+pub(crate) struct Run<'r> {
+    files: &'r [PathBuf],
+    opening: Opening,
+    pub views: Vec<Shown>,
+    format: Format,
+    console: Console,
+    pub cancel: &'r AtomicBool,
+    pub dataset: Dataset,
+    /// Files that could not be read, or not to their end.
+    pub failed: Vec<Error>,
+    broken: Vec<usize>,
+    /// Why the run ended early.
+    pub ended: Option<Error>,
+}
+
+/// How files are opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub options: Options,
+    /// The row groups that the options ask for by their numbers.
+    pub row_groups: Option<Range<usize>>,
+    /// Whether footers are mapped from the files instead of read.
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    pub mapped: bool,
+    /// Where the only file's index goes.
+    pub save_index: Option<PathBuf>,
+}
+
+/// A decoded file on its way from the thread that decoded it.
+struct Decoded {
+    summary: FooterSummary,
+    facts: Option<Facts>,
+    /// What of the selection the file has nothing of.
+    missed: Option<String>,
+    /// Where views need it.
+    footer: Option<Footer>,
+}
+
+impl Opening {
+    fn open(&self, file: &Path) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
+        #[cfg(all(unix, target_pointer_width = "64"))]
+        if self.mapped {
+            // SAFETY: the user who gives `--mapped` vouches for the files, as its help says.
+            return FooterSummary::of(file, || unsafe { Footer::open_mapped(file, &self.options) });
+        }
+        decode(file, &self.options)
+    }
+}
+
+impl<'r> Run<'r> {
+    pub(crate) fn new(
+        files: &'r [PathBuf],
+        opening: Opening,
+        views: Vec<Shown>,
+        format: Format,
+        console: Console,
+        cancel: &'r AtomicBool,
+    ) -> Self {
+        Run {
+            files,
+            opening,
+            views,
+            format,
+            console,
+            cancel,
+            dataset: Dataset::default(),
+            failed: Vec::new(),
+            broken: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// Shows everything, then says what could not be read.
+    pub(crate) fn run(mut self) -> Result<(), Error> {
+        match self.format {
+            Format::Text if self.views.is_empty() => self.summary(),
+            Format::Text => self.text(),
+            Format::Json => self.json(),
+            Format::Ndjson => self.lines(None, write_ndjson),
+            Format::Csv => self.lines(Some(CSV_HEADER), write_csv),
+        }?;
+        let total = self.failed.len();
+        match self.failed.pop() {
+            None => Ok(()),
+            Some(only) if total == 1 => Err(only),
+            Some(last) => {
+                let mut stderr = io::stderr().lock();
+                for error in self.failed.iter().chain([&last]) {
+                    // Standard error is closed: nothing can report this failure.
+                    let _ = writeln!(stderr, "error: {error}");
+                }
+                let what = format!("{total} of {} files are wrong or could not be read", self.files.len());
+                Err(Error::failure(what, "", ""))
+            }
+        }
+    }
+
+    /// Whether a file's footer is needed for more than its summary.
+    fn needs_footers(&self) -> bool {
+        !self.views.is_empty() || matches!(self.format, Format::Ndjson | Format::Csv)
+    }
+
+    /// Whether the dataset is part of the output.
+    fn needs_dataset(&self) -> bool {
+        self.format == Format::Json
+            || (self.format == Format::Text && self.views.is_empty() && self.files.len() > 1)
+    }
+
+    /// Decodes all files and hands them to `take` in their order. Files that cannot be decoded are
+    /// remembered.
+    ///
+    /// # Errors
+    ///
+    /// The first one of `take`; or the run was interrupted.
+    pub(crate) fn each(
+        &mut self,
+        mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
+        let (files, cancel, style) = (self.files, self.cancel, style(self.console));
+        let opening = self.opening.clone();
+        let make = |index: usize| -> Result<Option<Decoded>, sawmill_footer::Error> {
+            if cancel.load(Relaxed) {
+                return Ok(None);
+            }
+            let (summary, footer) = opening.open(&files[index])?;
+            if let Some(path) = &opening.save_index {
+                footer.save_index(path)?;
+            }
+            let there = footer.num_row_groups_in_file();
+            let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
+            let facts = dataset.then(|| Facts::of(&summary, &footer, several));
+            Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer) }))
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let ahead = if footers { threads } else { AHEAD };
+        // Views that are written to the terminal would be torn by a bar.
+        let bar = match several && !(footers && io::stdout().is_terminal()) {
+            true => self.console.bar_of_files(files.len() as u64),
+            false => None,
+        };
+        let result = in_order(files.len(), threads, ahead, make, |index, decoded| {
+            if let Some(bar) = &bar {
+                bar.inc(1);
+            }
+            self.take(index, decoded, style, &mut take)?;
+            match cancel.load(Relaxed) {
+                true => Err(interrupted()),
+                false => Ok(()),
+            }
+        });
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        result
+    }
+
+    /// Shows one file by `take`, and keeps its errors for the end.
+    fn take(
+        &mut self,
+        index: usize,
+        decoded: Result<Option<Decoded>, sawmill_footer::Error>,
+        style: TextStyle,
+        take: &mut impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let path = &self.files[index];
+        match decoded {
+            Ok(Some(Decoded { missed: Some(what), .. })) => {
+                let advice = "--row-groups shows those that there are";
+                self.failed.push(Error::failure(what, escaped_path(path), advice));
+            }
+            Ok(Some(Decoded { summary, facts, footer, .. })) => {
+                let fault = facts.and_then(|facts| self.dataset.add(&summary, facts));
+                let file = footer.map(|footer| OpenFile::new(path, footer, style));
+                take(summary, file.as_ref())?;
+                // One error for each file is enough.
+                let fault = fault.map(Error::from).or(file.and_then(OpenFile::into_fault).map(Error::from));
+                self.failed.extend(fault);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.failed.push(error.into());
+                self.broken.push(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// A table of all files, and what they are together.
+    fn summary(&mut self) -> Result<(), Error> {
+        let mut summaries = Vec::with_capacity(self.files.len());
+        self.each(|summary, _| {
+            summaries.push(summary);
+            Ok(())
+        })?;
+        if summaries.is_empty() && !self.failed.is_empty() {
+            return Ok(());
+        }
+        let (dataset, style) = (&self.dataset, style(self.console));
+        self.write(|out| {
+            out.write_all(summary_table(&summaries, &style).as_bytes())?;
+            match summaries.as_slice() {
+                [] => Ok(()),
+                [only] => write_remarks(only, out),
+                _ => {
+                    writeln!(out)?;
+                    dataset.text(&style, out)
+                }
+            }
+        })
+    }
+
+    /// The views of all files, one after the other.
+    fn text(&mut self) -> Result<(), Error> {
+        let views = self.views.clone();
+        if let ([Shown::View(View::Check { pages })], 2..) = (views.as_slice(), self.files.len()) {
+            return self.check(*pages);
+        }
+        let titles = views.len() > 1 || self.files.len() > 1;
+        let mut out = self.console.output(self.cancel);
+        let cancel = self.cancel;
+        let mut first = true;
+        self.each(|_, file| {
+            let Some(file) = file else { return Ok(()) };
+            for &view in &views {
+                let mut separated = || -> io::Result<()> {
+                    if !std::mem::take(&mut first) {
+                        writeln!(out)?;
+                    }
+                    if titles {
+                        writeln!(out, "{}: {}", file.name(), view.title())?;
+                    }
+                    match view {
+                        Shown::View(view) => view.text(file, &mut out),
+                        Shown::Bench => bench::text(file, cancel, &mut out),
+                    }
+                };
+                separated().map_err(|error| unwritten(&error, cancel))?;
+            }
+            Ok(())
+        })?;
+        if views.contains(&Shown::View(View::Dump)) {
+            let style = style(self.console);
+            for &index in &self.broken {
+                let dump = writeln!(out).and_then(|()| dump_undecoded(&self.files[index], &style, &mut out));
+                dump.map_err(|error| unwritten(&error, cancel))?;
+            }
+        }
+        out.flush().map_err(|error| unwritten(&error, cancel))
+    }
+
+    /// What is wrong in several files, and a total.
+    fn check(&mut self, pages: bool) -> Result<(), Error> {
+        let mut out = self.console.output(self.cancel);
+        let cancel = self.cancel;
+        let mut total = CheckTotal::default();
+        self.each(|_, file| {
+            let Some(file) = file else { return Ok(()) };
+            total.add(file, pages, &mut out).map_err(|error| unwritten(&error, cancel))
+        })?;
+        let unreadable = self.broken.len() as u64;
+        total
+            .write(pages, unreadable, &style(self.console), &mut out)
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritten(&error, cancel))
+    }
+
+    /// One document.
+    fn json(&mut self) -> Result<(), Error> {
+        let mut out = self.console.output(self.cancel);
+        let cancel = self.cancel;
+        let done = {
+            let mut serializer = serde_json::Serializer::pretty(JsonSafe(&mut out));
+            Document(RefCell::new(&mut *self)).serialize(&mut serializer)
+        };
+        if let Some(ended) = self.ended.take() {
+            return Err(ended);
+        }
+        done.map_err(io::Error::from)
+            .and_then(|()| writeln!(out))
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritten(&error, cancel))
+    }
+
+    /// The column chunks of all files, one a line.
+    fn lines(
+        &mut self,
+        head: Option<&str>,
+        write: impl Fn(&OpenFile, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let mut out = self.console.output(self.cancel);
+        let cancel = self.cancel;
+        if let Some(head) = head {
+            writeln!(out, "{head}").map_err(|error| unwritten(&error, cancel))?;
+        }
+        self.each(|_, file| {
+            let Some(file) = file else { return Ok(()) };
+            write(file, &mut out).map_err(|error| unwritten(&error, cancel))
+        })?;
+        out.flush().map_err(|error| unwritten(&error, cancel))
+    }
+
+    fn write(&self, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+        let mut out = self.console.output(self.cancel);
+        text(&mut out).and_then(|()| out.flush()).map_err(|error| unwritten(&error, self.cancel))
+    }
+}
+
+/// Why the output ended: because the user said so, or because it could not be written.
+pub(crate) fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
+    match cancel.load(Relaxed) {
+        true => interrupted(),
+        false => Error::output(error),
+    }
+}
+
+/// The user said so.
+pub(crate) fn interrupted() -> Error {
+    Error::new(Exit::Interrupted, "interrupted", "", "")
+}

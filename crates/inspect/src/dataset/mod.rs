@@ -1,0 +1,5 @@
+//! One file in a line, and many files together.
+
+pub(crate) mod schema_difference;
+pub(crate) mod summary;
+pub(crate) mod totals;

@@ -1,0 +1,377 @@
+//! What many files are together: their sums, how their schemas differ, row groups of unusual size, columns
+//! without bounds.
+//!
+//! The thread that decodes a file reduces it to [`Facts`]; [`Dataset`] adds them up.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use sawmill_footer::{Footer, Schema};
+use serde::Serialize;
+
+use crate::dataset::schema_difference::{self, Difference};
+use crate::dataset::summary::FooterSummary;
+use crate::file::open_file::name_of;
+use crate::text::escape::escaped;
+use crate::text::style::{TextStyle, percent};
+
+/// Fewer rows than this in a row group cost DuckDB 5 to 10 times the running time
+/// (<https://duckdb.org/docs/stable/guides/performance/file_formats>, "The Effect of Row Group Sizes") ...
+const SMALL_ROWS: i64 = 5_000;
+
+/// ... unless the rows are so wide that reading them takes longer than seeking to the row group.
+const SMALL_BYTES: i64 = 1_000_000;
+
+/// The upper end of the sizes that parquet-format recommends, 512 MB to 1 GB
+/// (<https://parquet.apache.org/docs/file-format/configurations/>). Readers work on whole row groups.
+const LARGE_BYTES: i64 = 1 << 30;
+
+/// How many row groups are named; the others are counted.
+const NAMED: usize = 10;
+
+/// How many schemas are kept; files of further ones are counted together.
+const SCHEMAS: usize = 32;
+
+/// What a file adds to its dataset.
+pub struct Facts {
+    schema: Arc<Schema>,
+    small: Groups,
+    large: Groups,
+    /// For each decoded column: its index, its chunks with values, and those of them without bounds.
+    chunks: Vec<(usize, u64, u64)>,
+    fault: Option<sawmill_footer::Error>,
+}
+
+/// Row groups of one kind: their number, and where the first are.
+#[derive(Default, Serialize)]
+struct Groups {
+    count: u64,
+    first: Vec<GroupPlace>,
+}
+
+#[derive(Clone, Serialize)]
+struct GroupPlace {
+    file: String,
+    row_group: usize,
+    rows: i64,
+    uncompressed_bytes: i64,
+}
+
+impl Groups {
+    fn add(&mut self, place: impl FnOnce() -> GroupPlace) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push(place());
+        }
+    }
+
+    fn append(&mut self, other: Groups) {
+        self.count += other.count;
+        let room = NAMED - self.first.len();
+        self.first.extend(other.first.into_iter().take(room));
+    }
+}
+
+impl Facts {
+    /// The facts of a file. The only row group of a file counts as small if the dataset has no other files.
+    pub fn of(summary: &FooterSummary, footer: &Footer, several: bool) -> Self {
+        let mut facts = Facts {
+            schema: footer.shared_schema(),
+            small: Groups::default(),
+            large: Groups::default(),
+            chunks: (0..footer.num_columns()).map(|at| (footer.leaf_of(at).unwrap_or(at), 0, 0)).collect(),
+            fault: None,
+        };
+        let in_file = footer.num_row_groups_in_file();
+        for group in footer.row_groups() {
+            let (rows, bytes) = (group.num_rows(), group.total_byte_size());
+            let place = || GroupPlace {
+                file: summary.file.display().to_string(),
+                row_group: group.index(),
+                rows,
+                uncompressed_bytes: bytes,
+            };
+            // The last row group of a file is what was left over.
+            let left_over = group.index() + 1 == in_file && (in_file > 1 || !several);
+            if rows < SMALL_ROWS && bytes < SMALL_BYTES && !left_over {
+                facts.small.add(place);
+            } else if bytes > LARGE_BYTES {
+                facts.large.add(place);
+            }
+            for chunk in group.columns().filter(|chunk| chunk.has_metadata() && chunk.num_values() > 0) {
+                let (_, chunks, without) = &mut facts.chunks[chunk.position()];
+                *chunks += 1;
+                match chunk.statistics() {
+                    Ok(Some(found)) if found.min_value.is_some() || found.min.is_some() => {}
+                    // All nulls: there is no bound to give.
+                    Ok(Some(found)) if found.null_count == Some(chunk.num_values()) => {}
+                    Ok(_) => *without += 1,
+                    Err(error) => {
+                        facts.fault.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        facts
+    }
+}
+
+/// All files together. Serialised, it is the dataset for programs.
+#[derive(Default)]
+pub struct Dataset {
+    files: u64,
+    rows: i64,
+    row_groups: u64,
+    file_bytes: u64,
+    compressed_bytes: i64,
+    uncompressed_bytes: i64,
+    footer_bytes: u64,
+    small: Groups,
+    large: Groups,
+    variants: Vec<Variant>,
+    /// Files whose schema is not among the first [`SCHEMAS`].
+    other_files: u64,
+}
+
+/// Files of one schema.
+struct Variant {
+    schema: Arc<Schema>,
+    files: u64,
+    /// The first of them.
+    file: String,
+    /// For each column: its chunks, and those without bounds.
+    chunks: Vec<(u64, u64)>,
+}
+
+/// A column with chunks without bounds.
+#[derive(Serialize)]
+struct Unbounded {
+    path: String,
+    chunks: u64,
+    without: u64,
+}
+
+impl Dataset {
+    /// Adds a file. Returns the first fault in its statistics, if they have one.
+    pub fn add(&mut self, summary: &FooterSummary, facts: Facts) -> Option<sawmill_footer::Error> {
+        self.files += 1;
+        self.rows = self.rows.saturating_add(summary.rows);
+        self.row_groups += summary.row_groups as u64;
+        self.file_bytes = self.file_bytes.saturating_add(summary.file_bytes.unwrap_or(0));
+        self.compressed_bytes = self.compressed_bytes.saturating_add(summary.compressed_bytes);
+        self.uncompressed_bytes = self.uncompressed_bytes.saturating_add(summary.uncompressed_bytes);
+        self.footer_bytes += summary.footer_bytes as u64;
+        self.small.append(facts.small);
+        self.large.append(facts.large);
+        let known =
+            self.variants.iter().position(|known| schema_difference::alike(&known.schema, &facts.schema));
+        let variant = match known {
+            Some(known) => &mut self.variants[known],
+            None if self.variants.len() < SCHEMAS => {
+                let leaves = facts.schema.num_leaves();
+                let file = summary.file.display().to_string();
+                self.variants.push(Variant {
+                    schema: facts.schema,
+                    files: 0,
+                    file,
+                    chunks: vec![(0, 0); leaves],
+                });
+                let last = self.variants.len() - 1;
+                &mut self.variants[last]
+            }
+            None => {
+                self.other_files += 1;
+                return facts.fault;
+            }
+        };
+        variant.files += 1;
+        for (leaf, chunks, without) in facts.chunks {
+            if let Some(sum) = variant.chunks.get_mut(leaf) {
+                sum.0 += chunks;
+                sum.1 += without;
+            }
+        }
+        facts.fault
+    }
+
+    /// The columns with chunks without bounds, those with most of them first.
+    fn unbounded(&self) -> Vec<Unbounded> {
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        // Most files have bounds for all columns: make no names then.
+        let all = self.variants.iter().flat_map(|variant| &variant.chunks);
+        if all.into_iter().all(|&(_, without)| without == 0) {
+            return Vec::new();
+        }
+        for variant in &self.variants {
+            for (leaf, &(chunks, without)) in variant.schema.leaves().zip(&variant.chunks) {
+                let sum = sums.entry(leaf.path()).or_default();
+                sum.0 += chunks;
+                sum.1 += without;
+            }
+        }
+        let mut unbounded: Vec<Unbounded> = sums
+            .into_iter()
+            .filter(|(_, (_, without))| *without > 0)
+            .map(|(path, (chunks, without))| Unbounded { path, chunks, without })
+            .collect();
+        unbounded.sort_by_key(|column| std::cmp::Reverse(column.without));
+        unbounded
+    }
+
+    /// The schemas, that of most files first, and how the others differ from it.
+    fn schemas(&self) -> Vec<(&Variant, Option<Difference>)> {
+        let mut variants: Vec<&Variant> = self.variants.iter().collect();
+        variants.sort_by_key(|variant| std::cmp::Reverse(variant.files));
+        let most = variants.first().map(|variant| &variant.schema);
+        let differing = |(i, variant): (usize, &&Variant)| {
+            most.filter(|_| i > 0).map(|most| schema_difference::between(most, &variant.schema))
+        };
+        let differences: Vec<_> = variants.iter().enumerate().map(differing).collect();
+        variants.into_iter().zip(differences).collect()
+    }
+
+    /// Writes what a table of the files leaves out.
+    ///
+    /// # Errors
+    ///
+    /// Writing failed.
+    pub fn text(&self, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "{} rows in {} row groups of {} files: {} of files, of which {} footers ({}); {} of pages, \
+             {} before compression",
+            style.stated_count(self.rows),
+            style.count(self.row_groups),
+            style.count(self.files),
+            style.bytes(self.file_bytes),
+            style.bytes(self.footer_bytes),
+            percent(self.footer_bytes, self.file_bytes),
+            style.stated_bytes(self.compressed_bytes),
+            style.stated_bytes(self.uncompressed_bytes),
+        )?;
+        self.schemas_text(style, out)?;
+        let (rows, bytes) = (style.stated_count(SMALL_ROWS), style.stated_bytes(SMALL_BYTES));
+        let large = format!("more than {} before compression", style.stated_bytes(LARGE_BYTES));
+        self.small.text("too small", &format!("fewer than {rows} rows and {bytes}"), style, out)?;
+        self.large.text("too large", &large, style, out)?;
+        self.unbounded_text(style, out)
+    }
+
+    fn schemas_text(&self, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+        let schemas = self.schemas();
+        match schemas.as_slice() {
+            [] => return Ok(()),
+            [(only, _)] if self.other_files == 0 => {
+                let columns = style.count(only.schema.num_leaves() as u64);
+                return writeln!(out, "one schema, of {columns} columns");
+            }
+            all => {
+                let more = if self.other_files > 0 { " and more" } else { "" };
+                writeln!(out, "{}{more} schemas:", all.len())?;
+            }
+        }
+        for (variant, difference) in &schemas {
+            let file = name_of(variant.file.as_ref());
+            let columns = style.count(variant.schema.num_leaves() as u64);
+            let difference = difference.as_ref().map_or_else(String::new, |d| format!(": {d}"));
+            let files = match variant.files {
+                1 => format!("in {file}"),
+                n => format!("in {} files, first in {file}", style.count(n)),
+            };
+            writeln!(out, "  {columns} columns {files}{difference}")?;
+        }
+        match self.other_files {
+            0 => Ok(()),
+            others => writeln!(out, "  others in {} files", style.count(others)),
+        }
+    }
+
+    fn unbounded_text(&self, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+        let unbounded = self.unbounded();
+        if unbounded.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "{} columns without bounds:", style.count(unbounded.len() as u64))?;
+        for column in unbounded.iter().take(NAMED) {
+            let (without, chunks) = (style.count(column.without), style.count(column.chunks));
+            writeln!(out, "  {} in {without} of {chunks} chunks", escaped(&column.path))?;
+        }
+        match unbounded.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => writeln!(out, "  and {} more", style.count(more as u64)),
+        }
+    }
+}
+
+impl Groups {
+    fn text(&self, kind: &str, rule: &str, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        writeln!(out, "{} row groups {kind} ({rule}):", style.count(self.count))?;
+        for place in &self.first {
+            let GroupPlace { file, row_group, rows, uncompressed_bytes } = place;
+            let (rows, size) = (style.stated_count(*rows), style.stated_bytes(*uncompressed_bytes));
+            writeln!(out, "  row group {row_group} of {}: {rows} rows, {size}", escaped(file))?;
+        }
+        let more = self.count - self.first.len() as u64;
+        if more > 0 {
+            writeln!(out, "  and {} more", style.count(more))?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct DatasetDoc<'a> {
+    files: u64,
+    rows: i64,
+    row_groups: u64,
+    file_bytes: u64,
+    compressed_bytes: i64,
+    uncompressed_bytes: i64,
+    footer_bytes: u64,
+    schemas: Vec<SchemaVariant<'a>>,
+    files_of_other_schemas: u64,
+    row_groups_too_small: &'a Groups,
+    row_groups_too_large: &'a Groups,
+    columns_without_bounds: Vec<Unbounded>,
+}
+
+#[derive(Serialize)]
+struct SchemaVariant<'a> {
+    files: u64,
+    first_file: &'a str,
+    columns: usize,
+    difference: Option<Difference>,
+}
+
+impl Serialize for Dataset {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let variant = |(of, difference)| {
+            let of: &Variant = of;
+            SchemaVariant {
+                files: of.files,
+                first_file: &of.file,
+                columns: of.schema.num_leaves(),
+                difference,
+            }
+        };
+        DatasetDoc {
+            files: self.files,
+            rows: self.rows,
+            row_groups: self.row_groups,
+            file_bytes: self.file_bytes,
+            compressed_bytes: self.compressed_bytes,
+            uncompressed_bytes: self.uncompressed_bytes,
+            footer_bytes: self.footer_bytes,
+            schemas: self.schemas().into_iter().map(variant).collect(),
+            files_of_other_schemas: self.other_files,
+            row_groups_too_small: &self.small,
+            row_groups_too_large: &self.large,
+            columns_without_bounds: self.unbounded(),
+        }
+        .serialize(serializer)
+    }
+}

@@ -1,0 +1,62 @@
+//! What the footers of Parquet files state, for people and for programs.
+//!
+//! ```text
+//! Footer ──▶ OpenFile ──View──▶ text, JSON
+//!    │           └────────────▶ lines of NDJSON or CSV, one for each column chunk
+//!    ├──▶ FooterSummary ──────▶ a line of a table
+//!    └──▶ Facts ──▶ Dataset ──▶ sums of many files, and what is unusual
+//! saved index ──▶ IndexedFile ▶ text, JSON of a few column chunks, without decoding the footer
+//! ```
+//!
+//! ```
+//! # use sawmill_footer::{Footer, Options, SyntheticColumns, SyntheticFooter};
+//! # let kind = SyntheticColumns::Mixed;
+//! # let bytes = SyntheticFooter { columns: 3, row_groups: 2, kind, seed: 1 }.bytes();
+//! # let (path, mut out) = (std::path::Path::new("orders.parquet"), Vec::new());
+//! # let footer = Footer::decode(bytes, &Options::new())?;
+//! use sawmill_inspect::{OpenFile, TextStyle, View};
+//!
+//! let file = OpenFile::new(path, footer, TextStyle::default());
+//! View::RowGroups.text(&file, &mut out)?;
+//! serde_json::to_writer(&mut out, &View::Statistics.json(&file))?;
+//! if let Some(fault) = file.into_fault() {
+//!     eprintln!("{fault}");
+//! }
+//! # let out = String::from_utf8(out)?;
+//! # assert!(out.starts_with("row group "), "{out}");
+//! # assert!(out.contains("\"null_count\":"), "{out}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `views` | one view in each file: schema, row groups, columns, statistics, page index, sizes, dump, check |
+//! | `chunks` | column chunks one by one: records, NDJSON, CSV, and chunks that a saved index locates |
+//! | `dataset` | one file in a line, many files together, how two schemas differ |
+//! | `file` | what views share of an open file, and many files decoded in order |
+//! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
+//!
+//! Nothing of a file is kept once its views are written: views write while they read. Anyone may have written the
+//! names and values in a file, so text is escaped before it reaches a terminal. Numbers are exact digits unless the
+//! caller's [`TextStyle`] shortens them.
+
+mod chunks;
+mod dataset;
+mod error;
+mod file;
+mod text;
+mod views;
+
+pub use chunks::indexed::IndexedFile;
+pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
+pub use dataset::summary::{FooterSummary, summary_table, write_remarks};
+pub use dataset::totals::{Dataset, Facts};
+pub use error::Error;
+pub use file::in_order::in_order;
+pub use file::open_file::OpenFile;
+pub use text::escape::escaped;
+pub use text::json::JsonSafe;
+pub use text::style::TextStyle;
+pub use views::check::CheckTotal;
+pub use views::dump::dump_undecoded;
+pub use views::view::View;

@@ -1,0 +1,81 @@
+//! JSON that is written while it is made, and that a terminal can show: nothing of a million column chunks is
+//! kept.
+
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+
+use crate::text::escape::is_unsafe;
+
+/// Serialises what the iterators of a function give, one after the other.
+pub(crate) struct Each<F>(pub(crate) F);
+
+impl<F, I> Serialize for Each<F>
+where
+    F: Fn() -> I,
+    I: Iterator,
+    I::Item: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+/// Serialises what something displays.
+pub(crate) fn shown<S: Serializer>(
+    value: &Option<impl std::fmt::Display>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Writes JSON with the characters escaped that JSON allows and terminals act upon.
+///
+/// Whoever writes to it must hand over whole characters, as `serde_json` does. Outside of strings
+/// JSON has none of these characters, and within them an escape means the same.
+pub struct JsonSafe<W>(pub W);
+
+impl<W: Write> Write for JsonSafe<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // C0 is escaped by JSON itself, newlines between values are wanted.
+        let suspect = |b: &u8| *b >= 0x7f;
+        let Some(first) = bytes.iter().position(suspect) else { return self.0.write_all(bytes) };
+        let Ok(text) = std::str::from_utf8(&bytes[first..]) else { return self.0.write_all(bytes) };
+        self.0.write_all(&bytes[..first])?;
+        let mut start = 0;
+        for (at, c) in text.char_indices().filter(|&(_, c)| c >= '\u{7f}' && is_unsafe(c)) {
+            self.0.write_all(&text.as_bytes()[start..at])?;
+            // All of them stand in the basic plane: four digits do.
+            write!(self.0, "\\u{:04x}", c as u32)?;
+            start = at + c.len_utf8();
+        }
+        self.0.write_all(&text.as_bytes()[start..])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_its_meaning_without_control_characters() {
+        let text = "é\u{9b}31m\u{7f}\u{202e}\u{1b}[0m";
+        let mut out = Vec::new();
+        serde_json::to_writer(JsonSafe(&mut out), text).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, "\"é\\u009b31m\\u007f\\u202e\\u001b[0m\"");
+        assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
+    }
+}

@@ -1,0 +1,163 @@
+//! `--check`: everything in which a footer contradicts itself, its file, its page indexes or its pages.
+
+use std::io::{self, Write};
+
+use sawmill_footer::Finding;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::file::open_file::OpenFile;
+use crate::text::escape::escaped;
+use crate::text::style::TextStyle;
+
+/// A finding for programs.
+#[derive(Serialize)]
+pub(crate) struct Wrong {
+    what: String,
+    /// The Thrift path.
+    path: String,
+    /// Where the struct that states it starts, in the footer and in the file.
+    footer_offset: Option<u64>,
+    file_offset: Option<u64>,
+}
+
+/// The bytes after a footer: its length and the magic.
+const TAIL: u64 = 8;
+
+/// Passes each finding to `found`; any finding is a fault of the file. With `pages`, reads the pages, too.
+fn check(file: &OpenFile, pages: bool, mut found: impl FnMut(Finding)) -> Checked {
+    let mut checked = Checked::default();
+    let mut count = |finding: Finding| {
+        checked.wrong += 1;
+        found(finding);
+    };
+    match file.reader() {
+        Some(reader) => {
+            file.or_fault(file.footer.check_file(reader, &mut count));
+            if pages {
+                let sums = file.footer.check_pages(reader, &mut count);
+                (checked.pages, checked.with_checksum) = (sums.pages, sums.checked);
+            }
+        }
+        None => file.footer.check(&mut count),
+    }
+    if checked.wrong > 0 {
+        let what = format!("{} wrong in the file", things(checked.wrong, &file.style));
+        file.fail(|| Error::new(what, &file.name, "write it again, or leave out what is wrong"));
+    }
+    checked
+}
+
+/// What a check has read, and how much of it is wrong.
+#[derive(Clone, Copy, Default)]
+struct Checked {
+    wrong: u64,
+    pages: u64,
+    /// Pages whose checksum matches their bytes.
+    with_checksum: u64,
+}
+
+impl Checked {
+    /// `, 12 pages read, the checksums of 10 compared`
+    fn pages(&self, asked: bool, style: &TextStyle) -> String {
+        match (asked, self.pages, self.with_checksum) {
+            (false, ..) => String::new(),
+            (true, pages, 0) => format!(", {} pages read, none of them with a checksum", style.count(pages)),
+            (true, pages, sums) => {
+                format!(
+                    ", {} pages read, the checksums of {} compared",
+                    style.count(pages),
+                    style.count(sums)
+                )
+            }
+        }
+    }
+}
+
+fn things(count: u64, style: &TextStyle) -> String {
+    match count {
+        1 => "1 thing is".to_owned(),
+        count => format!("{} things are", style.count(count)),
+    }
+}
+
+/// The check of several files: what is wrong, and a total.
+#[derive(Default)]
+pub struct CheckTotal {
+    files: u64,
+    wrong_files: u64,
+    checked: Checked,
+}
+
+impl CheckTotal {
+    /// Checks a file and writes one line for each finding. With `pages`, reads the pages, too.
+    ///
+    /// # Errors
+    ///
+    /// Writing failed.
+    pub fn add(&mut self, file: &OpenFile, pages: bool, out: &mut dyn Write) -> io::Result<()> {
+        let mut written = Ok(());
+        let Checked { wrong, pages, with_checksum } = check(file, pages, |finding| {
+            if written.is_ok() {
+                written = writeln!(out, "{}: {}", file.name, escaped(&finding.to_string()));
+            }
+        });
+        self.files += 1;
+        self.wrong_files += u64::from(wrong > 0);
+        self.checked.wrong += wrong;
+        self.checked.pages += pages;
+        self.checked.with_checksum += with_checksum;
+        written
+    }
+
+    /// Writes the total; `unreadable` files could not be checked.
+    ///
+    /// # Errors
+    ///
+    /// Writing failed.
+    pub fn write(
+        &self,
+        pages: bool,
+        unreadable: u64,
+        style: &TextStyle,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let found = match (self.checked.wrong, self.wrong_files) {
+            (0, _) => "nothing wrong".to_owned(),
+            (wrong, 1) => format!("{} wrong in 1 of them", things(wrong, style)),
+            (wrong, files) => format!("{} wrong in {} of them", things(wrong, style), style.count(files)),
+        };
+        let pages = self.checked.pages(pages, style);
+        write!(out, "{} files checked{pages}: {found}", style.count(self.files))?;
+        match unreadable {
+            0 => writeln!(out),
+            files => writeln!(out, "; {} more could not be read", style.count(files)),
+        }
+    }
+}
+
+pub(crate) fn json(file: &OpenFile, pages: bool) -> Vec<Wrong> {
+    let start =
+        file.footer.file_len().and_then(|len| len.checked_sub(TAIL + file.footer.footer_len() as u64));
+    let mut all = Vec::new();
+    check(file, pages, |Finding { what, path, offset, .. }| {
+        let file_offset = start.zip(offset).map(|(start, offset)| start + offset);
+        all.push(Wrong { what, path, footer_offset: offset, file_offset });
+    });
+    all
+}
+
+/// One line for each finding.
+pub(crate) fn text(file: &OpenFile, pages: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut written = Ok(());
+    let checked = check(file, pages, |finding| {
+        if written.is_ok() {
+            written = writeln!(out, "{}", escaped(&finding.to_string()));
+        }
+    });
+    written?;
+    match checked.wrong {
+        0 => writeln!(out, "nothing wrong in {}{}", file.name, checked.pages(pages, &file.style)),
+        _ => Ok(()),
+    }
+}

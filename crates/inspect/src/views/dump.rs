@@ -1,0 +1,181 @@
+//! `--dump`: the footer's Thrift, a value a line, also of footers that cannot be decoded.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use sawmill_footer::{DumpLine, DumpValue, Root, dump};
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+
+use crate::file::open_file::{OpenFile, name_of};
+use crate::text::escape::escaped;
+use crate::text::style::TextStyle;
+use crate::text::values::Value;
+
+/// Characters of a value that are shown without `-v`.
+const SHOWN: usize = 64;
+
+/// The bytes behind a footer: its length and the magic.
+const TAIL: u64 = 8;
+
+fn value_of<'a>(value: &DumpValue<'a>) -> Option<Value<'a>> {
+    match value {
+        // What should be text and is none is shown as it is.
+        DumpValue::Text(bytes) => Some(std::str::from_utf8(bytes).map_or(Value::Binary(bytes), Value::Text)),
+        DumpValue::Binary(bytes) => Some(Value::Binary(bytes)),
+        _ => None,
+    }
+}
+
+fn write_line(line: &DumpLine<'_>, limit: usize, out: &mut dyn Write) -> io::Result<()> {
+    // Nesting is bounded by the walk.
+    write!(out, "{:>10}  {:indent$}", line.offset, "", indent = line.depth * 2)?;
+    match (line.index, line.id) {
+        (Some(index), _) => write!(out, "[{index}]")?,
+        (None, Some(id)) => write!(out, "{id} {}", line.name.unwrap_or("?"))?,
+        (None, None) => {}
+    }
+    match value_of(&line.value) {
+        Some(value) => writeln!(out, ": {} {}", line.wire, value.shown(limit)),
+        None => writeln!(out, ": {} {}", line.wire, line.value),
+    }
+}
+
+/// Prints all values of `bytes`; an error of the Thrift is handed back, one of the writing is final.
+fn write_all(
+    bytes: &[u8],
+    root: Root,
+    style: &TextStyle,
+    out: &mut dyn Write,
+) -> io::Result<Option<sawmill_footer::Error>> {
+    let limit = style.at_most(SHOWN);
+    let mut written = Ok(());
+    let read = dump(bytes, root, |line| {
+        written = write_line(&line, limit, out);
+        written.is_ok()
+    });
+    written.map(|()| read.err())
+}
+
+/// The dump of a file whose footer could be decoded.
+pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
+    let bytes = file.footer.bytes();
+    let start = file.footer.file_len().and_then(|len| len.checked_sub(TAIL + bytes.len() as u64));
+    head(start, bytes.len() as u64, &file.style, out)?;
+    match write_all(bytes, Root::FileMetaData, &file.style, out)? {
+        Some(error) => writeln!(out, "{}", escaped(&error.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn head(start: Option<u64>, len: u64, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+    match start {
+        Some(start) => writeln!(
+            out,
+            "{} bytes of footer from byte {} of the file; offsets within the footer",
+            style.count(len),
+            style.count(start)
+        ),
+        None => writeln!(out, "{} bytes of footer", style.count(len)),
+    }
+}
+
+/// Dumps the footer of a file that could not be decoded, under a title, as far as the footer can be read.
+///
+/// # Errors
+///
+/// Writing failed.
+pub fn dump_undecoded(path: &Path, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}: dump, as far as it goes", name_of(path))?;
+    // Decoding the file has reported what is wrong with it.
+    let Ok(Some((bytes, start, root))) = footer_of(path) else { return Ok(()) };
+    head(Some(start), bytes.len() as u64, style, out)?;
+    write_all(&bytes, root, style, out).map(drop)
+}
+
+/// A footer's bytes, where they start, and what they should be. None if there are none.
+fn footer_of(path: &Path) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
+    // A FIFO would block.
+    if !std::fs::metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    let mut file = File::open(path)?;
+    let file_len = file.metadata()?.len();
+    let Some(tail_at) = file_len.checked_sub(TAIL) else { return Ok(None) };
+    let mut tail = [0; TAIL as usize];
+    file.seek(SeekFrom::Start(tail_at))?;
+    file.read_exact(&mut tail)?;
+    let [a, b, c, d, magic @ ..] = tail;
+    let root = match &magic {
+        b"PAR1" => Root::FileMetaData,
+        b"PARE" => Root::FileCryptoMetaData,
+        _ => return Ok(None),
+    };
+    let len = u32::from_le_bytes([a, b, c, d]);
+    let Some(start) = tail_at.checked_sub(u64::from(len)) else { return Ok(None) };
+    // No more than the file holds.
+    let mut bytes = vec![0; len as usize];
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut bytes)?;
+    Ok(Some((bytes, start, root)))
+}
+
+/// The dump for programs: a flat list.
+pub(crate) struct DumpDoc<'a>(pub(crate) &'a OpenFile);
+
+#[derive(Serialize)]
+struct Line<'a> {
+    offset: usize,
+    depth: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<i16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    wire: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value<'a>>,
+    /// What the format calls the number or the struct.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meaning: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elements: Option<usize>,
+}
+
+impl Serialize for DumpDoc<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(None)?;
+        let mut result = Ok(());
+        // Errors of the Thrift have been found when the footer was decoded.
+        let _ = dump(self.0.footer.bytes(), Root::FileMetaData, |line| {
+            let DumpLine { offset, depth, id, name, index, wire, value } = line;
+            let mut shown = Line {
+                offset,
+                depth,
+                id,
+                name,
+                index,
+                wire,
+                value: value_of(&value),
+                meaning: None,
+                elements: None,
+            };
+            match value {
+                DumpValue::Bool(value) => shown.value = Some(Value::Bool(value)),
+                DumpValue::Integer(value) => shown.value = Some(Value::Int(value)),
+                DumpValue::Named(value, name) => {
+                    (shown.value, shown.meaning) = (Some(Value::Int(value)), Some(name));
+                }
+                DumpValue::Double(value) => shown.value = Some(Value::Double(value)),
+                DumpValue::Struct(name) => shown.meaning = (!name.is_empty()).then_some(name),
+                DumpValue::List(count) => shown.elements = Some(count),
+                DumpValue::Text(_) | DumpValue::Binary(_) => {}
+            }
+            result = seq.serialize_element(&shown);
+            result.is_ok()
+        });
+        result.and_then(|()| seq.end())
+    }
+}
