@@ -1,10 +1,13 @@
 //! JSON that keeps the text of numbers: their meaning depends on the column.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Json {
+pub(crate) enum Json {
     /// `null`
     Null,
     /// `true` or `false`
@@ -15,169 +18,69 @@ pub enum Json {
     Text(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object, in the order of the text.
+    /// An object, in the order of the text; no name occurs twice.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
     /// Parses a complete text.
-    pub fn parse(text: &str) -> Result<Json, String> {
-        let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
-        let value = parser.value()?;
-        parser.space();
-        match parser.at == parser.bytes.len() {
-            true => Ok(value),
-            false => Err(format!("unexpected bytes after JSON at {}", parser.at)),
-        }
+    pub(crate) fn parse(text: &str) -> serde_json::Result<Json> {
+        serde_json::from_str(text)
     }
 
-    /// A member of an object.
-    pub fn get(&self, name: &str) -> Option<&Json> {
-        match self {
-            Json::Object(members) => members.iter().find(|(key, _)| key == name).map(|(_, value)| value),
-            _ => None,
-        }
+    /// Converts text that is already known to be one JSON value.
+    fn of_value(text: &str) -> serde_json::Result<Json> {
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Json::Null,
+            Some(first @ (b't' | b'f')) => Json::Bool(*first == b't'),
+            Some(b'"') => Json::Text(serde_json::from_str(text)?),
+            Some(b'[') => Json::Array(serde_json::from_str(text)?),
+            Some(b'{') => Json::Object(serde_json::from_str::<Members>(text)?.0),
+            _ => Json::Number(text.to_owned()),
+        })
     }
 }
 
-struct Parser<'a> {
-    bytes: &'a [u8],
-    at: usize,
+impl<'de> Deserialize<'de> for Json {
+    /// Takes the text of the value first: `serde` would convert numbers to 64 bits.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Json::of_value(raw.get()).map_err(D::Error::custom)
+    }
 }
 
-impl Parser<'_> {
-    fn space(&mut self) {
-        while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
-    }
+/// The members of an object. Like the real server, rejects a name that occurs twice.
+struct Members(Vec<(String, Json)>);
 
-    fn eat(&mut self, byte: u8) -> bool {
-        self.space();
-        let found = self.bytes.get(self.at) == Some(&byte);
-        self.at += usize::from(found);
-        found
-    }
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
 
-    fn word(&mut self, word: &str, value: Json) -> Result<Json, String> {
-        match self.bytes[self.at..].starts_with(word.as_bytes()) {
-            true => {
-                self.at += word.len();
-                Ok(value)
-            }
-            false => Err(format!("no JSON at {}", self.at)),
-        }
-    }
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members;
 
-    fn value(&mut self) -> Result<Json, String> {
-        self.space();
-        match self.bytes.get(self.at) {
-            None => Err("JSON ends too early".to_owned()),
-            Some(b'n') => self.word("null", Json::Null),
-            Some(b't') => self.word("true", Json::Bool(true)),
-            Some(b'f') => self.word("false", Json::Bool(false)),
-            Some(b'"') => Ok(Json::Text(self.text()?)),
-            Some(b'[') => {
-                self.at += 1;
-                let mut items = Vec::new();
-                if self.eat(b']') {
-                    return Ok(Json::Array(items));
-                }
-                loop {
-                    items.push(self.value()?);
-                    if self.eat(b']') {
-                        return Ok(Json::Array(items));
-                    }
-                    if !self.eat(b',') {
-                        return Err(format!("expected , in an array at {}", self.at));
-                    }
-                }
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
             }
-            Some(b'{') => {
-                self.at += 1;
-                let mut members = Vec::new();
-                if self.eat(b'}') {
-                    return Ok(Json::Object(members));
-                }
-                loop {
-                    self.space();
-                    let name = self.text()?;
-                    if !self.eat(b':') {
-                        return Err(format!("expected : in an object at {}", self.at));
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members: Vec<(String, Json)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Json>()? {
+                    if members.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format!("duplicate field '{name}'")));
                     }
-                    members.push((name, self.value()?));
-                    if self.eat(b'}') {
-                        return Ok(Json::Object(members));
-                    }
-                    if !self.eat(b',') {
-                        return Err(format!("expected , in an object at {}", self.at));
-                    }
+                    members.push((name, value));
                 }
-            }
-            Some(_) => {
-                let rest = &self.bytes[self.at..];
-                let end =
-                    rest.iter().position(|byte| !b"+-.0123456789eE".contains(byte)).unwrap_or(rest.len());
-                let text = String::from_utf8_lossy(&rest[..end]).into_owned();
-                self.at += end;
-                match text.parse::<f64>().is_ok() && !text.starts_with(['+', '.']) {
-                    true => Ok(Json::Number(text)),
-                    false => Err(format!("no JSON at {}", self.at)),
-                }
+                Ok(Members(members))
             }
         }
-    }
 
-    fn text(&mut self) -> Result<String, String> {
-        if self.bytes.get(self.at) != Some(&b'"') {
-            return Err(format!("expected a string at {}", self.at));
-        }
-        self.at += 1;
-        let mut out = Vec::new();
-        loop {
-            let byte = *self.bytes.get(self.at).ok_or("a string is not closed")?;
-            self.at += 1;
-            match byte {
-                b'"' => return String::from_utf8(out).map_err(|_| "a string is not UTF-8".to_owned()),
-                b'\\' => {
-                    let escape = *self.bytes.get(self.at).ok_or("a string is not closed")?;
-                    self.at += 1;
-                    match escape {
-                        b'n' => out.push(b'\n'),
-                        b'r' => out.push(b'\r'),
-                        b't' => out.push(b'\t'),
-                        b'b' => out.push(8),
-                        b'f' => out.push(12),
-                        b'u' => {
-                            let mut code = self.hex()?;
-                            if (0xd800..0xdc00).contains(&code) && self.bytes[self.at..].starts_with(b"\\u") {
-                                self.at += 2;
-                                code = 0x10000
-                                    + ((code - 0xd800) << 10)
-                                    + (self.hex()?.wrapping_sub(0xdc00) & 0x3ff);
-                            }
-                            let character = char::from_u32(code).unwrap_or('\u{fffd}');
-                            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                        }
-                        other => out.push(other),
-                    }
-                }
-                0..0x20 => return Err("a string contains a control character".to_owned()),
-                other => out.push(other),
-            }
-        }
-    }
-
-    fn hex(&mut self) -> Result<u32, String> {
-        let digits = self.bytes.get(self.at..self.at + 4).ok_or("a string is not closed")?;
-        self.at += 4;
-        let digits = std::str::from_utf8(digits).map_err(|_| "expected hexadecimal digits")?;
-        u32::from_str_radix(digits, 16).map_err(|_| "expected hexadecimal digits".to_owned())
+        deserializer.deserialize_map(Collect)
     }
 }
 
 /// A string as JSON, escaped slightly differently from most clients.
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for character in text.chars() {
@@ -203,12 +106,34 @@ mod tests {
     #[test]
     fn numbers_keep_their_text_and_strings_lose_their_escapes() {
         let json = Json::parse(r#"{"a":[1.50, -2e3,"x\u00e9\ud83d\ude00\n"], "b":null}"#).unwrap();
-        let expected =
+        let items =
             vec![Json::Number("1.50".into()), Json::Number("-2e3".into()), Json::Text("xé😀\n".into())];
-        assert_eq!(json.get("a"), Some(&Json::Array(expected)));
-        assert_eq!(json.get("b"), Some(&Json::Null));
+        let members = vec![("a".to_owned(), Json::Array(items)), ("b".to_owned(), Json::Null)];
+        assert_eq!(json, Json::Object(members));
         for bad in ["", "[1,]", "{\"a\"}", "nul", "[1] 2", "\"a", "+1", "NaN"] {
             assert!(Json::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_stand_in_rejects_the_json_that_the_real_server_rejects() {
+        let rejected = [
+            "[01]",
+            "[1.]",
+            "[.5]",
+            "[\"\\x\"]",
+            "[\"\u{1}\"]",
+            "[Infinity]",
+            "['x']",
+            "{a:1}",
+            "[{\"a\":1,\"a\":2}]",
+        ];
+        for bad in rejected {
+            assert!(Json::parse(bad).is_err(), "{bad}");
+        }
+        let kept = ["1e999", "-0", "123456789012345678901234567890", "0.1000"];
+        for text in kept {
+            assert_eq!(Json::parse(text).unwrap(), Json::Number(text.into()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Token {
+pub(crate) enum Token {
     /// A word, in lower case.
     Word(String),
     /// A quoted name, unchanged.
@@ -18,32 +18,11 @@ pub enum Token {
 }
 
 /// Splits a statement into tokens.
-pub fn tokens(sql: &str) -> Result<Vec<Token>, String> {
+pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, String> {
     let characters: Vec<char> = sql.chars().collect();
     let mut out = Vec::new();
     let mut at = 0;
     let mut parameters = 0;
-    let enclosed = |at: &mut usize, mark: char| -> Result<String, String> {
-        let mut text = String::new();
-        *at += 1;
-        loop {
-            match characters.get(*at) {
-                None => return Err("a quotation mark is not closed".to_owned()),
-                Some(c) if *c == mark && characters.get(*at + 1) == Some(&mark) => {
-                    text.push(mark);
-                    *at += 2;
-                }
-                Some(c) if *c == mark => {
-                    *at += 1;
-                    return Ok(text);
-                }
-                Some(c) => {
-                    text.push(*c);
-                    *at += 1;
-                }
-            }
-        }
-    };
     while let Some(c) = characters.get(at).copied() {
         let run = |mut at: usize, take: fn(char) -> bool| {
             while characters.get(at).copied().is_some_and(take) {
@@ -53,8 +32,8 @@ pub fn tokens(sql: &str) -> Result<Vec<Token>, String> {
         };
         match c {
             c if c.is_whitespace() => at += 1,
-            '"' => out.push(Token::Quoted(enclosed(&mut at, '"')?)),
-            '\'' => out.push(Token::Text(enclosed(&mut at, '\'')?)),
+            '"' => out.push(Token::Quoted(enclosed(&characters, &mut at, '"')?)),
+            '\'' => out.push(Token::Text(enclosed(&characters, &mut at, '\'')?)),
             '?' => {
                 out.push(Token::Parameter(parameters));
                 parameters += 1;
@@ -88,4 +67,27 @@ pub fn tokens(sql: &str) -> Result<Vec<Token>, String> {
         }
     }
     Ok(out)
+}
+
+/// The text from one mark to the next, where a doubled mark stands for itself.
+fn enclosed(characters: &[char], at: &mut usize, mark: char) -> Result<String, String> {
+    let mut text = String::new();
+    *at += 1;
+    loop {
+        match characters.get(*at) {
+            None => return Err("a quotation mark is not closed".to_owned()),
+            Some(c) if *c == mark && characters.get(*at + 1) == Some(&mark) => {
+                text.push(mark);
+                *at += 2;
+            }
+            Some(c) if *c == mark => {
+                *at += 1;
+                return Ok(text);
+            }
+            Some(c) => {
+                text.push(*c);
+                *at += 1;
+            }
+        }
+    }
 }

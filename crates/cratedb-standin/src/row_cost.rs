@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 /// Loop iterations per row. Iterations rather than time: a thread that waits for a processor does not make
 /// progress meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
-    turns: AtomicU64,
+pub(crate) struct RowCost {
+    iterations: AtomicU64,
 }
 
-fn turn(turns: u64) {
+fn spin(iterations: u64) {
     let mut state = 1u64;
-    for _ in 0..turns {
+    for _ in 0..iterations {
         state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     }
 }
 
-impl Work {
+impl RowCost {
     /// Sets the cost of a row on this machine.
     pub(crate) fn set(&self, cost: Duration) {
         const TRIAL: u64 = 2_000_000;
         // The fastest of several trials: the others were disturbed.
         let trial = || {
             let started = Instant::now();
-            turn(TRIAL);
+            spin(TRIAL);
             started.elapsed()
         };
         let quickest = (0..10).map(|_| trial()).min().unwrap_or_default().as_secs_f64().max(1e-9);
-        self.turns.store((cost.as_secs_f64() / quickest * TRIAL as f64) as u64, Relaxed);
+        self.iterations.store((cost.as_secs_f64() / quickest * TRIAL as f64) as u64, Relaxed);
     }
 
     /// Spends the cost of `rows` rows.
-    pub(crate) fn rows(&self, rows: usize) {
-        turn(self.turns.load(Relaxed) * rows as u64);
+    pub(crate) fn spend(&self, rows: usize) {
+        spin(self.iterations.load(Relaxed) * rows as u64);
     }
 }

@@ -1,0 +1,56 @@
+//! Batches of rows, with the faults that are planned for them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::request::Request;
+use super::response::{End, refused, results};
+use crate::cluster::Shared;
+use crate::fault::Fault;
+use crate::json::Json;
+use crate::store::{RowResult, error};
+
+/// Inserts the rows of a request, unless the planned fault prevents it.
+pub(super) fn respond(
+    shared: &Shared,
+    node: usize,
+    request: &Request,
+    statement: &str,
+    rows: &[Vec<Json>],
+) -> Result<(u16, String), End> {
+    shared.bulks.fetch_add(1, Relaxed);
+    shared.largest.fetch_max(request.body.len(), Relaxed);
+    let fault = shared.faults.take();
+    let mut most = usize::MAX;
+    let every_row =
+        |code: u32, what: &str| results(&vec![RowResult::Refused(code, what.to_owned()); rows.len()]);
+    match fault {
+        Some(Fault::DropBefore) => return Err(End),
+        Some(Fault::Unavailable) => return Ok(refused(&error(503, 5030, "Cluster unavailable"))),
+        Some(Fault::Busy) => return Ok(refused(&error(429, 4290, "too many requests"))),
+        Some(Fault::Slow(time)) => std::thread::sleep(time),
+        Some(Fault::DropInTheMiddle | Fault::Restart(..)) => most = rows.len() / 2,
+        Some(Fault::Disappear) => {
+            shared.stop(node);
+            return Err(End);
+        }
+        Some(Fault::LostShard) => return Ok(every_row(5002, "One or more shards are not available")),
+        Some(Fault::Blocked) => {
+            let block = "RELATION_READ_DELETE_ONLY/12/index read-only / allow delete (api)";
+            return Ok(every_row(4037, &format!("ClusterBlockException[blocked by: [{block}];]")));
+        }
+        Some(Fault::DropAfter) | None => {}
+    }
+    shared.row_cost.spend(rows.len());
+    let inserted = shared.engine.bulk(statement, &request.schema, rows, most);
+    match fault {
+        Some(Fault::Restart(away, recovering)) => {
+            shared.restart(node, away, recovering);
+            Err(End)
+        }
+        Some(Fault::DropAfter | Fault::DropInTheMiddle) => Err(End),
+        _ => Ok(match inserted {
+            Ok(rows) => results(&rows),
+            Err(error) => refused(&error),
+        }),
+    }
+}

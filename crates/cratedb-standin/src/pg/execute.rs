@@ -1,0 +1,92 @@
+//! A batch of rows, with the faults that are planned for it.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::connection::{Connection, Portal};
+use super::message::ended;
+use crate::fault::Fault;
+use crate::json::Json;
+use crate::sql::{Cast, Statement, parse};
+use crate::store::{Error, RowResult};
+use crate::types::Type;
+
+impl Connection<'_> {
+    pub(super) fn execute(&mut self) -> io::Result<()> {
+        let Some(Portal { sql, columns: arguments }) = self.portal.take() else {
+            return self.error("34000", "no portal");
+        };
+        let Ok(Statement::Unnest { name, columns, sources, ignore }) = parse(&sql, "doc") else {
+            return self.error("0A000", "only INSERT from UNNEST is supported");
+        };
+        if let Some(error) = self.shared.not_recovered(&sql) {
+            return self.error("XX000", &error.message);
+        }
+        self.shared.unnests.fetch_add(1, Relaxed);
+        let fault = self.shared.pg_faults.take();
+        if let Some(Fault::Slow(time)) = fault {
+            std::thread::sleep(time);
+        }
+        let rows = match unnested(&arguments, &sources) {
+            Ok(rows) => rows,
+            Err(what) => return self.error("22000", &what),
+        };
+        let most = match fault {
+            Some(Fault::DropBefore) => return Err(ended()),
+            Some(Fault::DropInTheMiddle | Fault::Restart(..)) => rows.len() / 2,
+            _ => usize::MAX,
+        };
+        self.shared.row_cost.spend(rows.len());
+        let inserted = self.shared.engine.insert(&name, &columns, &rows, ignore, most);
+        match fault {
+            Some(Fault::Restart(away, recovering)) => {
+                self.shared.restart(0, away, recovering);
+                return Err(ended());
+            }
+            Some(Fault::DropInTheMiddle | Fault::DropAfter) => return Err(ended()),
+            _ => {}
+        }
+        match outcome(inserted, self.fail_fast) {
+            Ok(inserted) => self.send(b'C', format!("INSERT 0 {inserted}\0").as_bytes()),
+            Err(message) => self.error("XX000", &message),
+        }
+    }
+}
+
+/// The rows of `UNNEST`: shorter columns are filled up with NULL.
+fn unnested(arguments: &[Vec<Json>], sources: &[(usize, Cast)]) -> Result<Vec<Vec<Json>>, String> {
+    let mut columns: Vec<Vec<Json>> = Vec::new();
+    for (number, cast) in sources {
+        let column = arguments.get(*number).cloned().unwrap_or_default();
+        columns.push(column.into_iter().map(|json| cast_text(json, cast)).collect::<Result<_, _>>()?);
+    }
+    let count = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let row = |i: usize| columns.iter().map(|column| column.get(i).cloned().unwrap_or(Json::Null)).collect();
+    Ok((0..count).map(row).collect())
+}
+
+/// The number of rows inserted. A rejected row either ends the statement, keeping the rows before it, or
+/// disappears.
+fn outcome(results: Result<Vec<RowResult>, Error>, fail_fast: bool) -> Result<i64, String> {
+    let mut inserted = 0;
+    for result in results.map_err(|error| error.message)? {
+        match result {
+            RowResult::Count(rows) => inserted += rows,
+            RowResult::Refused(_, message) if fail_fast => return Err(message),
+            RowResult::Refused(..) | RowResult::Bare => {}
+        }
+    }
+    Ok(inserted)
+}
+
+/// Converts text that the statement casts to an object or an array.
+fn cast_text(json: Json, cast: &Cast) -> Result<Json, String> {
+    match (json, cast) {
+        (
+            Json::Text(text),
+            Cast::Direct(Type::Object(..) | Type::Array(_))
+            | Cast::OfField(Type::Object(..) | Type::Array(_)),
+        ) => Json::parse(&text).map_err(|_| format!("Cannot cast value `{text}`")),
+        (json, _) => Ok(json),
+    }
+}

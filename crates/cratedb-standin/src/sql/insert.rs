@@ -1,0 +1,68 @@
+//! `INSERT` with values, and from `UNNEST` with casts.
+
+use super::cursor::Cursor;
+use super::{Cast, Expression, Statement};
+use crate::types::{Policy, Type};
+
+impl Cursor {
+    /// The statement after `INSERT INTO`.
+    pub(super) fn insert(&mut self) -> Result<Statement, String> {
+        let name = self.name()?;
+        let columns = self.list(Self::ident)?;
+        if self.words("values") {
+            let rows = self.items(|cursor| cursor.list(Self::expression))?;
+            return Ok(Statement::Insert {
+                name,
+                columns,
+                rows,
+                ignore: self.words("on conflict do nothing"),
+            });
+        }
+        self.expect("(")?;
+        self.expect("select")?;
+        let selected = self.items(Self::selected)?;
+        self.expect("from unnest")?;
+        let parameters = self.list(Self::expression)?;
+        self.expect("as")?;
+        self.ident()?;
+        let names = self.list(Self::ident)?;
+        self.expect(")")?;
+        let source = |(column, cast): (String, Cast)| {
+            let at = names.iter().position(|name| *name == column).ok_or("Column unknown")?;
+            match parameters.get(at) {
+                Some(Expression::Parameter(number)) => Ok((*number, cast)),
+                _ => Err("unnest takes parameters".to_owned()),
+            }
+        };
+        let sources = selected.into_iter().map(source).collect::<Result<_, _>>()?;
+        Ok(Statement::Unnest { name, columns, sources, ignore: self.words("on conflict do nothing") })
+    }
+
+    /// A column of UNNEST with its cast.
+    fn selected(&mut self) -> Result<(String, Cast), String> {
+        if !self.sign("(") {
+            let column = self.ident()?;
+            let cast = if self.sign("::") { Cast::Direct(self.data_type()?) } else { Cast::Plain };
+            return Ok((column, cast));
+        }
+        self.expect("(")?;
+        self.text("{\"a\":")?;
+        self.expect("|")?;
+        self.expect("|")?;
+        let column = self.ident()?;
+        self.expect("|")?;
+        self.expect("|")?;
+        self.text("}")?;
+        self.expect(")")?;
+        self.expect("::")?;
+        if self.data_type()? != Type::Object(Policy::Ignored, Vec::new()) {
+            return Err("line 1: only object(ignored) is supported".to_owned());
+        }
+        self.expect(")")?;
+        self.expect("[")?;
+        self.text("a")?;
+        self.expect("]")?;
+        self.expect("::")?;
+        Ok((column, Cast::OfField(self.data_type()?)))
+    }
+}

@@ -1,0 +1,85 @@
+//! Many rows in one request.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::condition::argument;
+use super::{Engine, Error, RowResult, error, parsed};
+use crate::json::Json;
+use crate::sql::{Name, Statement};
+
+/// Rejected rows of a shard that are answered with a reason; all others have none.
+const EXPLAINED: usize = 10;
+
+impl Engine {
+    /// Inserts the rows of a statement with parameters. `Err` rejects the whole request and inserts no row.
+    /// Inserts at most `most` rows, for a server that dies midway.
+    pub(crate) fn bulk(
+        &self,
+        sql: &str,
+        schema: &str,
+        rows: &[Vec<Json>],
+        most: usize,
+    ) -> Result<Vec<RowResult>, Error> {
+        let (name, columns, expressions, ignore) = match parsed(sql, schema)? {
+            Statement::Insert { name, columns, rows, ignore } => (name, columns, rows, ignore),
+            _ => return Err(error(400, 4000, "SQLParseException[Bulk requests take INSERT only]")),
+        };
+        let [expressions] = expressions.as_slice() else {
+            return Err(error(400, 4000, "SQLParseException[one row of values is expected]"));
+        };
+        let mut full = Vec::with_capacity(rows.len());
+        for arguments in rows {
+            let values = expressions.iter().map(|expression| argument(expression, arguments));
+            full.push(values.collect::<Result<Vec<Json>, Error>>()?);
+        }
+        self.insert(&name, &columns, &full, ignore, most)
+    }
+
+    /// Inserts rows; all of them are complete.
+    pub(crate) fn insert(
+        &self,
+        name: &Name,
+        columns: &[String],
+        rows: &[Vec<Json>],
+        ignore: bool,
+        most: usize,
+    ) -> Result<Vec<RowResult>, Error> {
+        self.with(name, |table| {
+            let positions =
+                columns.iter().map(|column| table.position(column)).collect::<Result<Vec<_>, _>>()?;
+            let before = table.len();
+            let mut results = Vec::with_capacity(rows.len());
+            let mut explained: HashMap<u64, usize> = HashMap::new();
+            for row in rows {
+                match table.insert(name, &positions, row, ignore) {
+                    Ok(RowResult::Refused(code, message)) => {
+                        let of_shard = explained.entry(shard(row, table.shards)).or_default();
+                        *of_shard += 1;
+                        results.push(match *of_shard > EXPLAINED {
+                            true => RowResult::Bare,
+                            false => RowResult::Refused(code, message),
+                        });
+                    }
+                    Ok(result) => results.push(result),
+                    Err(refused) => {
+                        // The real server rejects the request before it inserts a row.
+                        table.truncate(before);
+                        return Err(refused);
+                    }
+                }
+            }
+            if most < rows.len() {
+                table.truncate(before + most.min(table.len() - before));
+            }
+            Ok(results)
+        })
+    }
+}
+
+/// The shard of a row.
+fn shard(row: &[Json], shards: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{row:?}").hash(&mut hasher);
+    hasher.finish() % shards as u64
+}

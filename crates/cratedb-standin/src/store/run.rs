@@ -1,0 +1,96 @@
+//! One statement with its arguments.
+
+use super::condition::argument;
+use super::{Answer, Engine, Error, RowResult, VERSION, error, parsed};
+use crate::json::{Json, quoted};
+use crate::sql::{Condition, Expression, Name, Select, Statement};
+
+impl Engine {
+    /// Runs one statement with its arguments.
+    pub(crate) fn run(&self, sql: &str, schema: &str, arguments: &[Json]) -> Result<Answer, Error> {
+        match parsed(sql, schema)? {
+            Statement::Nothing(_) => Answer::done(0),
+            Statement::Create(table) => self.create(table),
+            Statement::Drop { name, if_exists } => self.drop_table(&name, if_exists),
+            Statement::AddColumn { name, column } => self.with(&name, |table| {
+                table.add(&name, column)?;
+                Answer::done(-1)
+            }),
+            Statement::Rename { name, to } => self.rename(name, to),
+            Statement::Swap { source, target, drop_source } => self.swap(source, target, drop_source),
+            Statement::Refresh(name) => self.with(&name, |table| {
+                table.refresh();
+                Answer::done(1)
+            }),
+            Statement::Optimize { name, flush } => self.with(&name, |table| {
+                table.flush(flush);
+                Answer::done(1)
+            }),
+            Statement::Insert { name, columns, rows, ignore } => {
+                let rows =
+                    rows.iter().map(|row| row.iter().map(|value| argument(value, arguments)).collect());
+                let rows = rows.collect::<Result<Vec<Vec<Json>>, Error>>()?;
+                let results = self.insert(&name, &columns, &rows, ignore, usize::MAX)?;
+                match results.iter().find(|result| matches!(result, RowResult::Refused(..))) {
+                    Some(RowResult::Refused(code, message)) => Err(error(409, *code, message.clone())),
+                    _ => {
+                        let inserted = results.iter().filter(|result| **result == RowResult::Count(1));
+                        Answer::done(inserted.count() as i64)
+                    }
+                }
+            }
+            Statement::Unnest { .. } => {
+                Err(error(400, 4000, "unnest is taken over the PostgreSQL wire only"))
+            }
+            Statement::Select(select) => match (select.name.0.as_str(), select.name.1.as_str()) {
+                ("information_schema", _) => self.catalogue(&select, arguments),
+                ("sys", "nodes") => nodes(select),
+                _ => self.select(&select, arguments),
+            },
+            Statement::Update { name, set, condition } => {
+                self.update(&name, &set, condition.as_ref(), arguments)
+            }
+            Statement::Delete { name, condition } => self.with(&name, |table| {
+                let gone = table.matching(condition.as_ref(), arguments);
+                table.remove(&gone);
+                Answer::done(gone.len() as i64)
+            }),
+            Statement::ShowCreate(name) => self.with(&name, |table| {
+                let rows = vec![vec![quoted(&table.ddl(&name))]];
+                Ok(Answer { columns: vec!["SHOW CREATE TABLE".into()], rows, count: 1 })
+            }),
+        }
+    }
+
+    fn update(
+        &self,
+        name: &Name,
+        set: &[(String, Expression)],
+        condition: Option<&Condition>,
+        arguments: &[Json],
+    ) -> Result<Answer, Error> {
+        self.with(name, |table| {
+            let mut changes = Vec::new();
+            for (column, expression) in set {
+                let at = table.position(column)?;
+                let value = table.columns[at].data_type.cast(&argument(expression, arguments)?);
+                changes.push((at, value.map_err(|refused| error(400, 4000, format!("{refused:?}")))?));
+            }
+            let found = table.matching(condition, arguments);
+            for row in &found {
+                for (at, value) in &changes {
+                    table.rows[*row].values[*at] = value.clone();
+                }
+            }
+            Answer::done(found.len() as i64)
+        })
+    }
+}
+
+/// `sys.nodes`: one node, of which only the version is known.
+fn nodes(select: Select) -> Result<Answer, Error> {
+    if select.columns != ["version['number']"] {
+        return Err(error(404, 4043, format!("Columns {:?} unknown", select.columns)));
+    }
+    Ok(Answer { columns: select.columns, count: 1, rows: vec![vec![quoted(VERSION)]] })
+}

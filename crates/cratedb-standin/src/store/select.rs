@@ -1,0 +1,59 @@
+//! Rows of a table.
+
+use std::cmp::Ordering;
+
+use super::condition::compare;
+use super::{Answer, Engine, Error};
+use crate::json::{Json, quoted};
+use crate::sql::Select;
+use crate::types::to_json;
+
+/// A column that a statement names.
+enum Place {
+    /// `_id`
+    Id,
+    Column(usize),
+}
+
+impl Engine {
+    pub(super) fn select(&self, select: &Select, arguments: &[Json]) -> Result<Answer, Error> {
+        self.with(&select.name, |table| {
+            let mut found = table.matching(select.condition.as_ref(), arguments);
+            let place = |name: &String| match name.as_str() {
+                "_id" => Ok(Place::Id),
+                name => table.position(name).map(Place::Column),
+            };
+            let order = select.order.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+            found.sort_by(|a, b| {
+                let (a, b) = (&table.rows[*a], &table.rows[*b]);
+                let by = order.iter().map(|place| match place {
+                    Place::Id => a.id.cmp(&b.id),
+                    Place::Column(at) => compare(&a.values[*at], &b.values[*at]),
+                });
+                by.into_iter().find(|by| by.is_ne()).unwrap_or(Ordering::Equal)
+            });
+            found.truncate(select.limit.unwrap_or(usize::MAX));
+            if select.columns.is_empty() {
+                return Ok(Answer::count(found.len()));
+            }
+            let mut names = Vec::new();
+            for column in &select.columns {
+                match column.as_str() {
+                    "*" => names.extend(table.columns.iter().map(|column| column.name.clone())),
+                    name => names.push(name.to_owned()),
+                }
+            }
+            let places = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+            let cells = |at: usize| {
+                let row = &table.rows[at];
+                let cell = |place: &Place| match place {
+                    Place::Id => quoted(&row.id),
+                    Place::Column(at) => to_json(&row.values[*at]),
+                };
+                places.iter().map(cell).collect()
+            };
+            let rows: Vec<Vec<String>> = found.into_iter().map(cells).collect();
+            Ok(Answer { columns: names, count: rows.len() as i64, rows })
+        })
+    }
+}

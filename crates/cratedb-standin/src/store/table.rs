@@ -1,0 +1,250 @@
+//! One table: its columns, its rows, and what happens to a row on its way in.
+
+use std::collections::HashMap;
+
+use super::condition::{holds, names_key};
+use super::{Error, RowResult, error};
+use crate::json::Json;
+use crate::sql::{Column, Condition, CreateTable, Name};
+use crate::types::{Refused, Type, Value, date_trunc, name_quoted, to_text};
+
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) values: Vec<Value>,
+    visible: bool,
+    /// Survives a crash.
+    durable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) columns: Vec<Column>,
+    pub(super) key: Vec<usize>,
+    pub(super) shards: usize,
+    most_columns: usize,
+    /// `translog.durability` is `ASYNC`.
+    pub(super) asynchronous: bool,
+    pub(super) rows: Vec<Row>,
+    by_id: HashMap<String, usize>,
+    next: u64,
+}
+
+/// How a row ends that is not inserted.
+enum Stop {
+    /// The whole request is rejected.
+    Request(Error),
+    /// Only the row is rejected, or ignored.
+    Row(RowResult),
+}
+
+impl From<RowResult> for Stop {
+    fn from(result: RowResult) -> Self {
+        Stop::Row(result)
+    }
+}
+
+pub(super) fn columns_of(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.data_type.columns()).sum()
+}
+
+pub(super) fn too_many_columns(most: usize, name: &Name) -> String {
+    format!("SQLParseException[Limit of total columns [{most}] in table [{}.{}] exceeded]", name.0, name.1)
+}
+
+impl Table {
+    pub(super) fn new(create: CreateTable) -> Result<Self, Error> {
+        let mut table = Table {
+            columns: create.columns,
+            key: Vec::new(),
+            shards: create.shards.max(1),
+            most_columns: create.most_columns,
+            asynchronous: create.asynchronous,
+            rows: Vec::new(),
+            by_id: HashMap::new(),
+            next: 0,
+        };
+        table.key = create.key.iter().map(|name| table.position(name)).collect::<Result<_, _>>()?;
+        if let Some(partition) = create.partitioned {
+            table.position(&partition)?;
+        }
+        Ok(table)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn position(&self, name: &str) -> Result<usize, Error> {
+        let found = self.columns.iter().position(|column| column.name == name);
+        found.ok_or_else(|| error(404, 4043, format!("ColumnUnknownException[Column {name} unknown]")))
+    }
+
+    /// Adds a column that is NULL in all rows.
+    pub(super) fn add(&mut self, name: &Name, column: Column) -> Result<(), Error> {
+        if self.columns.iter().any(|known| known.name == column.name) {
+            let what = format!("The table {}.{} already has a column named {}", name.0, name.1, column.name);
+            return Err(error(400, 4000, format!("SQLParseException[{what}]")));
+        }
+        self.columns.push(column);
+        self.rows.iter_mut().for_each(|row| row.values.push(Value::Null));
+        Ok(())
+    }
+
+    pub(super) fn refresh(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.visible = true);
+    }
+
+    pub(super) fn flush(&mut self, flush: bool) {
+        self.rows.iter_mut().for_each(|row| row.durable |= flush);
+    }
+
+    /// Loses the rows that are not yet on disk.
+    pub(super) fn crash(&mut self) {
+        self.rows.retain(|row| row.durable);
+        self.reindex();
+    }
+
+    /// Keeps only the first rows.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+        self.reindex();
+    }
+
+    /// Removes the rows at these ascending positions.
+    pub(super) fn remove(&mut self, gone: &[usize]) {
+        for at in gone.iter().rev() {
+            self.rows.remove(*at);
+        }
+        self.reindex();
+    }
+
+    fn reindex(&mut self) {
+        self.by_id = self.rows.iter().enumerate().map(|(i, row)| (row.id.clone(), i)).collect();
+    }
+
+    /// The positions of the visible rows for which a condition is true.
+    pub(super) fn matching(&self, condition: Option<&Condition>, arguments: &[Json]) -> Vec<usize> {
+        let key: Vec<&str> = self.key.iter().map(|at| self.columns[*at].name.as_str()).collect();
+        let realtime = condition.is_some_and(|condition| names_key(condition, &key));
+        let matches = |row: &Row| {
+            let get = |name: &str| match name {
+                "_id" => Some(Value::Text(row.id.clone())),
+                name => self.columns.iter().position(|c| c.name == name).map(|at| row.values[at].clone()),
+            };
+            (row.visible || realtime) && condition.is_none_or(|condition| holds(condition, arguments, &get))
+        };
+        let found = self.rows.iter().enumerate().filter(|(_, row)| matches(row));
+        found.map(|(at, _)| at).collect()
+    }
+
+    /// The table as `SHOW CREATE TABLE` writes it.
+    pub(super) fn ddl(&self, name: &Name) -> String {
+        let lines = self
+            .columns
+            .iter()
+            .map(|column| format!("   {} {}", name_quoted(&column.name), column.data_type.shown(1)));
+        let lines = lines.collect::<Vec<_>>().join(",\n");
+        format!("CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{lines}\n)", name.0, name.1)
+    }
+
+    /// Inserts one row; `Err` rejects the whole request.
+    pub(super) fn insert(
+        &mut self,
+        name: &Name,
+        columns: &[usize],
+        values: &[Json],
+        ignore: bool,
+    ) -> Result<RowResult, Error> {
+        match self.row(name, columns, values).and_then(|row| self.place(row, ignore)) {
+            Ok(()) => Ok(RowResult::Count(1)),
+            Err(Stop::Row(result)) => Ok(result),
+            Err(Stop::Request(error)) => Err(error),
+        }
+    }
+
+    /// The values of a new row, converted and checked.
+    fn row(&mut self, name: &Name, columns: &[usize], values: &[Json]) -> Result<Vec<Value>, Stop> {
+        if !self.learn(columns, values) {
+            return Err(RowResult::Refused(4000, too_many_columns(self.most_columns, name)).into());
+        }
+        let mut row = vec![Value::Null; self.columns.len()];
+        for (at, json) in columns.iter().zip(values) {
+            row[*at] = converted(&self.columns[*at], json)?;
+        }
+        self.generate(&mut row);
+        if self.key.iter().any(|at| row[*at] == Value::Null) {
+            let what = "SQLParseException[Primary key value must not be NULL]";
+            return Err(Stop::Request(error(400, 4000, what)));
+        }
+        let mut cells = self.columns.iter().zip(&row);
+        if let Some((column, _)) = cells.find(|(column, value)| column.not_null && **value == Value::Null) {
+            return Err(RowResult::Refused(4000, format!("\"{}\" must not be null", column.name)).into());
+        }
+        Ok(row)
+    }
+
+    /// Adds the fields that a row adds to dynamic objects; returns `false`, without adding any, if there
+    /// would be too many.
+    fn learn(&mut self, columns: &[usize], values: &[Json]) -> bool {
+        if !columns.iter().any(|at| self.columns[*at].data_type.has_dynamic()) {
+            return true;
+        }
+        let mut learned = self.columns.clone();
+        for (at, json) in columns.iter().zip(values) {
+            learned[*at].data_type.learn(json);
+        }
+        let fits = columns_of(&learned) <= self.most_columns;
+        if fits {
+            self.columns = learned;
+        }
+        fits
+    }
+
+    /// Fills in the generated columns.
+    fn generate(&self, row: &mut [Value]) {
+        for (i, column) in self.columns.iter().enumerate() {
+            if let Some((part, source)) = &column.generated
+                && let Some(Value::Int(millis)) =
+                    self.columns.iter().position(|c| c.name == *source).map(|at| &row[at])
+            {
+                row[i] = Value::Int(date_trunc(part, *millis));
+            }
+        }
+    }
+
+    /// Stores a row unless its key exists.
+    fn place(&mut self, values: Vec<Value>, ignore: bool) -> Result<(), Stop> {
+        self.next += 1;
+        let id = match self.key.as_slice() {
+            [] => format!("{:020}", self.next.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+            key => key.iter().map(|at| to_text(&values[*at])).collect::<Vec<_>>().join("\u{1}"),
+        };
+        if self.by_id.contains_key(&id) {
+            if ignore {
+                return Err(RowResult::Count(0).into());
+            }
+            let what = "DuplicateKeyException[A document with the same primary key exists already]";
+            return Err(RowResult::Refused(4091, what.into()).into());
+        }
+        self.by_id.insert(id.clone(), self.rows.len());
+        self.rows.push(Row { id, values, visible: false, durable: !self.asynchronous });
+        Ok(())
+    }
+}
+
+/// A value converted to its column's type.
+fn converted(column: &Column, json: &Json) -> Result<Value, Stop> {
+    match column.data_type.cast(json) {
+        Ok(value) if !column.plain && Type::too_long(&value) => {
+            let what = "IllegalArgumentException[Document contains at least one immense term]";
+            Err(RowResult::Refused(5000, what.into()).into())
+        }
+        Ok(value) => Ok(value),
+        Err(Refused::Request(message)) => Err(Stop::Request(error(400, 4000, message))),
+        Err(Refused::Row(code, message)) => {
+            let named = format!("strict object `{}`]", column.name);
+            Err(RowResult::Refused(code, message.replace("strict object]", &named)).into())
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the real server does to values, silently or not.
+
+use super::calendar::days;
+use super::*;
+use crate::json::Json;
+
+fn cast(data_type: &Type, json: &str) -> Result<Value, Refused> {
+    data_type.cast(&Json::parse(json).unwrap())
+}
+
+#[test]
+fn numbers_beyond_64_bits_wrap_and_fractions_are_truncated_unlike_strings() {
+    let bigint = Type::Integer(64);
+    assert_eq!(cast(&bigint, "18446744073709551615"), Ok(Value::Int(-1)));
+    assert_eq!(cast(&bigint, "1.5"), Ok(Value::Int(1)));
+    assert!(matches!(cast(&bigint, "\"9223372036854775808\""), Err(Refused::Request(_))));
+    assert!(matches!(cast(&Type::Integer(16), "40000"), Err(Refused::Request(_))));
+}
+
+#[test]
+fn both_ends_of_64_bits_reject_the_row_unless_the_field_is_untyped() {
+    for end in [i64::MIN, i64::MAX] {
+        for (data_type, json) in [
+            (Type::Integer(64), end.to_string()),
+            (Type::Integer(64), format!("\"{end}\"")),
+            (Type::Timestamp(true), end.to_string()),
+            (Type::Array(Box::new(Type::Integer(64))), format!("[1,{end}]")),
+        ] {
+            assert!(matches!(cast(&data_type, &json), Err(Refused::Row(4000, _))), "{json}");
+        }
+        let ignored = Type::Object(Policy::Ignored, Vec::new());
+        assert!(cast(&ignored, &format!("{{\"a\":{end}}}")).is_ok());
+    }
+    let ignored = Type::Object(Policy::Ignored, Vec::new());
+    assert!(matches!(cast(&ignored, "{\"a\":9223372036854775808}"), Err(Refused::Row(5000, _))));
+}
+
+#[test]
+fn a_dynamic_object_guesses_types_from_first_values_and_keeps_them() {
+    let mut object = Type::Object(Policy::Dynamic, Vec::new());
+    let first = Json::parse("{\"i\":1,\"f\":1.0,\"t\":\"NaN\",\"n\":null,\"e\":[],\"l\":[{\"q\":1}]}");
+    object.learn(&first.unwrap());
+    assert_eq!(
+        object.shown(0),
+        "OBJECT(DYNAMIC) AS (\n   \"i\" BIGINT,\n   \"f\" DOUBLE PRECISION,\n   \"t\" TEXT,\n   \
+         \"l\" ARRAY(OBJECT(DYNAMIC) AS (\n      \"q\" BIGINT\n   ))\n)"
+    );
+    let Ok(Value::Object(stored)) = cast(&object, "{\"i\":1.5,\"t\":1.5}") else {
+        panic!("an object type converts to an object")
+    };
+    assert_eq!(stored[0].1, Value::Int(1));
+    assert_eq!(stored[1].1, Value::Text("1.5".into()));
+}
+
+#[test]
+fn numerics_go_through_a_double_as_numbers_but_not_as_strings() {
+    let numeric = Type::Numeric(Some((38, 2)));
+    assert_eq!(
+        cast(&numeric, "\"12345678901234567890.12\""),
+        Ok(Value::Numeric("12345678901234567890.12".into()))
+    );
+    assert_ne!(cast(&numeric, "12345678901234567890.12"), cast(&numeric, "\"12345678901234567890.12\""));
+    assert_eq!(cast(&numeric, "\"9.995\""), Ok(Value::Numeric("10.00".into())));
+    assert_eq!(cast(&numeric, "\"-0.001\""), Ok(Value::Numeric("0.00".into())));
+}
+
+#[test]
+fn timestamps_are_truncated_to_milliseconds() {
+    assert_eq!(cast(&Type::Timestamp(false), "\"1970-01-02T00:00:00.123456Z\""), Ok(Value::Int(86_400_123)));
+    assert_eq!(date_trunc("month", 1_709_251_199_999), days(2024, 2, 1) * 86_400_000);
+    assert_eq!(date_trunc("week", 0), -3 * 86_400_000);
+}
+
+#[test]
+fn objects_and_arrays_are_as_strict_as_declared() {
+    let fields = vec![("a".to_owned(), Type::Integer(64))];
+    assert!(matches!(
+        cast(&Type::Object(Policy::Strict, fields.clone()), "{\"b\":1}"),
+        Err(Refused::Row(..))
+    ));
+    assert!(cast(&Type::Object(Policy::Dynamic, fields), "{\"b\":1}").is_ok());
+    let array = Type::Array(Box::new(Type::Text(None)));
+    let texts = ["1", "a"].map(|text| Value::Text(text.into()));
+    assert_eq!(cast(&array, "[1,\"a\"]"), Ok(Value::Array(texts.to_vec())));
+    let integers = Type::Array(Box::new(Type::Integer(64)));
+    assert!(matches!(cast(&integers, "[1,\"a\"]"), Err(Refused::Request(_))));
+    assert!(matches!(cast(&Type::Text(Some(2)), "\"abc\""), Err(Refused::Row(..))));
+}
