@@ -26,6 +26,9 @@ pub enum ErrorKind {
     Cancelled,
 }
 
+/// What is wrong and what to do about it; the place is added by the caller, who knows it.
+pub(crate) type Complaint = (String, String);
+
 impl Error {
     pub(crate) fn spec(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
         Error { kind: ErrorKind::Spec, what: what.into(), place: place.into(), advice: advice.into() }

@@ -9,17 +9,20 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::error::Error;
-use crate::spec::row_size::MOST_GROUP_BYTES;
 
 /// Rows of a page where nothing else is asked for: sixteen blocks.
-pub const PAGE_ROWS: u64 = 16_384;
+pub(crate) const PAGE_ROWS: u64 = 16_384;
 
 /// Rows of a row group where nothing else is asked for: 128 Ki, eight pages. A row group is what
 /// one thread holds in memory, and what the loader takes as one unit of work.
 pub const ROW_GROUP_ROWS: u64 = 131_072;
 
+/// Bytes before compression that a row group may be expected to take at most, whatever its number of rows:
+/// each thread holds one. 1 GiB.
+pub const MOST_GROUP_BYTES: u64 = 1 << 30;
+
 /// Most files of one dataset; their names have five digits.
-pub const MOST_FILES: u32 = 100_000;
+pub(crate) const MOST_FILES: u32 = 100_000;
 
 /// Most rows of a row group, which a thread holds in memory.
 pub const MOST_GROUP_ROWS: u64 = 1 << 24;
@@ -141,7 +144,7 @@ impl Default for GroupBytes {
 
 /// A row group to be made: the unit of work. It can become several, where it reaches its bytes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct PlannedGroup {
     pub file: usize,
     /// Its place among the row groups of its file.
     pub row_group: usize,
@@ -150,10 +153,10 @@ pub(crate) struct Unit {
 }
 
 impl Layout {
-    /// A layout with row groups of [`ROW_GROUP_ROWS`] and pages of [`PAGE_ROWS`].
+    /// A layout with row groups of [`ROW_GROUP_ROWS`] and pages of 16,384 rows.
     ///
     /// # Errors
-    /// With no files, or more than [`MOST_FILES`].
+    /// With no files, or more than 100,000.
     pub fn new(rows: u64, files: u32) -> Result<Self, Error> {
         if files == 0 || files > MOST_FILES {
             let what = format!("{files} files");
@@ -175,7 +178,7 @@ impl Layout {
     /// A layout with `per_file` rows in each file but the last.
     ///
     /// # Errors
-    /// With no rows in a file, or more than [`MOST_FILES`].
+    /// With no rows in a file, or more than 100,000.
     pub fn with_rows_per_file(rows: u64, per_file: u64) -> Result<Self, Error> {
         let files = match per_file {
             0 => return Err(Error::spec("files of no rows", "the layout", "give 1 or more rows a file")),
@@ -240,14 +243,19 @@ impl Layout {
     }
 
     /// All row groups of `files`, `writers` files at a time: a row group of each in turn.
-    pub(crate) fn units(&self, files: Vec<u32>, writers: usize) -> Units<'_> {
-        Units { layout: self, files: files.into_iter(), writers: writers.max(1), under_way: VecDeque::new() }
+    pub(crate) fn units(&self, files: Vec<u32>, writers: usize) -> PlannedGroups<'_> {
+        PlannedGroups {
+            layout: self,
+            files: files.into_iter(),
+            writers: writers.max(1),
+            under_way: VecDeque::new(),
+        }
     }
 }
 
 /// Row groups in the order in which they are made.
 #[derive(Debug)]
-pub(crate) struct Units<'a> {
+pub(crate) struct PlannedGroups<'a> {
     layout: &'a Layout,
     /// Files not begun.
     files: std::vec::IntoIter<u32>,
@@ -256,10 +264,10 @@ pub(crate) struct Units<'a> {
     under_way: VecDeque<(u32, u64)>,
 }
 
-impl Iterator for Units<'_> {
-    type Item = Unit;
+impl Iterator for PlannedGroups<'_> {
+    type Item = PlannedGroup;
 
-    fn next(&mut self) -> Option<Unit> {
+    fn next(&mut self) -> Option<PlannedGroup> {
         while self.under_way.len() < self.writers {
             let Some(file) = self.files.next() else { break };
             if self.layout.row_groups(file) > 0 {
@@ -273,7 +281,7 @@ impl Iterator for Units<'_> {
         let rows = self.layout.file_rows(file);
         let start = rows.start + group * self.layout.row_group_rows;
         let end = rows.end.min(start + self.layout.row_group_rows);
-        Some(Unit { file: file as usize, row_group: group as usize, rows: start..end })
+        Some(PlannedGroup { file: file as usize, row_group: group as usize, rows: start..end })
     }
 }
 
@@ -309,7 +317,7 @@ mod tests {
             let layout = Layout::with_rows_per_file(rows, per_file).unwrap();
             let layout = layout.with_row_group_rows(group).unwrap();
             let files: Vec<u32> = (0..layout.files).collect();
-            let mut units: Vec<Unit> = layout.units(files.clone(), writers).collect();
+            let mut units: Vec<PlannedGroup> = layout.units(files.clone(), writers).collect();
             let mut begun: Vec<usize> = Vec::new();
             for unit in &units {
                 // Row groups of a file come in their order, and at most `writers` files are under way.

@@ -8,10 +8,13 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `spec` | reads and checks a dataset spec, and explains what it will make |
-//! | `draw` | random numbers and the distributions of values |
+//! | `spec_file` | the TOML of a spec with the position of every value |
+//! | `types` | column types and their values |
+//! | `random` | counter-based random numbers and elementary functions that are the same everywhere |
 //! | `text` | names, words, templates and patterns |
-//! | `expression` | formulas over earlier fields of a record |
+//! | `draw` | how values are drawn: distributions, lists, formulas, references |
+//! | `spec` | reads and checks a dataset spec |
+//! | `explain` | what a dataset will be: schema, sizes, expected values |
 //! | `shred` | blocks of rows as definition levels, repetition levels and values |
 //! | `encode` | encodings, codecs, statistics and Bloom filters of values |
 //! | `write` | pages, column chunks, row groups and footers of a dataset's files |
@@ -50,40 +53,40 @@ mod checksum;
 mod draw;
 mod encode;
 mod error;
-mod expression;
+mod explain;
 #[cfg(feature = "infer")]
 mod infer;
 mod layout;
 mod options;
 mod output;
+mod random;
 mod shred;
 mod spec;
+mod spec_file;
 mod text;
+mod thrift;
+mod types;
 mod write;
 
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
 pub use checksum::Checksum;
 pub use draw::sampler::{CategoricalSampler, ZipfSampler};
-pub use encode::bloom_filter::BLOOM_FALSE_POSITIVES;
 pub use encode::compression::Compression;
-pub use encode::values::{DICTIONARY_BYTES, Encoding};
+pub use encode::values::Encoding;
 pub use error::{Error, ErrorKind};
+pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
 pub use infer::inferred_spec::InferredSpec;
-pub use layout::{GroupBytes, Layout, MOST_FILES, MOST_GROUP_ROWS, PAGE_ROWS, Part, ROW_GROUP_ROWS};
-pub use options::{BloomColumn, FileOptions, PAGE_BYTES, PageVersion, StatisticsLevel};
+pub use layout::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};
+pub use options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::Output;
 pub use output::existing::Existing;
 pub use output::lock::{OutputLock, Patience};
-pub use output::manifest::{Manifest, ManifestFile};
 pub use output::source_file::protect_sources;
-pub use shred::block::BLOCK_ROWS;
-pub use spec::dataset::{BUILT_IN, DEEPEST, Dataset, MOST_ELEMENTS};
-pub use spec::explain::{ExplainedColumn, Explanation};
+pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
-pub use spec::row_size::{MOST_GROUP_BYTES, ROW_GROUP_BYTES, RowSize};
 pub use write::dataset::{Job, Notices, WrittenFile, write};
 pub use write::pages::{Page, PageSink, RowGroup, RowGroups};
-pub use write::partition::MOST_PARTITIONS;
+pub use write::row_size::{ROW_GROUP_BYTES, RowSize};

@@ -1,19 +1,12 @@
 //! How rows become a Parquet file: encodings, codec, page version, statistics, indexes, Bloom filters,
-//! what the footer says beside.
-//!
-//! [`FileOptions`] is what a user asks for, with columns by name; [`FilePlan`] is the same checked
-//! against a dataset, with one [`ColumnPlan`] for each column.
+//! and the keys and values in the footer.
 
-use crate::draw::values::Values;
 use crate::encode::bloom_filter::BLOOM_FALSE_POSITIVES;
 use crate::encode::compression::Compression;
-use crate::encode::values::{DICTIONARY_BYTES, Encoding};
-use crate::error::Error;
-use crate::spec::dataset::{Dataset, Field, Leaf};
-use crate::write::partition::can_be_folder;
+use crate::encode::values::Encoding;
 
 /// Bytes of a page's body, before compression, beyond which rows go into the next page: 1 MiB.
-pub const PAGE_BYTES: u64 = 1 << 20;
+pub(crate) const PAGE_BYTES: u64 = 1 << 20;
 
 /// The layout of data pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,180 +119,9 @@ impl Default for FileOptions {
     }
 }
 
-/// The largest body of a page, far enough from the 2 GiB that its header can say.
-const MOST_PAGE_BYTES: u64 = 1 << 30;
-
 impl BloomColumn {
-    /// A filter of the column at `path` with [`BLOOM_FALSE_POSITIVES`].
+    /// A filter of the column at `path` with one false positive in a hundred.
     pub fn new(path: impl Into<String>) -> Self {
         BloomColumn { column: path.into(), false_positives: BLOOM_FALSE_POSITIVES }
     }
-}
-
-/// How one column is written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ColumnPlan {
-    pub encoding: Encoding,
-    /// Its dictionary is that of the listed values that it draws from, sorted, and known before.
-    pub sorted_dictionary: bool,
-    /// Chunks of many names have the dictionary of all names.
-    pub name_dictionary: bool,
-    /// The share of false positives of its Bloom filter.
-    pub bloom: Option<f64>,
-}
-
-/// The options, checked against a dataset.
-#[derive(Debug)]
-pub(crate) struct FilePlan<'a> {
-    pub options: &'a FileOptions,
-    pub dataset: &'a Dataset,
-    /// The columns of the file with their fields, in its order.
-    pub leaves: Vec<(&'a Field, &'a Leaf)>,
-    /// For each leaf of the dataset, in the file or not.
-    pub columns: Vec<ColumnPlan>,
-    /// The column that is in the names of folders and not in the file.
-    pub partition: Option<(&'a Field, &'a Leaf)>,
-}
-
-impl<'a> FilePlan<'a> {
-    /// Checks `options` against the columns of `dataset`.
-    ///
-    /// # Errors
-    /// With a column that is not there, an encoding that its type does not allow, a page size or a
-    /// share of false positives that makes no sense.
-    pub(crate) fn new(
-        options: &'a FileOptions,
-        dataset: &'a Dataset,
-        partition_by: Option<&str>,
-    ) -> Result<Self, Error> {
-        let mut leaves: Vec<(&Field, &Leaf)> = Vec::with_capacity(dataset.columns());
-        dataset.each_leaf(&mut |field, leaf| leaves.push((field, leaf)));
-        if options.page_bytes == 0 || options.page_bytes > MOST_PAGE_BYTES {
-            let what = format!("pages of {} bytes", options.page_bytes);
-            return Err(Error::spec(what, "the page size", format!("give 1 to {MOST_PAGE_BYTES}")));
-        }
-        let mut columns: Vec<ColumnPlan> = leaves
-            .iter()
-            .map(|(_, leaf)| ColumnPlan {
-                encoding: match (options.encoding, &leaf.values) {
-                    (Some(encoding), _) if encoding.allows(leaf.physical.code()) => encoding,
-                    (_, Values::Choice { .. }) => Encoding::Dictionary,
-                    _ => Encoding::Plain,
-                },
-                sorted_dictionary: false,
-                name_dictionary: options.encoding.is_none() && matches!(leaf.values, Values::PersonName),
-                bloom: None,
-            })
-            .collect();
-        let allows = |encoding: Encoding, leaf: &Leaf| encoding.allows(leaf.physical.code());
-        if let Some(encoding) = options.encoding
-            && !leaves.iter().any(|(_, leaf)| allows(encoding, leaf))
-        {
-            let what = format!("no column can be encoded as {encoding}");
-            return Err(Error::spec(what, dataset.name(), "choose another encoding"));
-        }
-        for (path, encoding) in &options.column_encodings {
-            let column = find(&leaves, path)?;
-            let (field, leaf) = leaves[column];
-            if !allows(*encoding, leaf) {
-                let allowed = Encoding::ALL.into_iter().filter(|e| allows(*e, leaf)).map(Encoding::name);
-                return Err(Error::spec(
-                    format!("a column of type {} cannot be encoded as {encoding}", leaf.kind.name()),
-                    format!("column {}", field.path),
-                    format!("its encodings are {}", allowed.collect::<Vec<_>>().join(", ")),
-                ));
-            }
-            columns[column].encoding = *encoding;
-            columns[column].name_dictionary = false;
-        }
-        for (column, (_, leaf)) in columns.iter_mut().zip(&leaves) {
-            column.sorted_dictionary = match &leaf.values {
-                Values::Choice { dictionary, .. } if column.encoding == Encoding::Dictionary => {
-                    let bytes: usize = dictionary.entries.iter().map(|entry| entry.len() + 4).sum();
-                    bytes <= DICTIONARY_BYTES
-                }
-                _ => false,
-            };
-        }
-        for bloom in &options.bloom {
-            let column = find(&leaves, &bloom.column)?;
-            let place = || format!("column {}", leaves[column].0.path);
-            if leaves[column].1.physical.code() == 0 {
-                return Err(Error::spec(
-                    "a Bloom filter of booleans, which the format does not have",
-                    place(),
-                    "leave it out",
-                ));
-            }
-            if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
-                let what = format!("a share of false positives of {}", bloom.false_positives);
-                return Err(Error::spec(what, place(), "give one between 0 and 1, like 0.01"));
-            }
-            columns[column].bloom = Some(bloom.false_positives);
-            // Its values are looked at one by one.
-            columns[column].name_dictionary = false;
-        }
-        let partition = partition_by.map(|path| partition_column(dataset, &leaves, path)).transpose()?;
-        if let Some((_, leaf)) = partition {
-            leaves.retain(|(_, other)| other.index != leaf.index);
-        }
-        Ok(FilePlan { options, dataset, leaves, columns, partition })
-    }
-
-    /// Whether anything is said of the values of a chunk.
-    pub(crate) fn chunk_statistics(&self) -> bool {
-        self.options.statistics >= StatisticsLevel::Chunk
-    }
-
-    /// Whether column indexes are written.
-    pub(crate) fn column_indexes(&self) -> bool {
-        self.options.page_index && self.options.statistics == StatisticsLevel::Page
-    }
-
-    /// Whether statistics go into the headers of pages.
-    pub(crate) fn header_statistics(&self) -> bool {
-        !self.options.page_index && self.options.statistics == StatisticsLevel::Page
-    }
-}
-
-/// The column whose values are folders.
-fn partition_column<'a>(
-    dataset: &'a Dataset,
-    leaves: &[(&'a Field, &'a Leaf)],
-    path: &str,
-) -> Result<(&'a Field, &'a Leaf), Error> {
-    let (field, leaf) = leaves[find(leaves, path)?];
-    let place = || format!("column {}", field.path);
-    if field.path != field.name {
-        let what = "folders by a column inside of a list or struct";
-        return Err(Error::spec(what, place(), "partition by a field of the record itself"));
-    }
-    if !can_be_folder(&leaf.kind) {
-        let what = format!("folders by a column of type {}", leaf.kind.name());
-        return Err(Error::spec(what, place(), "partition by a string, a whole number, a boolean or a date"));
-    }
-    if dataset.fields.len() == 1 {
-        let what = "folders by the only field, which would leave files without columns";
-        return Err(Error::spec(what, place(), "add a field, or do not partition"));
-    }
-    Ok((field, leaf))
-}
-
-/// The column at `path`. The names in between that Parquet adds to a list (`list.element`) may be left
-/// out.
-pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Error> {
-    let short = |path: &str| path.replace(".list.element", "");
-    let exact = leaves.iter().position(|(field, _)| field.path == path);
-    exact.or_else(|| leaves.iter().position(|(field, _)| short(&field.path) == path)).ok_or_else(|| {
-        const SHOWN: usize = 20;
-        let mut names: Vec<&str> = leaves.iter().take(SHOWN).map(|(f, _)| f.path.as_str()).collect();
-        if leaves.len() > SHOWN {
-            names.push("...");
-        }
-        Error::spec(
-            format!("there is no column {path:?}"),
-            "the options of the file",
-            format!("the columns are {}", names.join(", ")),
-        )
-    })
 }

@@ -22,10 +22,11 @@ use arrow_schema::{ArrowError, DataType, Field as ArrowField, SchemaRef, TimeUni
 use half::f16;
 
 use crate::arrow::schema::{arrow_field, data_type};
+use crate::draw::nulls::Nulls;
 use crate::error::Error;
 use crate::shred::block::{BLOCK_ROWS, LeafBuffer, Shredded, Shredder};
 use crate::shred::value_buffer::PhysicalBuffer;
-use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle, Nulls};
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
 /// Rows of a dataset, batch by batch.
 #[derive(Debug)]
@@ -40,8 +41,8 @@ pub struct Batches<'a> {
 }
 
 impl Dataset {
-    /// The rows of a range as Arrow batches of at most `batch_rows` rows each, whole blocks of
-    /// [`BLOCK_ROWS`] being made fastest. Batches are smaller where a column's strings would have more than 2 GiB.
+    /// The rows of a range as Arrow batches of at most `batch_rows` rows each. Multiples of
+    /// 1,024 rows are the fastest. Batches are smaller where a column's strings would have more than 2 GiB.
     pub fn batches(&self, rows: Range<u64>, seed: u64, batch_rows: usize) -> Batches<'_> {
         Batches {
             dataset: self,

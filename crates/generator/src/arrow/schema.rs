@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema, SchemaRef, TimeUnit};
 
-use crate::spec::dataset::{Dataset, Field, Kind, ListStyle, Nulls};
-use crate::spec::logical_type::{LogicalType, Unit};
+use crate::draw::nulls::Nulls;
+use crate::spec::dataset::{Dataset, Field, Kind, ListStyle};
+use crate::types::logical_type::{LogicalType, Unit};
 
 /// The extension type of UUIDs in 16 bytes.
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";

@@ -2,14 +2,14 @@
 //! dictionary.
 
 use crate::draw::distribution::exponent;
-use crate::draw::elementary::pow;
-use crate::draw::values::Values;
-use crate::draw::weights::{BadWeights, Weights};
+use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
-use crate::spec::folder::SpecFolder;
-use crate::spec::literal::{Literal, entry, real, whole};
-use crate::spec::logical_type::LogicalType;
-use crate::spec::toml_reader::Node;
+use crate::random::elementary::pow;
+use crate::random::weights::{BadWeights, Weights};
+use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::SpecNode;
+use crate::types::literal::{Literal, entry, real, whole};
+use crate::types::logical_type::LogicalType;
 
 /// Most values of one list.
 const MOST_VALUES: usize = 1 << 22;
@@ -56,13 +56,13 @@ fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<List
 }
 
 /// `constant = VALUE`.
-pub(crate) fn constant(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<Values, Error> {
+pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     let listed = of_node(kind, node, path, 1.0)?;
     build(kind, vec![listed], node, path)
 }
 
 /// `weights = { VALUE = WEIGHT, ... }`.
-pub(crate) fn weighted(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<Values, Error> {
+pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     let table = node.any_table(path, "weights")?;
     let mut values = Vec::new();
     for (key, weight) in table.entries() {
@@ -81,10 +81,10 @@ pub(crate) fn weighted(kind: &LogicalType, node: Node<'_>, path: &str) -> Result
 /// `choice = [VALUE, ...]`, or `{ values = [...], s = S }`, or `{ file = "...", s = S }`.
 pub(crate) fn choice(
     kind: &LogicalType,
-    node: Node<'_>,
+    node: SpecNode<'_>,
     path: &str,
     folder: &SpecFolder<'_>,
-) -> Result<Values, Error> {
+) -> Result<ValueSpec, Error> {
     let skewed = |rank: usize, s: f64| pow((rank + 1) as f64, -s);
     if let Some(array) = node.array() {
         let values = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
@@ -125,13 +125,18 @@ pub(crate) fn choice(
     build(kind, values, node, path)
 }
 
-fn of_node(kind: &LogicalType, node: Node<'_>, path: &str, weight: f64) -> Result<Listed, Error> {
+fn of_node(kind: &LogicalType, node: SpecNode<'_>, path: &str, weight: f64) -> Result<Listed, Error> {
     Literal::of(node)
         .and_then(|literal| listed(kind, &literal, weight))
         .ok_or_else(|| node.error(path, format!("{} is no {}", node.described(), kind.name()), kind.takes()))
 }
 
-fn build(kind: &LogicalType, mut values: Vec<Listed>, node: Node<'_>, path: &str) -> Result<Values, Error> {
+fn build(
+    kind: &LogicalType,
+    mut values: Vec<Listed>,
+    node: SpecNode<'_>,
+    path: &str,
+) -> Result<ValueSpec, Error> {
     if values.len() > MOST_VALUES {
         let what = format!("a list of {} values", values.len());
         return Err(node.error(path, what, format!("give at most {MOST_VALUES}")));
@@ -158,15 +163,15 @@ fn build(kind: &LogicalType, mut values: Vec<Listed>, node: Node<'_>, path: &str
             at.map_or(0.0, |i| table.probabilities()[i])
         };
         let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, node, path))?;
-        return Ok(Values::Boolean(table));
+        return Ok(ValueSpec::Boolean(table));
     }
     let ordered = values.iter().filter(|v| !matches!(v.key, Key::Real(r) if r.is_nan())).count();
     let entries = values.into_iter().map(|v| v.entry).collect();
-    Ok(Values::Choice { table, dictionary: Dictionary { entries, ordered } })
+    Ok(ValueSpec::Choice { table, dictionary: Dictionary { entries, ordered } })
 }
 
 /// What is wrong with a list of weights.
-pub(crate) fn bad_weights(bad: &BadWeights, node: Node<'_>, path: &str) -> Error {
+pub(crate) fn bad_weights(bad: &BadWeights, node: SpecNode<'_>, path: &str) -> Error {
     let what = match bad {
         BadWeights::Empty => "no choice at all".to_owned(),
         BadWeights::NotAWeight(i) => format!("weight {} is negative or not a number", i + 1),

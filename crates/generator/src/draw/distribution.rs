@@ -4,15 +4,15 @@
 //! table; the rest by the ziggurat method or by rejection, each value from a generator of its own so
 //! that value *i* never depends on how many bits value *i - 1* took.
 
-use crate::draw::elementary::{exp, fast_exp, ln, pow};
-use crate::draw::rng::Sequence;
-use crate::draw::weights::Weights;
-use crate::draw::ziggurat;
-use crate::draw::zipf::Zipf;
 use crate::error::Error;
-use crate::spec::literal::{Literal, whole};
-use crate::spec::logical_type::LogicalType;
-use crate::spec::toml_reader::{Node, Table};
+use crate::random::elementary::{exp, fast_exp, ln, pow};
+use crate::random::rng::Sequence;
+use crate::random::weights::Weights;
+use crate::random::ziggurat;
+use crate::random::zipf::Zipf;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::literal::{Literal, whole};
+use crate::types::logical_type::LogicalType;
 
 /// Largest number of ranks of a Zipf draw for which a table is kept (8 bytes a rank). Measured: a
 /// draw from the table of 2^22 ranks takes less than one by rejection.
@@ -43,8 +43,13 @@ pub(crate) enum Curve {
 
 impl Curve {
     /// Reads the parameters of the distribution `name`. Quantities are in the units of `kind`.
-    pub(crate) fn read(name: &str, node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
-        let read = |table: Table<'_>, key: &str, least: f64| -> Result<f64, Error> {
+    pub(crate) fn read(
+        name: &str,
+        node: SpecNode<'_>,
+        kind: &LogicalType,
+        path: &str,
+    ) -> Result<Self, Error> {
+        let read = |table: SpecTable<'_>, key: &str, least: f64| -> Result<f64, Error> {
             let node = table.need(key, path, name)?;
             let value = quantity(kind, node, path)?;
             if value < least {
@@ -178,7 +183,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Reads the parameters of the distribution `name`; `min` and `max` are optional.
-    pub(crate) fn read(name: &str, node: Node<'_>, path: &str) -> Result<Self, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
         let key = if name == "poisson" { "mean" } else { "p" };
         let table = node.table(path, name, &[key, "min", "max"])?;
         let parameter = |low: f64, high: f64| -> Result<f64, Error> {
@@ -276,7 +281,7 @@ pub(crate) enum Ranks {
 
 impl Ranks {
     /// Reads `{ n = ..., s = ... }`.
-    pub(crate) fn read(node: Node<'_>, path: &str) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
         let table = node.table(path, "zipf", &["n", "s"])?;
         let n = count(table.need("n", path, "zipf")?, path, u64::MAX >> 11)?;
         let s = exponent(table.need("s", path, "zipf")?, path)?;
@@ -338,7 +343,7 @@ fn harmonic(n: f64, s: f64) -> f64 {
 }
 
 /// A whole number from 1 to `most`.
-pub(crate) fn count(node: Node<'_>, path: &str, most: u64) -> Result<u64, Error> {
+pub(crate) fn count(node: SpecNode<'_>, path: &str, most: u64) -> Result<u64, Error> {
     match node.integer().map(u64::try_from) {
         Some(Ok(n)) if (1..=most).contains(&n) => Ok(n),
         _ => {
@@ -349,7 +354,7 @@ pub(crate) fn count(node: Node<'_>, path: &str, most: u64) -> Result<u64, Error>
 }
 
 /// The exponent of a Zipf distribution.
-pub(crate) fn exponent(node: Node<'_>, path: &str) -> Result<f64, Error> {
+pub(crate) fn exponent(node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
     node.number().filter(|s| (0.0..=100.0).contains(s)).ok_or_else(|| {
         let what = format!("{} is no exponent of a Zipf distribution", node.described());
         node.error(path, what, "give a number from 0 to 100")
@@ -358,7 +363,7 @@ pub(crate) fn exponent(node: Node<'_>, path: &str) -> Result<f64, Error> {
 
 /// A quantity in the units of `kind`: a number; for dates and times also a duration (`"3h"`) or a
 /// point in time.
-pub(crate) fn quantity(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<f64, Error> {
+pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
     let temporal = kind.ticks_per_day();
     let value = match (temporal, Literal::of(node)) {
         (Some(per_day), Some(Literal::Text(text))) => duration_ticks(text, per_day),
@@ -444,7 +449,7 @@ mod tests {
         for ranks in [ranks, small] {
             let total = harmonic(ranks.count() as f64, s);
             let mut counts = [0u64; 21];
-            let stream = crate::draw::rng::Stream::new(5, 6, 7);
+            let stream = crate::random::rng::Stream::new(5, 6, 7);
             for i in 0..draws {
                 let rank = ranks.rank(stream.draw(i));
                 assert!((1..=ranks.count()).contains(&rank));

@@ -2,12 +2,16 @@
 
 use crate::draw::choice::bad_weights;
 use crate::draw::distribution::{Counts, Curve, exponent};
-use crate::draw::elementary::pow;
-use crate::draw::weights::Weights;
+use crate::draw::nulls::Nulls;
 use crate::error::Error;
-use crate::spec::dataset::{MOST_ELEMENTS, Nulls};
-use crate::spec::logical_type::LogicalType;
-use crate::spec::toml_reader::{Node, listed};
+use crate::random::elementary::pow;
+use crate::random::weights::Weights;
+use crate::spec_file::toml_reader::{SpecNode, listed};
+use crate::types::logical_type::LogicalType;
+
+/// Most elements that the lists of one record may have together on one path. Bounds the memory of
+/// a block of rows.
+pub(crate) const MOST_ELEMENTS: u32 = 4096;
 
 /// How many elements a list has.
 #[derive(Debug)]
@@ -26,8 +30,8 @@ impl Lengths {
     /// Reads a distribution of lengths. `empty` is the share of empty lists among those that are
     /// not null, where the spec gives one beside the lengths.
     pub(crate) fn read(
-        node: Node<'_>,
-        empty: Option<Node<'_>>,
+        node: SpecNode<'_>,
+        empty: Option<SpecNode<'_>>,
         nulls: Nulls,
         path: &str,
     ) -> Result<Self, Error> {
@@ -74,14 +78,14 @@ impl Lengths {
 }
 
 /// Lengths with their relative probabilities.
-fn outcomes(node: Node<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
+fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
     let table = node.any_table(path, "`length`")?;
     let mut entries = table.entries();
     let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
         let what = "`length` is a table of one key, the name of the distribution";
         return Err(node.error(path, what, "for example { uniform = { min = 0, max = 3 } }"));
     };
-    let length = |node: Node<'_>| match node.integer().map(u32::try_from) {
+    let length = |node: SpecNode<'_>| match node.integer().map(u32::try_from) {
         Some(Ok(n)) if n <= MOST_ELEMENTS => Ok(n),
         _ => {
             let what = format!("{} is no length of a list", node.described());

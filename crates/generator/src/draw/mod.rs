@@ -1,15 +1,11 @@
-//! Random numbers and the distributions of values: each draw is a function of seed, field, block and number.
+//! How the values of fields are drawn: distributions, lists, formulas, references, lengths and nulls.
 
 pub(crate) mod choice;
 pub(crate) mod distribution;
-pub(crate) mod elementary;
-pub(crate) mod instruction_sets;
-pub(crate) mod leaf;
+pub(crate) mod expression;
 pub(crate) mod lengths;
+pub(crate) mod misfit;
 pub(crate) mod monotone;
-pub(crate) mod rng;
+pub(crate) mod nulls;
 pub(crate) mod sampler;
-pub(crate) mod values;
-pub(crate) mod weights;
-pub(crate) mod ziggurat;
-pub(crate) mod zipf;
+pub(crate) mod value_spec;

@@ -5,17 +5,17 @@
 //! order; being late breaks it for a share of the values.
 
 use crate::draw::distribution::quantity;
-use crate::draw::rng::{Sequence, unit_interval};
-use crate::draw::values::whole_of;
+use crate::draw::expression::Reach;
+use crate::draw::misfit::nearest_whole;
+use crate::draw::value_spec::whole_of;
 use crate::error::Error;
-use crate::expression::Reach;
-use crate::shred::misfit::nearest_whole;
-use crate::spec::logical_type::LogicalType;
-use crate::spec::toml_reader::Node;
+use crate::random::rng::{Sequence, unit_interval};
+use crate::spec_file::toml_reader::SpecNode;
+use crate::types::logical_type::LogicalType;
 
 /// The parameters of a walk, in the whole numbers of the leaf's type.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct Monotone {
     start: i128,
     step: f64,
     /// Share of a step.
@@ -24,11 +24,11 @@ pub(crate) struct Walk {
     late: Option<(f64, f64)>,
 }
 
-impl Walk {
-    pub(crate) fn read(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
+impl Monotone {
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
         let table = node.table(path, "walk", &["start", "step", "jitter", "late"])?;
         let one = kind.one() as f64;
-        let share = |node: Node<'_>, most: f64| match node.number() {
+        let share = |node: SpecNode<'_>, most: f64| match node.number() {
             Some(n) if (0.0..=most).contains(&n) => Ok(n),
             _ => {
                 let what = format!("{} is no share", node.described());
@@ -46,7 +46,7 @@ impl Walk {
                 Some((how_many, quantity(kind, table.need("by", path, "late")?, path)? * one))
             }
         };
-        Ok(Walk { start, step, jitter, late })
+        Ok(Monotone { start, step, jitter, late })
     }
 
     /// Value `k`, whose draw is `draw`; `None` where it has more than 128 bits.

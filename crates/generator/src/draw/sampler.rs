@@ -4,9 +4,9 @@
 //! Draw `i` of block `b` is a function of seed, `b` and `i`, as in datasets, and by the same tables.
 
 use crate::draw::distribution::Ranks;
-use crate::draw::rng::{Stream, purpose};
-use crate::draw::weights::Weights;
 use crate::error::Error;
+use crate::random::rng::{Stream, purpose};
+use crate::random::weights::Weights;
 
 /// Ranks from 1 to `n`, rank `k` with a probability proportional to `k^-s`.
 ///
@@ -87,7 +87,7 @@ impl CategoricalSampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::elementary::pow;
+    use crate::random::elementary::pow;
 
     /// The sum of squared differences from what is expected, each over what is expected.
     fn chi_square(counts: &[u64], expected: &[f64]) -> f64 {

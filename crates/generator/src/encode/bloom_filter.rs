@@ -5,9 +5,9 @@
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::draw::elementary::{ln, pow};
 use crate::encode::values::PhysicalValues;
-use crate::write::thrift::structure;
+use crate::random::elementary::{ln, pow};
+use crate::thrift::structure;
 
 /// Bytes of a block.
 const BLOCK: usize = 32;
@@ -20,7 +20,7 @@ const SALT: [u32; 8] =
 const MOST_BYTES: usize = 128 << 20;
 
 /// Share of false positives where none is asked for.
-pub const BLOOM_FALSE_POSITIVES: f64 = 0.01;
+pub(crate) const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 
 /// The hashes of a column chunk's values, until the filter is made of them: its size depends on how
 /// many differ.

@@ -5,7 +5,7 @@
 //! each bit-packed to the width of its widest.
 
 use crate::encode::values::PhysicalValues;
-use crate::write::thrift::{varint, zigzag};
+use crate::thrift::{varint, zigzag};
 
 /// Values of a block and of a miniblock.
 const BLOCK: usize = 128;

@@ -6,7 +6,7 @@
 //! other.
 
 use crate::spec::dataset::Leaf;
-use crate::spec::logical_type::{LogicalType, Physical};
+use crate::types::logical_type::{LogicalType, Physical};
 
 /// Bytes from which on a bound is cut.
 const LONGEST: usize = 1024;
@@ -69,10 +69,10 @@ fn raised_text(prefix: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::values::Values;
+    use crate::draw::value_spec::ValueSpec;
 
     fn leaf(kind: LogicalType) -> Leaf {
-        Leaf::new(0, kind, Values::Bytes { least: 0, most: 0 })
+        Leaf::new(0, kind, ValueSpec::Bytes { least: 0, most: 0 })
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod byte_stream_split;
 pub(crate) mod compression;
 pub(crate) mod delta;
 pub(crate) mod dictionary_page;
+pub(crate) mod levels;
 pub(crate) mod long_bounds;
 pub(crate) mod physical;
 pub(crate) mod statistics;

@@ -6,7 +6,7 @@
 use crate::encode::values::PhysicalValues;
 use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
 use crate::spec::dataset::Leaf;
-use crate::spec::logical_type::Physical;
+use crate::types::logical_type::Physical;
 
 /// Room for values that are not kept in their physical type.
 #[derive(Debug, Default)]

@@ -4,12 +4,12 @@
 //! without a length, ordered as the column's type is; NaN is left out, a zero minimum is written
 //! as -0.0 and a zero maximum as +0.0.)
 
-use crate::draw::values::Values;
+use crate::draw::value_spec::ValueSpec;
 use crate::encode::long_bounds::{short_high, short_low};
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
-use crate::spec::logical_type::{LogicalType, Physical};
 use crate::text::person_name;
+use crate::types::logical_type::{LogicalType, Physical};
 
 /// The bounds of some values.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +58,7 @@ impl Bounds {
             }
             ValueBuffer::Indices(v) => {
                 let ordered = match &leaf.values {
-                    Values::Choice { dictionary, .. } => dictionary.ordered as u32,
+                    ValueSpec::Choice { dictionary, .. } => dictionary.ordered as u32,
                     _ => u32::MAX,
                 };
                 let (low, high) = extremes(v)?;
@@ -131,14 +131,14 @@ impl Bounds {
     /// Least and greatest value as `Statistics` has them, for a column of `leaf`.
     pub(crate) fn plain(&self, leaf: &Leaf) -> (Vec<u8>, Vec<u8>) {
         let code = |code: u64, zero: f64| match &leaf.values {
-            Values::Choice { dictionary, .. } => {
+            ValueSpec::Choice { dictionary, .. } => {
                 let entry = dictionary.entries[code as usize].clone();
                 // All bits but the sign.
                 let (sign, rest) = entry.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
                 let is_zero = leaf.kind.is_real() && sign & 0x7F == 0 && rest.iter().all(|b| *b == 0);
                 if is_zero { real(leaf, zero) } else { entry }
             }
-            Values::PersonName => {
+            ValueSpec::PersonName => {
                 let mut out = Vec::new();
                 person_name::render(code as u32, &mut out);
                 out
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn zeros_are_signed_outwards_and_nan_is_left_out() {
-        let leaf = Leaf::new(0, LogicalType::Double, Values::Reals { min: 0.0, width: 1.0 });
+        let leaf = Leaf::new(0, LogicalType::Double, ValueSpec::Reals { min: 0.0, width: 1.0 });
         let bounds = Bounds::of(&leaf, &ValueBuffer::Double(vec![f64::NAN, -0.0, 0.0])).unwrap();
         let (low, high) = bounds.plain(&leaf);
         assert_eq!(low, (-0.0f64).to_le_bytes());

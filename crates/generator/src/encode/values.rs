@@ -39,7 +39,7 @@ pub enum Encoding {
     /// One value after the other.
     Plain,
     /// Indices into a dictionary of the column chunk (`RLE_DICTIONARY`). A dictionary that grows over
-    /// [`DICTIONARY_BYTES`] is given up: the pages after that are plain.
+    /// 1 MiB is abandoned: the pages after that are plain.
     Dictionary,
     /// Differences, bit-packed (`DELTA_BINARY_PACKED`), for 32 and 64 bit integers.
     Delta,
@@ -55,7 +55,7 @@ pub enum Encoding {
 
 /// Bytes of a dictionary page beyond which a column chunk goes on without it: 1 MiB, as other writers
 /// have it.
-pub const DICTIONARY_BYTES: usize = 1 << 20;
+pub(crate) const DICTIONARY_BYTES: usize = 1 << 20;
 
 impl Encoding {
     /// All encodings, in the order in which they are listed to people.

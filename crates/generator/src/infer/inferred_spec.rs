@@ -12,11 +12,11 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, Schema, TimeUnit};
 
 use crate::arrow::schema::UUID_EXTENSION;
+use crate::draw::lengths::MOST_ELEMENTS;
 use crate::error::Error;
 use crate::infer::sampled_values::{SampledValues, Value, quoted, rounded};
-use crate::spec::civil::date_text;
-use crate::spec::dataset::MOST_ELEMENTS;
-use crate::spec::logical_type::is_zone;
+use crate::types::civil::date_text;
+use crate::types::logical_type::is_zone;
 
 /// A spec in the making.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use crate::draw::elementary::{exp, ln};
+use crate::random::elementary::{exp, ln};
 
 /// Distinct values that are told apart; later ones are only counted.
 const MOST_DISTINCT: usize = 100_000;

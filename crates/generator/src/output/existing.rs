@@ -17,7 +17,6 @@ use crate::output::existing::manifests::Found;
 use crate::output::manifest::{Manifest, ManifestFile};
 use crate::output::partial::remove_leftovers;
 use crate::output::source_file::protect_sources;
-use crate::write::dataset::Job;
 use sawmill_store::directories;
 
 /// What becomes of the files of an earlier run.
@@ -33,6 +32,16 @@ pub enum Existing {
     /// Those that are whole, by the manifests and their sums, are kept, also where they were made as parts;
     /// the others are made again. It is an error if a manifest is that of another spec, seed or layout.
     Resume,
+}
+
+/// What a job does with the files of an earlier run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EarlierFiles<'a> {
+    pub existing: Existing,
+    /// Files that the dataset was taken from: none of them is replaced or removed.
+    pub sources: &'a [PathBuf],
+    /// Counts the rows of files that stay, as they are found whole.
+    pub kept_rows: Option<&'a AtomicU64>,
 }
 
 /// A directory that files go to.
@@ -89,14 +98,14 @@ impl Directory<'_> {
     /// When files are in the way, do not fit, cannot be read or removed, or `check` says so.
     pub(crate) fn settle(
         &self,
-        job: &Job<'_>,
+        earlier: EarlierFiles<'_>,
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
         self.remove_leftovers()?;
         let found = manifests::find(self.path, self.files.name)?;
         let there = self.files_there(&found)?;
-        let mut settled = match job.existing {
+        let mut settled = match earlier.existing {
             Existing::Refuse if there.is_empty() => {
                 self.refuse_other_parts(&found, now)?;
                 Settled::default()
@@ -107,10 +116,10 @@ impl Directory<'_> {
                 return Err(self.files.in_the_way(there.len(), advice));
             }
             Existing::Replace => {
-                there.iter().try_for_each(|path| protect_sources(&job.sources, path))?;
+                there.iter().try_for_each(|path| protect_sources(earlier.sources, path))?;
                 Settled { removed: there, ..Settled::default() }
             }
-            Existing::Resume => self.resume(&found, there, now, job.kept_rows, check)?,
+            Existing::Resume => self.resume(&found, there, now, earlier.kept_rows, check)?,
         };
         let own = self.manifest();
         for found in found {
@@ -318,15 +327,15 @@ pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) ->
 ///
 /// # Errors
 /// When it is there and may not be replaced.
-pub(crate) fn settle_file(path: &Path, job: &Job<'_>) -> Result<(), Error> {
+pub(crate) fn settle_file(path: &Path, earlier: EarlierFiles<'_>) -> Result<(), Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     remove_leftovers(directories::directory_of(path), &|leftover| leftover == name)?;
     // A symbolic link counts, wherever it leads.
     if fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
-    protect_sources(&job.sources, path)?;
-    if job.existing == Existing::Replace {
+    protect_sources(earlier.sources, path)?;
+    if earlier.existing == Existing::Replace {
         return Ok(());
     }
     let what = "the file is there already";

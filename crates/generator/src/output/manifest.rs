@@ -24,7 +24,7 @@ const FORMAT: u32 = 1;
 /// The manifest of a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// The version of this form, 1.
     pub format: u32,
     /// The dataset's name.
@@ -54,7 +54,7 @@ pub struct Manifest {
 /// A file of a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ManifestFile {
+pub(crate) struct ManifestFile {
     /// Its path, relative to the directory, with slashes.
     pub name: String,
     /// Its number in the layout; the files of several partitions share it.

@@ -12,22 +12,23 @@
 
 use std::ops::Range;
 
-use crate::draw::instruction_sets::widest;
-use crate::draw::leaf::Draws;
 use crate::draw::lengths::Lengths;
-use crate::draw::rng::{Stream, purpose};
-use crate::draw::values::Values;
+use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
-use crate::expression::Number;
-use crate::shred::misfit::MisfitAt;
-use crate::shred::operands::{Kept, distinguish, operands};
+use crate::random::instruction_sets::widest;
+use crate::random::rng::{Stream, purpose};
+use crate::shred::first_misfit::MisfitAt;
+use crate::shred::leaf_draws::Draws;
+use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
-use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Nulls, Present};
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present};
+use crate::types::number::Number;
 
 /// Rows that are drawn together. Small enough that a block's levels stay in the first-level cache,
 /// large enough that the walk over the fields costs nothing (1,024 rows of `contacts` take about
 /// 15 µs).
-pub const BLOCK_ROWS: u64 = 1024;
+pub(crate) const BLOCK_ROWS: u64 = 1024;
 
 /// One leaf column of the rows drawn.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ pub(crate) struct Shredder<'a> {
     /// Space for the fields on the way from the root to the one under work, one for each depth.
     scratch: Vec<Scratch>,
     /// The values of this block that expressions of later fields use, by leaf.
-    kept: Vec<Kept>,
+    operand_values: Vec<OperandValues>,
     root: Scratch,
     /// The first value of the block that its column cannot hold, among the rows that were asked for.
     misfit: Option<MisfitAt>,
@@ -109,9 +110,9 @@ impl<'a> Shredder<'a> {
         let mut lists = 0;
         prepare(&dataset.fields, None, &mut lists, &mut leaves);
         let shredded = Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] };
-        let kept = std::iter::repeat_with(Kept::default).take(dataset.columns()).collect();
+        let operand_values = std::iter::repeat_with(OperandValues::default).take(dataset.columns()).collect();
         let (scratch, root) = (Vec::new(), Scratch::default());
-        Shredder { dataset, seed, shredded, scratch, kept, root, misfit: None }
+        Shredder { dataset, seed, shredded, scratch, operand_values, root, misfit: None }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
@@ -210,7 +211,7 @@ impl<'a> Shredder<'a> {
             block,
             shredded: &mut self.shredded,
             scratch: &mut self.scratch,
-            kept: &mut self.kept,
+            operand_values: &mut self.operand_values,
             next_list: 0,
             wanted,
             misfit: &mut self.misfit,
@@ -299,7 +300,7 @@ struct Filler<'a> {
     block: u64,
     shredded: &'a mut Shredded,
     scratch: &'a mut Vec<Scratch>,
-    kept: &'a mut Vec<Kept>,
+    operand_values: &'a mut Vec<OperandValues>,
     next_list: usize,
     /// The rows of the block that were asked for.
     wanted: Range<usize>,
@@ -397,11 +398,11 @@ impl Filler<'_> {
         scratch.operands.clear();
         let own = &mut definition[at..];
         match &leaf.values {
-            Values::Expression(expression) => {
+            ValueSpec::Expression(expression) => {
                 let scope = (entries.repetition, field.levels.definition);
-                there = operands(expression, self.kept, scope, own, &mut scratch.operands);
+                there = operands(expression, self.operand_values, scope, own, &mut scratch.operands);
             }
-            Values::Sequence { .. } if entries.list_level > 0 => {
+            ValueSpec::Sequence { .. } if entries.list_level > 0 => {
                 let mut position = 0;
                 let levels = own.iter().zip(entries.repetition);
                 scratch.numbers.extend(levels.filter_map(|(definition, repetition)| {
@@ -409,7 +410,7 @@ impl Filler<'_> {
                     (*definition == field.levels.definition).then_some(position)
                 }));
             }
-            Values::Sequence { .. } | Values::Walk(_) if entries.list_level == 0 => {
+            ValueSpec::Sequence { .. } | ValueSpec::Monotone(_) if entries.list_level == 0 => {
                 let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
                 if own.is_empty() {
                     scratch.numbers.extend(rows);
@@ -419,7 +420,7 @@ impl Filler<'_> {
                     scratch.numbers.extend(there.map(|(_, row)| row));
                 }
             }
-            Values::Walk(_) => {
+            ValueSpec::Monotone(_) => {
                 let first = self.block * BLOCK_ROWS * leaf.most_in_record;
                 scratch.numbers.extend(first..first + there as u64);
             }
@@ -457,9 +458,16 @@ impl Filler<'_> {
             let list = (field.levels.definition, entries.list_level);
             distinguish(leaf, &mut buffer.values, first, levels, list);
         }
-        if leaf.kept {
+        if leaf.is_operand {
             let level = field.levels.definition;
-            self.kept[leaf.index].fill(leaf, &buffer.values, first, own, level, entries.definition.len());
+            self.operand_values[leaf.index].fill(
+                leaf,
+                &buffer.values,
+                first,
+                own,
+                level,
+                entries.definition.len(),
+            );
         }
         buffer.definition = definition;
     }

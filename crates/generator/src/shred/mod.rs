@@ -2,8 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod cut_values;
-pub(crate) mod levels;
-pub(crate) mod misfit;
+pub(crate) mod first_misfit;
+pub(crate) mod leaf_draws;
 pub(crate) mod operands;
 pub(crate) mod value_buffer;
-pub(crate) mod value_length;

@@ -1,19 +1,20 @@
 //! Values that are looked at again within their block: operands of expressions, keys of one map.
 
-use crate::draw::values::Values;
-use crate::expression::{Expression, Number};
+use crate::draw::expression::Expression;
+use crate::draw::value_spec::ValueSpec;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
-use crate::spec::literal::big_endian;
-use crate::spec::logical_type::{LogicalType, Physical};
+use crate::types::literal::big_endian;
+use crate::types::logical_type::LogicalType;
+use crate::types::number::{Number, scaled, stored_number};
 
 /// The values of one leaf in one block, entry by entry.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct OperandValues {
     values: Vec<Option<Number>>,
 }
 
-impl Kept {
+impl OperandValues {
     /// Takes over the values from `first` on of a leaf whose entries have the definition levels
     /// `definition` (none where it has no levels, then there are `entries` of them), `level` for
     /// those that are there.
@@ -59,50 +60,12 @@ pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Numb
     Some(scaled(&leaf.kind, whole))
 }
 
-/// A decimal with its point; other whole numbers as they are.
-fn scaled(kind: &LogicalType, whole: i128) -> Number {
-    match kind {
-        LogicalType::Decimal { scale: 0, .. } => Number::Whole(whole),
-        LogicalType::Decimal { .. } => Number::Real(whole as f64 / kind.one() as f64),
-        _ => Number::Whole(whole),
-    }
-}
-
-/// A number of type `kind`, in ones, as PLAIN encoding has it.
-pub(crate) fn stored_number(kind: &LogicalType, bytes: &[u8]) -> Option<Number> {
-    let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
-    Some(match kind.physical() {
-        Physical::Int32 if unsigned => Number::Whole(u32::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Int64 if unsigned => Number::Whole(u64::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Int32 => scaled(kind, i32::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Int64 => scaled(kind, i64::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Float => Number::Real(f32::from_le_bytes(bytes.try_into().ok()?).into()),
-        Physical::Double => Number::Real(f64::from_le_bytes(bytes.try_into().ok()?)),
-        Physical::Fixed(2) if *kind == LogicalType::Float16 => {
-            Number::Real(half::f16::from_le_bytes(bytes.try_into().ok()?).to_f64())
-        }
-        Physical::Fixed(_) => {
-            let negative = bytes.first()? & 0x80 != 0;
-            let mut wide = [if negative { 0xFF } else { 0 }; 16];
-            let n = bytes.len().min(16);
-            wide[16 - n..].copy_from_slice(&bytes[bytes.len() - n..]);
-            scaled(kind, i128::from_be_bytes(wide))
-        }
-        Physical::Int96 => {
-            let nanos = i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
-            let day = u32::from_le_bytes(bytes.get(8..)?.try_into().ok()?);
-            Number::Whole((i128::from(day) - 2_440_588) * 86_400_000_000_000 + i128::from(nanos))
-        }
-        Physical::Boolean | Physical::Bytes => return None,
-    })
-}
-
 /// Appends the operands of an expression for each entry that is there, and returns how many those
 /// are: entries of which an operand is null get null themselves. `scope` is the repetition levels of
 /// the entries and the definition level of those that are there.
 pub(crate) fn operands(
     expression: &Expression,
-    kept: &[Kept],
+    operand_values: &[OperandValues],
     scope: (&[u8], u8),
     definition: &mut [u8],
     out: &mut Vec<Number>,
@@ -124,7 +87,7 @@ pub(crate) fn operands(
         }
         let before = out.len();
         for (at, operand) in at.iter().zip(&expression.operands) {
-            if let Some(Some(number)) = kept[operand.leaf].values.get(*at) {
+            if let Some(Some(number)) = operand_values[operand.leaf].values.get(*at) {
                 out.push(*number);
             }
         }
@@ -151,10 +114,10 @@ pub(crate) fn distinguish(
     (level, list_level): (u8, u8),
 ) {
     let (low, different): (i64, u64) = match &leaf.values {
-        Values::Choice { table, .. } => (0, table.probabilities().len() as u64),
-        Values::Boolean(_) => (0, 2),
-        Values::Zipf(ranks) if leaf.kind.is_whole() && leaf.kind.one() == 1 => (1, ranks.count()),
-        Values::Integers { min, span } if *span > 0 => (*min, *span),
+        ValueSpec::Choice { table, .. } => (0, table.probabilities().len() as u64),
+        ValueSpec::Boolean(_) => (0, 2),
+        ValueSpec::Zipf(ranks) if leaf.kind.is_whole() && leaf.kind.one() == 1 => (1, ranks.count()),
+        ValueSpec::Integers { min, span } if *span > 0 => (*min, *span),
         _ => return,
     };
     // In offsets from the least value, which for numbers of 64 bits wrap as they are stored.

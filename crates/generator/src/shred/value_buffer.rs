@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use crate::draw::values::{ReferencedKey, Values};
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::spec::dataset::Leaf;
-use crate::spec::literal::int96;
-use crate::spec::logical_type::Physical;
 use crate::text::person_name;
+use crate::types::literal::int96;
+use crate::types::logical_type::Physical;
 
 /// The values drawn for a page.
 #[derive(Debug)]
@@ -90,12 +90,12 @@ impl ValueBuffer {
     /// An empty buffer for what `leaf` draws.
     pub(crate) fn new(leaf: &Leaf) -> Self {
         match (&leaf.values, leaf.physical) {
-            (Values::PersonName, _) => ValueBuffer::Names(Vec::new()),
-            (Values::Unique(_), _) => ValueBuffer::Ids(Vec::new()),
-            (Values::Reference(reference), _) if matches!(reference.key, ReferencedKey::Unique(_)) => {
+            (ValueSpec::PersonName, _) => ValueBuffer::Names(Vec::new()),
+            (ValueSpec::Unique(_), _) => ValueBuffer::Ids(Vec::new()),
+            (ValueSpec::Reference(reference), _) if matches!(reference.key, ReferencedKey::Unique(_)) => {
                 ValueBuffer::Ids(Vec::new())
             }
-            (Values::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
+            (ValueSpec::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
             (_, Physical::Boolean) => ValueBuffer::Booleans(Vec::new()),
             (_, Physical::Int32) => ValueBuffer::Int32(Vec::new()),
             // Until they are written, INT96 timestamps are nanoseconds.

@@ -9,21 +9,17 @@ use std::path::Path;
 
 use crate::draw::choice::Dictionary;
 use crate::draw::lengths::Lengths;
-use crate::draw::values::{ReferencedKey, Values};
-use crate::draw::weights::Weights;
+use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Error;
-use crate::shred::levels::Levels;
-use crate::spec::folder::SpecFolder;
-use crate::spec::logical_type::{LogicalType, Physical};
+use crate::random::weights::Weights;
 use crate::spec::reader;
+use crate::spec_file::folder::SpecFolder;
 use crate::text::template::Template;
-
-/// Most elements that the lists of one record may have together on one path. Bounds the memory of
-/// a block of rows.
-pub const MOST_ELEMENTS: u32 = 4096;
+use crate::types::logical_type::{LogicalType, Physical};
 
 /// Deepest nesting of structs, lists and maps.
-pub const DEEPEST: usize = 32;
+pub(crate) const DEEPEST: usize = 32;
 
 /// Specs that come with the crate, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -61,15 +57,12 @@ pub(crate) struct Field {
     pub value_draws: u64,
 }
 
-/// How often a field is null.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Nulls {
-    /// The field is required.
-    Never,
-    /// Null with this probability.
-    Share(f64),
-    /// The struct around it decides: there if this bit of the combination drawn is set.
-    Together(u32),
+/// The levels of an entry whose value is there: how many optional or repeated, and how many
+/// repeated fields lie on its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Levels {
+    pub definition: u8,
+    pub repetition: u8,
 }
 
 #[derive(Debug)]
@@ -105,11 +98,11 @@ pub(crate) struct Leaf {
     pub index: usize,
     pub kind: LogicalType,
     pub physical: Physical,
-    pub values: Values,
+    pub values: ValueSpec,
     /// Most values it can have in one record.
     pub most_in_record: u64,
     /// Whether expressions of later fields use it.
-    pub kept: bool,
+    pub is_operand: bool,
     /// Whether it is the key of a map, whose values are told apart within one map where they come
     /// from a list or a range.
     pub distinct: bool,
@@ -124,16 +117,16 @@ pub(crate) struct Present {
 }
 
 impl Leaf {
-    pub(crate) fn new(index: usize, kind: LogicalType, values: Values) -> Self {
+    pub(crate) fn new(index: usize, kind: LogicalType, values: ValueSpec) -> Self {
         let physical = kind.physical();
-        Leaf { index, kind, physical, values, most_in_record: 1, kept: false, distinct: false }
+        Leaf { index, kind, physical, values, most_in_record: 1, is_operand: false, distinct: false }
     }
 
     /// The template that its ids are rendered by.
     pub(crate) fn template(&self) -> Option<&Template> {
         match &self.values {
-            Values::Unique(template) => Some(template),
-            Values::Reference(reference) => match &reference.key {
+            ValueSpec::Unique(template) => Some(template),
+            ValueSpec::Reference(reference) => match &reference.key {
                 ReferencedKey::Unique(template) => Some(template),
                 ReferencedKey::Sequence { .. } => None,
             },
@@ -144,7 +137,7 @@ impl Leaf {
     /// The values that its indices stand for; empty where it has none.
     pub(crate) fn dictionary(&self) -> &[Vec<u8>] {
         match &self.values {
-            Values::Choice { dictionary: Dictionary { entries, .. }, .. } => entries,
+            ValueSpec::Choice { dictionary: Dictionary { entries, .. }, .. } => entries,
             _ => &[],
         }
     }

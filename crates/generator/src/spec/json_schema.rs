@@ -5,9 +5,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::draw::lengths::LENGTHS;
-use crate::draw::values::VALUES;
-use crate::spec::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
+use crate::draw::value_spec::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS};
+use crate::types::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
 
 /// The JSON schema (draft 2020-12) of dataset specs.
 pub fn json_schema() -> Value {

@@ -8,18 +8,20 @@ use toml::de::DeTable;
 
 use crate::draw::choice::bad_weights;
 use crate::draw::distribution::count;
+use crate::draw::expression::{Operand, Reach};
 use crate::draw::lengths::Lengths;
-use crate::draw::rng::purpose;
-use crate::draw::values::{FoundKey, ReferencedKey, Surroundings, Values, Wrong};
-use crate::draw::weights::Weights;
-use crate::error::Error;
-use crate::expression::{Operand, Reach};
-use crate::shred::levels::Levels;
-use crate::shred::value_length::{MOST_RECORD_BYTES, longest};
-use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, MOST_ELEMENTS, Nulls, Present};
-use crate::spec::folder::SpecFolder;
-use crate::spec::logical_type::{LEAF_TYPES, LogicalType};
-use crate::spec::toml_reader::{Node, Table, listed, position};
+use crate::draw::lengths::MOST_ELEMENTS;
+use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::{FoundKey, ReferencedKey, Surroundings, ValueSpec};
+use crate::error::{Complaint, Error};
+use crate::random::rng::purpose;
+use crate::random::weights::Weights;
+use crate::spec::dataset::Levels;
+use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, Present};
+use crate::spec::value_length::{MOST_RECORD_BYTES, longest};
+use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
+use crate::types::logical_type::{LEAF_TYPES, LogicalType};
 
 /// Keys of the whole file, and what they are.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
@@ -46,7 +48,7 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
         let what = error.message().trim().replace('\n', ", ");
         Error::spec(what, place, "write TOML as the specs that `sawmill gen contacts --print` shows")
     })?;
-    let root = Table::root(parsed.get_ref(), text);
+    let root = SpecTable::root(parsed.get_ref(), text);
     let keys: Vec<&str> = DATASET_KEYS.iter().map(|(key, _)| *key).collect();
     root.check("", "a dataset", &keys)?;
     let name = root.need("name", "", "a dataset")?;
@@ -63,7 +65,7 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
         dataset: stem,
         rows,
         leaves: Vec::new(),
-        kept: Vec::new(),
+        operands: Vec::new(),
         keys: HashMap::new(),
         groups: HashMap::from([(String::new(), Levels::default())]),
     };
@@ -74,9 +76,9 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
     let fields = reader.fields(specs, position, names.as_deref())?;
     let text_hash = folder.sum();
     let leaves = reader.leaves.len();
-    let kept = reader.kept;
+    let operands = reader.operands;
     let mut dataset = Dataset { name: stem.to_owned(), rows, fields, present, leaves, text_hash };
-    dataset.each_leaf_mut(&mut |leaf| leaf.kept = kept.contains(&leaf.index));
+    dataset.each_leaf_mut(&mut |leaf| leaf.is_operand = operands.contains(&leaf.index));
     Ok(dataset)
 }
 
@@ -108,7 +110,7 @@ struct Reader<'a> {
     rows: Option<u64>,
     leaves: Vec<Seen>,
     /// Leaves that expressions use.
-    kept: Vec<usize>,
+    operands: Vec<usize>,
     /// Fields of this dataset that its fields, earlier and later ones, may refer to.
     keys: HashMap<String, ReferencedKey>,
     /// The levels at which each group is there, by its path.
@@ -118,7 +120,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn fields(
         &mut self,
-        specs: Node<'_>,
+        specs: SpecNode<'_>,
         position: Position<'_>,
         together: Option<&[String]>,
     ) -> Result<Vec<Field>, Error> {
@@ -152,7 +154,7 @@ impl Reader<'_> {
     /// One field; `together` is its bit in the `present` of the struct around it.
     fn field(
         &mut self,
-        table: Table<'_>,
+        table: SpecTable<'_>,
         name: &str,
         path: String,
         position: Position<'_>,
@@ -185,7 +187,13 @@ impl Reader<'_> {
     }
 
     /// Refuses types that are none, and keys that do not belong to the type.
-    fn check_keys(&self, table: Table<'_>, node: Node<'_>, name: &str, path: &str) -> Result<(), Error> {
+    fn check_keys(
+        &self,
+        table: SpecTable<'_>,
+        node: SpecNode<'_>,
+        name: &str,
+        path: &str,
+    ) -> Result<(), Error> {
         let mut allowed = vec!["name", "type", "nulls"];
         if let Some((_, keys)) = GROUP_KEYS.iter().find(|(group, _)| *group == name) {
             allowed.extend_from_slice(keys);
@@ -203,7 +211,7 @@ impl Reader<'_> {
 
     fn list(
         &mut self,
-        table: Table<'_>,
+        table: SpecTable<'_>,
         type_name: &str,
         path: &str,
         levels: &mut Levels,
@@ -236,10 +244,10 @@ impl Reader<'_> {
             if let Some(Field { kind: Kind::Leaf(leaf), .. }) = children.first_mut() {
                 leaf.distinct = true;
                 let different = match &leaf.values {
-                    Values::Choice { table, .. } => table.probabilities().len() as u64,
-                    Values::Boolean(_) => 2,
-                    Values::Zipf(ranks) => ranks.count(),
-                    Values::Integers { span, .. } if *span > 0 => *span,
+                    ValueSpec::Choice { table, .. } => table.probabilities().len() as u64,
+                    ValueSpec::Boolean(_) => 2,
+                    ValueSpec::Zipf(ranks) => ranks.count(),
+                    ValueSpec::Integers { span, .. } if *span > 0 => *span,
                     _ => u64::MAX,
                 };
                 if u64::from(lengths.longest) > different {
@@ -271,7 +279,7 @@ impl Reader<'_> {
 
     fn leaf(
         &mut self,
-        table: Table<'_>,
+        table: SpecTable<'_>,
         type_name: &str,
         path: &str,
         levels: Levels,
@@ -290,7 +298,7 @@ impl Reader<'_> {
             operand: &mut |name| operand(name, path, leaves, groups),
             key: &mut |name| key(name, dataset, rows, keys, folder, depth),
         };
-        let values = Values::read(node, &mut around)?;
+        let values = ValueSpec::read(node, &mut around)?;
         if let Some(longest) = longest(&values)
             && longest.saturating_mul(position.elements.into()) > MOST_RECORD_BYTES
         {
@@ -301,14 +309,14 @@ impl Reader<'_> {
             let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
             return Err(node.error(path, what, advice));
         }
-        if let Values::Expression(expression) = &values {
+        if let ValueSpec::Expression(expression) = &values {
             let optional = levels.definition > position.levels.definition;
             if let (false, Some(operand)) = (optional, expression.operands.iter().find(|o| o.nullable)) {
                 let name = &self.leaves[operand.leaf].path;
                 let what = format!("a required field from {name}, which can be null");
                 return Err(node.error(path, what, "add `nulls = 0`: it is null where that one is"));
             }
-            self.kept.extend(expression.operands.iter().map(|o| o.leaf));
+            self.operands.extend(expression.operands.iter().map(|o| o.leaf));
         }
         let index = self.leaves.len();
         let numeric = kind.is_whole() || kind.is_real();
@@ -321,7 +329,7 @@ impl Reader<'_> {
 }
 
 /// The field inside a list or map, which has no name of its own.
-fn child<'a>(node: Node<'a>, around: &str, path: &str) -> Result<Table<'a>, Error> {
+fn child<'a>(node: SpecNode<'a>, around: &str, path: &str) -> Result<SpecTable<'a>, Error> {
     let table = node.any_table(path, "a field")?;
     if table.get("name").is_some() {
         let what = format!("`name` on a field inside a {around}");
@@ -331,7 +339,7 @@ fn child<'a>(node: Node<'a>, around: &str, path: &str) -> Result<Table<'a>, Erro
 }
 
 /// How often the field that `table` describes is null.
-fn nulls(table: Table<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
+fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
     let Some(node) = table.get("nulls") else {
         return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
     };
@@ -358,12 +366,12 @@ fn nulls(table: Table<'_>, together: Option<usize>, path: &str) -> Result<Nulls,
 
 /// The combinations of fields of `table` that are there together, with the names they are about.
 fn present(
-    table: Table<'_>,
-    fields: Node<'_>,
+    table: SpecTable<'_>,
+    fields: SpecNode<'_>,
     path: &str,
 ) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
     let Some(node) = table.get("present") else { return Ok((None, None)) };
-    let wrong = |node: Node<'_>| {
+    let wrong = |node: SpecNode<'_>| {
         let what = format!("`present` has {}", node.described());
         node.error(path, what, "give a list of { fields = [...], weight = ... }")
     };
@@ -407,7 +415,7 @@ fn operand(
     path: &str,
     leaves: &[Seen],
     groups: &HashMap<String, Levels>,
-) -> Result<Operand, Wrong> {
+) -> Result<Operand, Complaint> {
     let mut group = path;
     loop {
         group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
@@ -449,7 +457,7 @@ fn key(
     keys: &HashMap<String, ReferencedKey>,
     folder: &SpecFolder<'_>,
     depth: usize,
-) -> Result<FoundKey, Wrong> {
+) -> Result<FoundKey, Complaint> {
     let advice = "name a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
     let Some((of, field)) = name.split_once('.') else {
         return Err((format!("{name:?} is no key of a dataset"), advice.into()));

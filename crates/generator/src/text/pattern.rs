@@ -3,7 +3,7 @@
 use rand::distr::Distribution as _;
 use rand_regex::Regex;
 
-use crate::draw::rng::Sequence;
+use crate::random::rng::Sequence;
 
 /// Most repetitions that `*` and `+` stand for.
 const MOST_REPEATS: u32 = 8;

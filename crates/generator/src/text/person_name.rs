@@ -9,9 +9,9 @@
 
 use std::sync::LazyLock;
 
-use crate::draw::instruction_sets::widest;
-use crate::draw::rng::{Stream, scale32};
-use crate::write::thrift::varint;
+use crate::random::instruction_sets::widest;
+use crate::random::rng::{Stream, scale32};
+use crate::thrift::varint;
 
 /// A word, padded so that copying it is a copy of fixed size.
 #[derive(Clone, Copy, Debug)]

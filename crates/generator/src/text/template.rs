@@ -1,6 +1,6 @@
 //! Templates of unique strings: `"+91-{id:010}"`.
 
-use crate::draw::instruction_sets::widest;
+use crate::random::instruction_sets::widest;
 
 /// A string with a number in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use crate::draw::rng::{Sequence, Stream, scale64};
-use crate::draw::weights::Weights;
+use crate::random::rng::{Sequence, Stream, scale64};
+use crate::random::weights::Weights;
 use crate::text::person_name;
 
 /// Words in the order of how often they are drawn.

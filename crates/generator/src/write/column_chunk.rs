@@ -11,19 +11,20 @@ use sawmill_profile::span;
 
 use crate::encode::bloom_filter::Hashes;
 use crate::encode::dictionary_page::DictionaryPage;
+use crate::encode::levels::{bit_width, encode_indices};
 use crate::encode::physical::physical;
 use crate::encode::statistics::Bounds;
 use crate::encode::values::Encoding;
 use crate::error::Error;
-use crate::options::{ColumnPlan, FilePlan, PageVersion};
-use crate::shred::levels::{bit_width, encode_indices};
+use crate::options::PageVersion;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::text::person_name;
-use crate::write::file_metadata::statistics;
-use crate::write::page_header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
-use crate::write::page_maker::PageMaker;
-use crate::write::page_rows::PageRows;
-use crate::write::thrift::structure;
+use crate::thrift::structure;
+use crate::write::page::header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
+use crate::write::page::maker::PageMaker;
+use crate::write::page::rows::PageRows;
+use crate::write::plan::{ColumnPlan, FilePlan};
+use crate::write::statistics::statistics;
 
 /// Largest body of a page, whose size its header says in 31 bits.
 const MOST_BODY: usize = i32::MAX as usize - 1024;

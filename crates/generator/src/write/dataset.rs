@@ -18,17 +18,18 @@ use serde::Serialize;
 
 use crate::checksum::Checksum;
 use crate::error::Error;
-use crate::layout::{Layout, Part, Unit, Units};
-use crate::options::{FileOptions, FilePlan};
+use crate::layout::{Layout, Part, PlannedGroup, PlannedGroups};
+use crate::options::FileOptions;
 use crate::output::dataset_files::{self, DatasetFiles};
 use crate::output::destination::Output;
-use crate::output::existing::{self, Directory, Existing, Settled};
+use crate::output::existing::{self, Directory, EarlierFiles, Existing, Settled};
 use crate::output::lock::{OutputLock, Patience};
 use crate::output::manifest::{Manifest, ManifestFile};
 use crate::output::sink::Sink;
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;
-use crate::write::partition::{MadeGroup, UnitMaker};
+use crate::write::partition::{MadeGroup, PlannedGroupMaker};
+use crate::write::plan::FilePlan;
 use sawmill_store::Identity;
 use sawmill_store::directories::{self, Unsynced};
 
@@ -103,6 +104,10 @@ impl<'a> Job<'a> {
             cancel,
         }
     }
+
+    fn earlier_files(&self) -> EarlierFiles<'_> {
+        EarlierFiles { existing: self.existing, sources: &self.sources, kept_rows: self.kept_rows }
+    }
 }
 
 /// A file that was written.
@@ -163,10 +168,10 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     job.output.prepare()?;
     let _locked = lock_output(dataset, job)?;
     if let Output::File(path) = job.output {
-        existing::settle_file(path, job)?;
+        existing::settle_file(path, job.earlier_files())?;
     }
     let settled = match &directory {
-        Some(directory) => directory.settle(job, &manifest, &check)?,
+        Some(directory) => directory.settle(job.earlier_files(), &manifest, &check)?,
         None => Settled::default(),
     };
     if let (Some(notice), Some(say)) = (&settled.notice, job.notices.0) {
@@ -285,7 +290,7 @@ struct MadeFiles {
 struct Run<'a> {
     plan: &'a FilePlan<'a>,
     job: &'a Job<'a>,
-    units: Mutex<Units<'a>>,
+    units: Mutex<PlannedGroups<'a>>,
     /// The number of the first of `files`.
     first_file: u32,
     files: Vec<(Mutex<FileState>, Condvar)>,
@@ -342,7 +347,7 @@ impl Run<'_> {
     /// Makes row groups until there are none left.
     fn work(&self) {
         let _others_stop = StopOnPanic(&self.stop);
-        let mut maker = match UnitMaker::new(self.plan, self.job.seed) {
+        let mut maker = match PlannedGroupMaker::new(self.plan, self.job.seed) {
             Ok(maker) => maker,
             Err(error) => return self.fail(error),
         };
@@ -356,7 +361,7 @@ impl Run<'_> {
     }
 
     /// Makes and appends the row group, or the several that it becomes where its bytes end it early.
-    fn make(&self, unit: &Unit, maker: &mut UnitMaker<'_>) -> Result<(), Error> {
+    fn make(&self, unit: &PlannedGroup, maker: &mut PlannedGroupMaker<'_>) -> Result<(), Error> {
         let layout = self.job.layout;
         let mut rows = unit.rows.clone();
         while !rows.is_empty() {
@@ -381,7 +386,7 @@ impl Run<'_> {
     }
 
     /// Appends a row group of `rows` of the unit to its file when the unit's turn has come, which ends with its last row.
-    fn append(&self, unit: &Unit, rows: Range<u64>, groups: &[MadeGroup]) -> Result<(), Error> {
+    fn append(&self, unit: &PlannedGroup, rows: Range<u64>, groups: &[MadeGroup]) -> Result<(), Error> {
         let file = unit.file as u32;
         let (state, turn) = self.state(file);
         let mut state = lock(state);

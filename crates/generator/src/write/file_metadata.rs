@@ -8,12 +8,14 @@
 
 use crate::encode::statistics::Bounds;
 use crate::encode::values::Encoding;
-use crate::options::{FilePlan, PageVersion};
+use crate::options::PageVersion;
 use crate::spec::dataset::Leaf;
+use crate::thrift::{StructWriter, structure};
 use crate::write::column_chunk::{ColumnChunk, PageSummary};
-use crate::write::page_header::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PLAIN, RLE};
+use crate::write::page::header::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PLAIN, RLE};
+use crate::write::plan::FilePlan;
 use crate::write::schema::schema;
-use crate::write::thrift::{StructWriter, structure};
+use crate::write::statistics::statistics;
 
 /// What the end of a file will say of the row groups written so far.
 #[derive(Debug, Default)]
@@ -262,18 +264,6 @@ impl PlacedChunk<'_> {
                 w.i64s(2, pages.iter().map(|p| p.string_bytes as i64));
             }
         });
-    }
-}
-
-/// The fields of `Statistics`.
-pub(crate) fn statistics(w: &mut StructWriter<'_>, nulls: i64, bounds: Option<&Bounds>, leaf: &Leaf) {
-    w.i64(3, nulls);
-    if let Some(bounds) = bounds {
-        let (low, high) = bounds.plain(leaf);
-        w.binary(5, &high);
-        w.binary(6, &low);
-        w.boolean(7, true);
-        w.boolean(8, true);
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use crate::draw::values::Values;
+use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::ValueSpec;
 use crate::encode::physical::{PhysicalRoom, physical};
 use crate::error::Error;
-use crate::options::{FileOptions, FilePlan};
+use crate::options::FileOptions;
 use crate::shred::block::Shredder;
-use crate::spec::dataset::{Dataset, Field, Leaf, Nulls};
-use crate::spec::row_size::RowSize;
+use crate::spec::dataset::{Dataset, Field, Leaf};
+use crate::write::plan::FilePlan;
+use crate::write::row_size::RowSize;
 
 /// Most rows of which folders are counted where the spec does not say their shares.
 const SAMPLE_ROWS: u64 = 16_384;
@@ -44,10 +46,10 @@ fn said(field: &Field, leaf: &Leaf) -> Option<f64> {
         Nulls::Together(_) => return None,
     };
     let most = match &leaf.values {
-        Values::Choice { table, .. } | Values::Boolean(table) => {
+        ValueSpec::Choice { table, .. } | ValueSpec::Boolean(table) => {
             table.probabilities().iter().copied().fold(0.0, f64::max)
         }
-        Values::Integers { span, .. } if *span > 0 => 1.0 / *span as f64,
+        ValueSpec::Integers { span, .. } if *span > 0 => 1.0 / *span as f64,
         _ => return None,
     };
     Some((most * (1.0 - null)).max(null))

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::error::Error;
-use crate::layout::{GroupBytes, Layout, Units};
-use crate::options::{FileOptions, FilePlan};
+use crate::layout::{GroupBytes, Layout, PlannedGroups};
+use crate::options::FileOptions;
 use crate::spec::dataset::Dataset;
+use crate::write::plan::FilePlan;
 use crate::write::row_group::RowGroupMaker;
 
 /// A row group of a layout.
@@ -26,7 +27,7 @@ pub struct RowGroup {
 
 /// The row groups of a layout, file by file.
 #[derive(Debug)]
-pub struct RowGroups<'a>(Units<'a>);
+pub struct RowGroups<'a>(PlannedGroups<'a>);
 
 impl Iterator for RowGroups<'_> {
     type Item = RowGroup;

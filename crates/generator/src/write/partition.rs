@@ -14,31 +14,31 @@ use sawmill_profile::span;
 use crate::encode::physical::{PhysicalRoom, physical};
 use crate::error::Error;
 use crate::layout::GroupBytes;
-use crate::options::FilePlan;
 use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::value_buffer::ValueBuffer;
-use crate::spec::civil::date_text;
 use crate::spec::dataset::{Field, Leaf};
-use crate::spec::logical_type::LogicalType;
+use crate::types::civil::date_text;
+use crate::types::logical_type::LogicalType;
 use crate::write::column_chunk::ColumnChunk;
-use crate::write::page_maker::PageMaker;
+use crate::write::page::maker::PageMaker;
+use crate::write::plan::FilePlan;
 use crate::write::row_group::{RowGroupMaker, add_pages, bytes_of, empty_chunks, finish_chunks};
 
 /// The folder of rows whose value is null, as Hive names it.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Most folders of a dataset: each has a file under way, and an unforeseen number is a mistake.
-pub const MOST_PARTITIONS: usize = 4096;
+pub(crate) const MOST_PARTITIONS: usize = 4096;
 
 /// Makes the row groups of units.
 #[derive(Debug)]
-pub(crate) struct UnitMaker<'a> {
-    kind: Kind<'a>,
+pub(crate) struct PlannedGroupMaker<'a> {
+    grouping: Grouping<'a>,
     groups: Vec<MadeGroup>,
 }
 
 #[derive(Debug)]
-enum Kind<'a> {
+enum Grouping<'a> {
     Whole(Box<RowGroupMaker<'a>>),
     Sorted(Box<Sorter<'a>>),
 }
@@ -52,7 +52,7 @@ pub(crate) struct MadeGroup {
     pub chunks: Vec<ColumnChunk>,
 }
 
-impl<'a> UnitMaker<'a> {
+impl<'a> PlannedGroupMaker<'a> {
     /// # Errors
     /// When the codec cannot be set up.
     pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
@@ -68,12 +68,15 @@ impl<'a> UnitMaker<'a> {
                 of_rows: Vec::new(),
                 physical: PhysicalRoom::default(),
             };
-            return Ok(UnitMaker { kind: Kind::Sorted(Box::new(sorter)), groups: Vec::new() });
+            return Ok(PlannedGroupMaker {
+                grouping: Grouping::Sorted(Box::new(sorter)),
+                groups: Vec::new(),
+            });
         }
         let mut maker = RowGroupMaker::new(plan, seed)?;
         let chunks = std::mem::take(&mut maker.chunks);
         let groups = vec![MadeGroup { folder: String::new(), rows: 0, chunks }];
-        Ok(UnitMaker { kind: Kind::Whole(Box::new(maker)), groups })
+        Ok(PlannedGroupMaker { grouping: Grouping::Whole(Box::new(maker)), groups })
     }
 
     /// The row groups of the last unit, those of folders that got no rows being empty.
@@ -92,8 +95,8 @@ impl<'a> UnitMaker<'a> {
         most: GroupBytes,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        match (&mut self.kind, self.groups.as_mut_slice()) {
-            (Kind::Whole(maker), [group]) => {
+        match (&mut self.grouping, self.groups.as_mut_slice()) {
+            (Grouping::Whole(maker), [group]) => {
                 std::mem::swap(&mut maker.chunks, &mut group.chunks);
                 let start = rows.start;
                 let made = maker.make(rows, page_rows, most, check);
@@ -101,9 +104,9 @@ impl<'a> UnitMaker<'a> {
                 group.rows = made.as_ref().map_or(0, |end| end - start);
                 made
             }
-            (Kind::Sorted(sorter), _) => sorter.make(rows, page_rows, most, check, &mut self.groups),
+            (Grouping::Sorted(sorter), _) => sorter.make(rows, page_rows, most, check, &mut self.groups),
             // A whole row group is in one piece.
-            (Kind::Whole(_), _) => Ok(rows.end),
+            (Grouping::Whole(_), _) => Ok(rows.end),
         }
     }
 }
@@ -287,12 +290,6 @@ fn scatter(plan: &FilePlan<'_>, shredded: &Shredded, of_rows: &[usize], waiting:
             value += values;
         }
     }
-}
-
-/// Whether values of a type can be names of folders.
-pub(crate) fn can_be_folder(kind: &LogicalType) -> bool {
-    use LogicalType::{Boolean, Date, Enum, Integer, String};
-    matches!(kind, Boolean | Date | Enum | Integer { .. } | String)
 }
 
 /// `COLUMN=VALUE`, with what a path cannot hold written as `%` and two digits, as Hive does.

@@ -8,11 +8,11 @@ use sawmill_profile::span;
 
 use crate::error::Error;
 use crate::layout::GroupBytes;
-use crate::options::FilePlan;
 use crate::shred::block::{Shredded, Shredder};
 use crate::write::column_chunk::ColumnChunk;
-use crate::write::page_maker::PageMaker;
-use crate::write::page_rows::{PageRows, Repetition};
+use crate::write::page::maker::PageMaker;
+use crate::write::page::rows::{PageRows, Repetition};
+use crate::write::plan::FilePlan;
 
 /// Makes row groups, one after the other, in the same memory.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 //! (Parquet format, `parquet.thrift`: `SchemaElement`, `LogicalType`; `LogicalTypes.md` for lists and
 //! maps.)
 
-use crate::spec::dataset::{Dataset, Field, Kind, ListStyle, Nulls};
-use crate::spec::logical_type::{LogicalType, Physical, Unit};
-use crate::write::thrift::StructWriter;
+use crate::draw::nulls::Nulls;
+use crate::spec::dataset::{Dataset, Field, Kind, ListStyle};
+use crate::thrift::StructWriter;
+use crate::types::logical_type::{LogicalType, Physical, Unit};
 
 /// `FieldRepetitionType`.
 const REQUIRED: i32 = 0;

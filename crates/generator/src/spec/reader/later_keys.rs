@@ -3,16 +3,17 @@
 
 use std::collections::HashMap;
 
-use crate::draw::values::{ReferencedKey, Surroundings, Values, Wrong};
-use crate::spec::folder::SpecFolder;
-use crate::spec::logical_type::LogicalType;
-use crate::spec::toml_reader::{Node, Table};
+use crate::draw::value_spec::{ReferencedKey, Surroundings, ValueSpec};
+use crate::error::Complaint;
+use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::logical_type::LogicalType;
 
 /// Adds the keys among the fields `specs` of the record, or of a struct in it at `path`: required fields with
 /// `sequence` or `unique` values. Fields named in `together` are optional. What is wrong with a field is for its
 /// reader to say.
 pub(super) fn collect(
-    specs: Node<'_>,
+    specs: SpecNode<'_>,
     together: Option<&[String]>,
     path: &str,
     folder: &SpecFolder<'_>,
@@ -42,11 +43,11 @@ pub(super) fn collect(
 }
 
 /// The key that a required field of the record is, where it is one.
-fn key(table: Table<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -> Option<ReferencedKey> {
+fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -> Option<ReferencedKey> {
     let kind = LogicalType::read(type_name, table, path).ok()??;
     let node = table.get("values")?;
     // Keys are made of nothing else.
-    let not_here = || -> Wrong { ("not a key".to_owned(), String::new()) };
+    let not_here = || -> Complaint { ("not a key".to_owned(), String::new()) };
     let is_key = ["sequence", "unique"];
     let entries = node.any_table(path, "`values`").ok()?;
     entries.entries().next().filter(|(name, _)| is_key.contains(name))?;
@@ -57,5 +58,5 @@ fn key(table: Table<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -
         operand: &mut |_| Err(not_here()),
         key: &mut |_| Err(not_here()),
     };
-    ReferencedKey::of(&Values::read(node, &mut around).ok()?)
+    ReferencedKey::of(&ValueSpec::read(node, &mut around).ok()?)
 }

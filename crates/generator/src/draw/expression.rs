@@ -13,13 +13,12 @@
 mod evaluate;
 mod reach;
 
-use std::fmt;
-
 use crate::draw::distribution::duration_ticks;
-use crate::draw::rng::Sequence;
-use crate::draw::values::Wrong;
-use crate::shred::misfit::Misfit;
-use crate::spec::logical_type::LogicalType;
+use crate::draw::misfit::Misfit;
+use crate::error::Complaint;
+use crate::random::rng::Sequence;
+use crate::types::logical_type::LogicalType;
+use crate::types::number::Number;
 pub(crate) use reach::Reach;
 
 /// Most characters of an expression.
@@ -41,32 +40,6 @@ pub(crate) struct Operand {
     pub nullable: bool,
     /// Between which numbers its values are, in ones.
     pub reach: Reach,
-}
-
-/// A number in an expression.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Number {
-    Whole(i128),
-    Real(f64),
-}
-
-impl Number {
-    pub(crate) fn real(self) -> f64 {
-        match self {
-            Number::Whole(n) => n as f64,
-            Number::Real(v) => v,
-        }
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Number::Whole(n) => n.fmt(f),
-            Number::Real(v) if v.abs() >= 1e16 => write!(f, "{v:e}"),
-            Number::Real(v) => v.fmt(f),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,19 +81,19 @@ impl Function {
 }
 
 #[derive(Clone, Debug)]
-enum Node {
+enum Term {
     Number(Number),
     /// Index into the operands.
     Field(usize),
-    Negated(Box<Node>),
-    Binary(u8, Box<Node>, Box<Node>),
-    Call(Function, Vec<Node>),
+    Negated(Box<Term>),
+    Binary(u8, Box<Term>, Box<Term>),
+    Call(Function, Vec<Term>),
 }
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
-    node: Node,
+    node: Term,
     pub operands: Vec<Operand>,
     pub text: String,
 }
@@ -131,8 +104,8 @@ impl Expression {
     pub(crate) fn parse(
         text: &str,
         kind: &LogicalType,
-        resolve: &mut dyn FnMut(&str) -> Result<Operand, Wrong>,
-    ) -> Result<Self, Wrong> {
+        resolve: &mut dyn FnMut(&str) -> Result<Operand, Complaint>,
+    ) -> Result<Self, Complaint> {
         if text.len() > LONGEST {
             return Err(("an expression that is too long".into(), format!("at most {LONGEST} bytes")));
         }
@@ -161,7 +134,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     kind: &'a LogicalType,
-    resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Wrong>,
+    resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     operands: Vec<Operand>,
     depth: usize,
 }
@@ -178,7 +151,7 @@ impl Parser<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn unexpected(&mut self) -> Wrong {
+    fn unexpected(&mut self) -> Complaint {
         let what = match self.text[self.at..].chars().next() {
             Some(c) => format!("unexpected {c:?} at character {} of the expression", self.at + 1),
             None => "the expression ends too early".to_owned(),
@@ -194,7 +167,7 @@ impl Parser<'_> {
         &self.text[start..self.at]
     }
 
-    fn sum(&mut self) -> Result<Node, Wrong> {
+    fn sum(&mut self) -> Result<Term, Complaint> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err((format!("parentheses more than {DEEPEST} deep"), "flatten the formula".into()));
@@ -202,22 +175,22 @@ impl Parser<'_> {
         let mut left = self.product()?;
         while let Some(operator @ (b'+' | b'-')) = self.peek() {
             self.at += 1;
-            left = Node::Binary(operator, Box::new(left), Box::new(self.product()?));
+            left = Term::Binary(operator, Box::new(left), Box::new(self.product()?));
         }
         self.depth -= 1;
         Ok(left)
     }
 
-    fn product(&mut self) -> Result<Node, Wrong> {
+    fn product(&mut self) -> Result<Term, Complaint> {
         let mut left = self.factor()?;
         while let Some(operator @ (b'*' | b'/' | b'%')) = self.peek() {
             self.at += 1;
-            left = Node::Binary(operator, Box::new(left), Box::new(self.factor()?));
+            left = Term::Binary(operator, Box::new(left), Box::new(self.factor()?));
         }
         Ok(left)
     }
 
-    fn factor(&mut self) -> Result<Node, Wrong> {
+    fn factor(&mut self) -> Result<Term, Complaint> {
         match self.peek() {
             Some(b'-') => {
                 self.at += 1;
@@ -225,7 +198,7 @@ impl Parser<'_> {
                 if self.depth > DEEPEST {
                     return Err(("too many signs".into(), "flatten the formula".into()));
                 }
-                let negated = Node::Negated(Box::new(self.factor()?));
+                let negated = Term::Negated(Box::new(self.factor()?));
                 self.depth -= 1;
                 Ok(negated)
             }
@@ -241,7 +214,7 @@ impl Parser<'_> {
         }
     }
 
-    fn close(&mut self) -> Result<(), Wrong> {
+    fn close(&mut self) -> Result<(), Complaint> {
         match self.peek() {
             Some(b')') => {
                 self.at += 1;
@@ -251,7 +224,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Node, Wrong> {
+    fn number(&mut self) -> Result<Term, Complaint> {
         let digits = self.take(|c| c.is_ascii_digit() || c == '.' || c == '_').replace('_', "");
         let unit = self.take(|c| c.is_ascii_alphabetic()).to_owned();
         if !unit.is_empty() {
@@ -263,18 +236,18 @@ impl Parser<'_> {
                 (format!("{digits}{unit} is no duration"), "use ns, us, ms, s, min, h, d or w".to_owned())
             })?;
             let whole = ticks.fract() == 0.0 && ticks.abs() < 1e18;
-            return Ok(Node::Number(if whole { Number::Whole(ticks as i128) } else { Number::Real(ticks) }));
+            return Ok(Term::Number(if whole { Number::Whole(ticks as i128) } else { Number::Real(ticks) }));
         }
         if let Ok(whole) = digits.parse::<i128>() {
-            return Ok(Node::Number(Number::Whole(whole)));
+            return Ok(Term::Number(Number::Whole(whole)));
         }
         match digits.parse::<f64>() {
-            Ok(real) => Ok(Node::Number(Number::Real(real))),
+            Ok(real) => Ok(Term::Number(Number::Real(real))),
             Err(_) => Err((format!("{digits:?} is no number"), "write numbers like 3 or 0.5".into())),
         }
     }
 
-    fn name(&mut self) -> Result<Node, Wrong> {
+    fn name(&mut self) -> Result<Term, Complaint> {
         let name = self.take(|c| c.is_alphanumeric() || c == '_' || c == '.').to_owned();
         if self.peek() != Some(b'(') {
             let operand = (self.resolve)(&name)?;
@@ -283,7 +256,7 @@ impl Parser<'_> {
                 self.operands.push(operand);
                 self.operands.len() - 1
             });
-            return Ok(Node::Field(index));
+            return Ok(Term::Field(index));
         }
         let Some((_, count, function)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
@@ -300,7 +273,7 @@ impl Parser<'_> {
             let what = format!("{} arguments for {name}", arguments.len());
             return Err((what, format!("{name} takes {count}")));
         }
-        Ok(Node::Call(*function, arguments))
+        Ok(Term::Call(*function, arguments))
     }
 }
 
@@ -308,7 +281,7 @@ impl Parser<'_> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str, kind: &LogicalType) -> Result<Expression, Wrong> {
+    fn parsed(text: &str, kind: &LogicalType) -> Result<Expression, Complaint> {
         Expression::parse(text, kind, &mut |name| match name {
             "a" | "b.c" => {
                 let leaf = usize::from(name != "a");
@@ -343,7 +316,7 @@ mod tests {
     fn times_keep_their_ticks() {
         let expression = Expression::parse(
             "a + 1h + uniform(0, 0)",
-            &LogicalType::Timestamp { unit: crate::spec::logical_type::Unit::Nanoseconds, zone: None },
+            &LogicalType::Timestamp { unit: crate::types::logical_type::Unit::Nanoseconds, zone: None },
             &mut |_| {
                 Ok(Operand {
                     leaf: 0,

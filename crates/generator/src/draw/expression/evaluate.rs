@@ -1,10 +1,11 @@
 //! The value of an expression in one record.
 
-use super::{Function, Node, Number};
+use super::{Function, Term};
 use crate::draw::distribution::Curve;
-use crate::draw::elementary::{fast_exp, ln};
-use crate::draw::rng::{Sequence, unit_interval};
-use crate::shred::misfit::{Misfit, nearest_whole};
+use crate::draw::misfit::{Misfit, nearest_whole};
+use crate::random::elementary::{fast_exp, ln};
+use crate::random::rng::{Sequence, unit_interval};
+use crate::types::number::Number;
 
 use Number::{Real, Whole};
 
@@ -12,19 +13,19 @@ use Number::{Real, Whole};
 const LARGE: u128 = 1 << 40;
 
 /// The value of `node` where the operands are `fields`.
-pub(super) fn evaluate(node: &Node, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
+pub(super) fn evaluate(node: &Term, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
     match node {
-        Node::Number(number) => Ok(*number),
-        Node::Field(i) => Ok(fields.get(*i).copied().unwrap_or(Whole(0))),
-        Node::Negated(of) => match evaluate(of, fields, random)? {
+        Term::Number(number) => Ok(*number),
+        Term::Field(i) => Ok(fields.get(*i).copied().unwrap_or(Whole(0))),
+        Term::Negated(of) => match evaluate(of, fields, random)? {
             Whole(n) => n.checked_neg().map(Whole).ok_or(Misfit::TooLarge),
             Real(v) => Ok(Real(-v)),
         },
-        Node::Binary(operator, left, right) => {
+        Term::Binary(operator, left, right) => {
             let (left, right) = (evaluate(left, fields, random)?, evaluate(right, fields, random)?);
             binary(*operator, left, right)
         }
-        Node::Call(function, arguments) => {
+        Term::Call(function, arguments) => {
             let mut values = [Whole(0); 2];
             for (value, node) in values.iter_mut().zip(arguments) {
                 *value = evaluate(node, fields, random)?;

@@ -3,7 +3,7 @@
 use crate::encode::compression::Compressor;
 use crate::encode::physical::PhysicalRoom;
 use crate::error::Error;
-use crate::options::FilePlan;
+use crate::write::plan::FilePlan;
 
 /// The plan of the file and the room of one thread.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Reading a TOML file with the place of everything that stands in it.
 //!
-//! A [`Node`] is a value with its position in the text; a [`Table`] is a node that has been checked
+//! A [`SpecNode`] is a value with its position in the text; a [`SpecTable`] is a node that has been checked
 //! for unknown keys. Every error of a spec is made here, so that all of them name line, column and
 //! the path of the field.
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// A value of the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Node<'a> {
+pub(crate) struct SpecNode<'a> {
     value: &'a DeValue<'a>,
     /// Byte offset of its first character.
     start: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Node<'a> {
 
 /// A table of the file, whose keys are all known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table<'a> {
+pub(crate) struct SpecTable<'a> {
     table: &'a DeTable<'a>,
     start: usize,
     text: &'a str,
@@ -58,23 +58,23 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     }
 }
 
-impl<'a> Node<'a> {
+impl<'a> SpecNode<'a> {
     /// An error about this value of the field at `path`.
     pub(crate) fn error(self, path: &str, what: impl Into<String>, advice: impl Into<String>) -> Error {
         error_at(self.text, self.start, path, what, advice)
     }
 
     /// The table that this is, with keys among `allowed` alone. `of` says whose keys they are.
-    pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<Table<'a>, Error> {
+    pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
         let table = self.any_table(path, of)?;
         table.check(path, of, allowed)?;
         Ok(table)
     }
 
     /// The table that this is, with whatever keys.
-    pub(crate) fn any_table(self, path: &str, of: &str) -> Result<Table<'a>, Error> {
+    pub(crate) fn any_table(self, path: &str, of: &str) -> Result<SpecTable<'a>, Error> {
         match self.value {
-            DeValue::Table(table) => Ok(Table { table, start: self.start, text: self.text }),
+            DeValue::Table(table) => Ok(SpecTable { table, start: self.start, text: self.text }),
             _ => {
                 Err(self.error(path, format!("{} where {of} is expected", self.described()), "give a table"))
             }
@@ -116,10 +116,10 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(crate) fn array(self) -> Option<impl ExactSizeIterator<Item = Node<'a>>> {
+    pub(crate) fn array(self) -> Option<impl ExactSizeIterator<Item = SpecNode<'a>>> {
         let text = self.text;
         let array = self.value.as_array()?;
-        Some(array.iter().map(move |v| Node { value: v.get_ref(), start: v.span().start, text }))
+        Some(array.iter().map(move |v| SpecNode { value: v.get_ref(), start: v.span().start, text }))
     }
 
     /// What it is, for messages: its text where that is short.
@@ -135,10 +135,10 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> SpecTable<'a> {
     /// The whole file.
     pub(crate) fn root(table: &'a DeTable<'a>, text: &'a str) -> Self {
-        Table { table, start: 0, text }
+        SpecTable { table, start: 0, text }
     }
 
     /// Refuses keys that are not among `allowed`.
@@ -163,13 +163,13 @@ impl<'a> Table<'a> {
         error_at(self.text, self.start, path, what, advice)
     }
 
-    pub(crate) fn get(self, key: &str) -> Option<Node<'a>> {
+    pub(crate) fn get(self, key: &str) -> Option<SpecNode<'a>> {
         let value = self.table.get(key)?;
-        Some(Node { value: value.get_ref(), start: value.span().start, text: self.text })
+        Some(SpecNode { value: value.get_ref(), start: value.span().start, text: self.text })
     }
 
     /// The value of `key`, or an error that asks for it.
-    pub(crate) fn need(self, key: &str, path: &str, of: &str) -> Result<Node<'a>, Error> {
+    pub(crate) fn need(self, key: &str, path: &str, of: &str) -> Result<SpecNode<'a>, Error> {
         self.get(key).ok_or_else(|| self.error(path, format!("{of} without `{key}`"), format!("add `{key}`")))
     }
 
@@ -186,11 +186,11 @@ impl<'a> Table<'a> {
     }
 
     /// Keys and values in the order of the keys' names.
-    pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, Node<'a>)> {
+    pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, SpecNode<'a>)> {
         let text = self.text;
         self.table.iter().map(move |(key, value)| {
             let key: &str = key.get_ref();
-            (key, Node { value: value.get_ref(), start: value.span().start, text })
+            (key, SpecNode { value: value.get_ref(), start: value.span().start, text })
         })
     }
 }
@@ -203,7 +203,7 @@ mod tests {
     fn an_unknown_key_is_named_with_its_line_and_what_is_allowed() {
         let text = "a = 1\n  colour = 2\n";
         let table = DeTable::parse(text).unwrap();
-        let root = Table::root(table.get_ref(), text);
+        let root = SpecTable::root(table.get_ref(), text);
         let error = root.check("x.y", "a field", &["a", "b", "c"]).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -215,7 +215,7 @@ mod tests {
     fn numbers_of_any_radix_are_read() {
         let text = "a = 0xFF\nb = 1_000\nc = 2.5";
         let table = DeTable::parse(text).unwrap();
-        let root = Table::root(table.get_ref(), text);
+        let root = SpecTable::root(table.get_ref(), text);
         assert_eq!(root.get("a").unwrap().integer(), Some(255));
         assert_eq!(root.get("b").unwrap().number(), Some(1000.0));
         assert_eq!(root.get("c").unwrap().float_text(), Some("2.5"));

@@ -5,11 +5,12 @@
 //! too.
 
 use crate::error::Error;
-use crate::layout::{GroupBytes, PAGE_ROWS, ROW_GROUP_ROWS};
-use crate::options::{FileOptions, FilePlan};
+use crate::layout::{GroupBytes, MOST_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
+use crate::options::FileOptions;
 use crate::shred::block::BLOCK_ROWS;
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;
+use crate::write::plan::FilePlan;
 use crate::write::row_group::RowGroupMaker;
 
 /// The sample grows until it has so many bytes.
@@ -17,10 +18,6 @@ const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Bytes of encoded pages that a row group is kept under where nothing else is asked for: 64 MiB.
 pub const ROW_GROUP_BYTES: u64 = 64 << 20;
-
-/// Bytes before compression that a row group may be expected to take at most, whatever its number of rows:
-/// each thread holds one. 1 GiB.
-pub const MOST_GROUP_BYTES: u64 = 1 << 30;
 
 /// The average size of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! How long the values of a leaf can be.
 
-use crate::draw::values::Values;
+use crate::draw::value_spec::ValueSpec;
 use crate::spec::dataset::{Dataset, Leaf};
 use crate::text::words;
 
@@ -9,11 +9,13 @@ use crate::text::words;
 pub(crate) const MOST_RECORD_BYTES: u64 = 1 << 30;
 
 /// The longest value that can be drawn, in bytes; `None` where that is a few words at most.
-pub(crate) fn longest(values: &Values) -> Option<u64> {
+pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
     match values {
-        Values::Bytes { most, .. } => Some((*most).into()),
-        Values::Words { most, .. } => Some(u64::from(*most) * (words::longest_word() + 1)),
-        Values::Choice { dictionary, .. } => dictionary.entries.iter().map(|entry| entry.len() as u64).max(),
+        ValueSpec::Bytes { most, .. } => Some((*most).into()),
+        ValueSpec::Words { most, .. } => Some(u64::from(*most) * (words::longest_word() + 1)),
+        ValueSpec::Choice { dictionary, .. } => {
+            dictionary.entries.iter().map(|entry| entry.len() as u64).max()
+        }
         _ => None,
     }
 }
@@ -38,8 +40,12 @@ impl Leaf {
     pub(crate) fn draws_alone(&self) -> bool {
         let alone = matches!(
             self.values,
-            Values::Bytes { .. } | Values::Words { .. } | Values::Email | Values::Uuid | Values::Pattern(_)
+            ValueSpec::Bytes { .. }
+                | ValueSpec::Words { .. }
+                | ValueSpec::Email
+                | ValueSpec::Uuid
+                | ValueSpec::Pattern(_)
         );
-        alone && !self.kept && !self.distinct
+        alone && !self.is_operand && !self.distinct
     }
 }

@@ -3,16 +3,8 @@
 //! (Parquet format, `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid": a run is a varint
 //! header, its lowest bit 1 for bit-packed groups of eight values and 0 for a repeated value.)
 
-use crate::draw::instruction_sets::widest;
-use crate::write::thrift::varint;
-
-/// The levels of an entry whose value is there: how many optional or repeated, and how many
-/// repeated fields lie on its path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Levels {
-    pub definition: u8,
-    pub repetition: u8,
-}
+use crate::random::instruction_sets::widest;
+use crate::thrift::varint;
 
 /// Bits that a level from 0 to `max` takes.
 pub(crate) fn bit_width(max: u32) -> usize {

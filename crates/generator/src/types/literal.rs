@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use toml::value::Datetime;
 
-use crate::spec::civil;
-use crate::spec::logical_type::{LogicalType, Physical};
-use crate::spec::toml_reader::Node;
+use crate::spec_file::toml_reader::SpecNode;
+use crate::types::civil;
+use crate::types::logical_type::{LogicalType, Physical};
 
 /// A value as it was written.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(crate) enum Literal<'a> {
 
 impl<'a> Literal<'a> {
     /// What stands in the file, `None` for arrays and tables.
-    pub(crate) fn of(node: Node<'a>) -> Option<Self> {
+    pub(crate) fn of(node: SpecNode<'a>) -> Option<Self> {
         if let Some(text) = node.string() {
             return Some(Literal::Text(text));
         }

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use super::elementary::{exp, ln};
-use crate::draw::rng::{Sequence, unit_interval};
+use crate::random::rng::{Sequence, unit_interval};
 
 const LAYERS: usize = 256;
 

@@ -4,7 +4,7 @@
 //! distribution is inverted in closed form.
 
 use super::elementary::{exp, ln, pow};
-use crate::draw::rng::{Sequence, unit_interval};
+use crate::random::rng::{Sequence, unit_interval};
 
 /// Ranks from 1 to `n`, rank `k` with a probability proportional to `k^-s`.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! block always gets the same values. The mixing function is SplitMix64's finaliser (Steele, Lea,
 //! Flood: "Fast splittable pseudorandom number generators", 2014) over a Weyl sequence.
 
-use crate::draw::instruction_sets::widest;
+use crate::random::instruction_sets::widest;
 
 /// The Weyl increment of SplitMix64: 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;

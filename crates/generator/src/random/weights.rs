@@ -3,8 +3,8 @@
 //! (M. D. Vose: "A linear algorithm for generating random numbers with a given distribution",
 //! IEEE Transactions on Software Engineering 17(9), 1991.)
 
-use crate::draw::instruction_sets::widest;
-use crate::draw::rng::{Stream, scale32};
+use crate::random::instruction_sets::widest;
+use crate::random::rng::{Stream, scale32};
 
 /// A table that draws index `i` with a probability proportional to its weight.
 #[derive(Clone, Debug)]

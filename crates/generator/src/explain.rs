@@ -8,18 +8,19 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::draw::distribution::Curve;
-use crate::draw::rng::Stream;
-use crate::draw::values::{ReferencedKey, Values};
-use crate::expression::Number;
+use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::encode::levels::bit_width;
 use crate::layout::ROW_GROUP_ROWS;
+use crate::random::rng::Stream;
 use crate::shred::block::{BLOCK_ROWS, Shredder};
-use crate::shred::levels::bit_width;
 use crate::shred::operands::number;
-use crate::spec::civil::date_text;
-use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle, Nulls};
-use crate::spec::logical_type::{LogicalType, Physical};
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 use crate::text::person_name;
 use crate::text::words;
+use crate::types::civil::date_text;
+use crate::types::logical_type::{LogicalType, Physical, type_text};
+use crate::types::number::Number;
 
 /// Values that are drawn to find the mean width of strings that no formula gives.
 const SAMPLE: u64 = 256;
@@ -91,7 +92,7 @@ impl Dataset {
     fn sample_expressions(&self, columns: &mut [ExplainedColumn]) {
         let mut formulas = Vec::new();
         self.each_leaf(&mut |_, leaf| {
-            if matches!(leaf.values, Values::Expression(_)) {
+            if matches!(leaf.values, ValueSpec::Expression(_)) {
                 formulas.push(leaf);
             }
         });
@@ -183,23 +184,6 @@ fn column(field: &Field, leaf: &Leaf, entries: f64, values: f64) -> ExplainedCol
     }
 }
 
-/// A type with its parameters.
-pub(crate) fn type_text(kind: &LogicalType) -> String {
-    match kind {
-        LogicalType::Decimal { precision, scale, .. } => format!("decimal({precision}, {scale})"),
-        LogicalType::Time { unit, utc } => {
-            format!("time({}{})", unit.name(), if *utc { ", utc" } else { "" })
-        }
-        LogicalType::Timestamp { unit, zone } => match zone {
-            Some(zone) => format!("timestamp({}, {zone})", unit.name()),
-            None => format!("timestamp({})", unit.name()),
-        },
-        LogicalType::Int96 => "timestamp(int96)".to_owned(),
-        LogicalType::FixedBinary(width) => format!("fixed_binary({width})"),
-        kind => kind.name().to_owned(),
-    }
-}
-
 /// Appends a field in the notation of message types.
 fn message(field: &Field, depth: usize, out: &mut String) {
     let repetition = if field.nulls == Nulls::Never { "required" } else { "optional" };
@@ -260,7 +244,7 @@ fn element(field: &Field, repetition: &str, depth: usize, out: &mut String) {
 
 /// The logical type as message types show it.
 fn annotation(kind: &LogicalType) -> Option<String> {
-    let unit = |unit: &crate::spec::logical_type::Unit| match unit.name() {
+    let unit = |unit: &crate::types::logical_type::Unit| match unit.name() {
         "ms" => "MILLIS",
         "us" => "MICROS",
         _ => "NANOS",
@@ -287,10 +271,10 @@ impl Leaf {
     pub(crate) fn width(&self, values_a_row: f64) -> f64 {
         let in_group = values_a_row * ROW_GROUP_ROWS as f64;
         match &self.values {
-            Values::PersonName if person_name::dictionary_pays_off(in_group) => {
+            ValueSpec::PersonName if person_name::dictionary_pays_off(in_group) => {
                 person_name::INDEX_BITS as f64 / 8.0 + person_name::dictionary().len() as f64 / in_group
             }
-            Values::Choice { table, .. } => {
+            ValueSpec::Choice { table, .. } => {
                 bit_width(table.probabilities().len().saturating_sub(1) as u32) as f64 / 8.0
             }
             _ => match (self.physical, self.physical.width()) {
@@ -304,8 +288,8 @@ impl Leaf {
     /// Expected bytes of one string.
     fn string_width(&self) -> f64 {
         match &self.values {
-            Values::Bytes { least, most } => (f64::from(*least) + f64::from(*most)) / 2.0,
-            Values::Words { least, most } => {
+            ValueSpec::Bytes { least, most } => (f64::from(*least) + f64::from(*most)) / 2.0,
+            ValueSpec::Words { least, most } => {
                 let words = (f64::from(*least) + f64::from(*most)) / 2.0;
                 words * words::mean_word() + (words - 1.0).max(0.0)
             }
@@ -315,7 +299,7 @@ impl Leaf {
 
     /// Some of its strings.
     fn sample(&self) -> Vec<Vec<u8>> {
-        use crate::draw::leaf::Draws;
+        use crate::shred::leaf_draws::Draws;
         use crate::shred::value_buffer::{PhysicalBuffer, ValueBuffer};
         let numbers: Vec<u64> = (0..SAMPLE).collect();
         let stream = Stream::new(0, 0, 0);
@@ -340,34 +324,36 @@ impl Leaf {
     /// How its values are drawn, in words.
     fn described(&self) -> String {
         match &self.values {
-            Values::PersonName => "person_name".to_owned(),
-            Values::Unique(_) => "unique".to_owned(),
-            Values::Choice { table, .. } => match table.probabilities().len() {
+            ValueSpec::PersonName => "person_name".to_owned(),
+            ValueSpec::Unique(_) => "unique".to_owned(),
+            ValueSpec::Choice { table, .. } => match table.probabilities().len() {
                 1 => "constant".to_owned(),
                 n => format!("one of {n} values"),
             },
-            Values::Boolean(table) => {
+            ValueSpec::Boolean(table) => {
                 format!("true in {:.1} %", 100.0 * table.probabilities().get(1).copied().unwrap_or(0.0))
             }
-            Values::Zipf(ranks) => format!("zipf over {} ranks", ranks.count()),
-            Values::Integers { .. } | Values::Wide { .. } | Values::Reals { .. } => "uniform".to_owned(),
-            Values::Curve { curve, .. } => match curve {
+            ValueSpec::Zipf(ranks) => format!("zipf over {} ranks", ranks.count()),
+            ValueSpec::Integers { .. } | ValueSpec::Wide { .. } | ValueSpec::Reals { .. } => {
+                "uniform".to_owned()
+            }
+            ValueSpec::Curve { curve, .. } => match curve {
                 Curve::Normal { .. } => "normal",
                 Curve::LogNormal { .. } => "lognormal",
                 Curve::Exponential { .. } => "exponential",
             }
             .to_owned(),
-            Values::Counts(counts) => format!("counts of mean {:.3}", counts.mean()),
-            Values::Sequence { .. } => "sequence".to_owned(),
-            Values::Walk(_) => "walk".to_owned(),
-            Values::Expression(expression) => expression.text.clone(),
-            Values::Reference(reference) => format!("one of {} keys", reference.ranks.count()),
-            Values::Words { least, most } => format!("{least} to {most} words"),
-            Values::Email => "email".to_owned(),
-            Values::Uuid => "uuid".to_owned(),
-            Values::Pattern(_) => "pattern".to_owned(),
-            Values::Bytes { least, most } if least == most => format!("{least} bytes"),
-            Values::Bytes { least, most } => format!("{least} to {most} bytes"),
+            ValueSpec::Counts(counts) => format!("counts of mean {:.3}", counts.mean()),
+            ValueSpec::Sequence { .. } => "sequence".to_owned(),
+            ValueSpec::Monotone(_) => "walk".to_owned(),
+            ValueSpec::Expression(expression) => expression.text.clone(),
+            ValueSpec::Reference(reference) => format!("one of {} keys", reference.ranks.count()),
+            ValueSpec::Words { least, most } => format!("{least} to {most} words"),
+            ValueSpec::Email => "email".to_owned(),
+            ValueSpec::Uuid => "uuid".to_owned(),
+            ValueSpec::Pattern(_) => "pattern".to_owned(),
+            ValueSpec::Bytes { least, most } if least == most => format!("{least} bytes"),
+            ValueSpec::Bytes { least, most } => format!("{least} to {most} bytes"),
         }
     }
 
@@ -375,11 +361,11 @@ impl Leaf {
     fn expected(&self) -> String {
         let one = self.kind.one() as f64;
         let number = match &self.values {
-            Values::Zipf(ranks) => ranks.mean(),
-            Values::Counts(counts) => counts.mean(),
-            Values::Curve { curve, low, high } => curve.mean().clamp(*low, *high),
-            Values::Reals { min, width } => min + width / 2.0,
-            Values::Integers { min, span } => {
+            ValueSpec::Zipf(ranks) => ranks.mean(),
+            ValueSpec::Counts(counts) => counts.mean(),
+            ValueSpec::Curve { curve, low, high } => curve.mean().clamp(*low, *high),
+            ValueSpec::Reals { min, width } => min + width / 2.0,
+            ValueSpec::Integers { min, span } => {
                 let (low, high) = self.kind.range();
                 // A span of 0 means all of 64 bits.
                 let (low, span) = match (span, low) {
@@ -389,27 +375,27 @@ impl Leaf {
                 };
                 (low + (span - 1.0) / 2.0) / one
             }
-            Values::Wide { min, span } => (*min as f64 + *span as f64 / 2.0) / one,
-            Values::Boolean(table) => table.probabilities().get(1).copied().unwrap_or(0.0),
-            Values::Sequence { start, step } => {
+            ValueSpec::Wide { min, span } => (*min as f64 + *span as f64 / 2.0) / one,
+            ValueSpec::Boolean(table) => table.probabilities().get(1).copied().unwrap_or(0.0),
+            ValueSpec::Sequence { start, step } => {
                 return format!(
                     "{}, {}, ...",
                     self.shown(*start as f64 / one),
                     self.shown((start + step) as f64 / one)
                 );
             }
-            Values::Walk(walk) => {
+            ValueSpec::Monotone(walk) => {
                 let first = self.shown(walk.start() as f64 / one);
                 let second = self.shown((walk.start() as f64 + walk.step()) / one);
                 return format!("{first}, {second}, ...");
             }
-            Values::Reference(reference) => match &reference.key {
+            ValueSpec::Reference(reference) => match &reference.key {
                 ReferencedKey::Sequence { start, step } => {
                     (*start as f64 + *step as f64 * (reference.ranks.mean() - 1.0)) / one
                 }
                 ReferencedKey::Unique(_) => return self.example(),
             },
-            Values::Choice { table, .. } => {
+            ValueSpec::Choice { table, .. } => {
                 let likely = table.probabilities().iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
                 let Some((i, p)) = likely else { return String::new() };
                 let entry = &self.dictionary()[i];
@@ -420,8 +406,8 @@ impl Leaf {
                 let shown = self.number(entry).map_or(shown, |n| self.shown(n));
                 return format!("{shown} in {:.1} %", 100.0 * p);
             }
-            Values::Expression(_) => return String::new(),
-            Values::Uuid | Values::Bytes { .. } => return String::new(),
+            ValueSpec::Expression(_) => return String::new(),
+            ValueSpec::Uuid | ValueSpec::Bytes { .. } => return String::new(),
             _ => return self.example(),
         };
         self.shown(number)

@@ -4,7 +4,7 @@
 //! (Parquet format, `LogicalTypes.md`; physical types of `parquet.thrift`.)
 
 use crate::error::Error;
-use crate::spec::toml_reader::Table;
+use crate::spec_file::toml_reader::SpecTable;
 
 /// How a leaf is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl LogicalType {
     }
 
     /// The type of the leaf that `field` describes, `None` where `name` is no type of leaves.
-    pub(crate) fn read(name: &str, field: Table<'_>, path: &str) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(name: &str, field: SpecTable<'_>, path: &str) -> Result<Option<Self>, Error> {
         let integer = |bits, signed| LogicalType::Integer { bits, signed };
         Ok(Some(match name {
             "boolean" => LogicalType::Boolean,
@@ -397,7 +397,7 @@ pub(crate) fn is_zone(zone: &str) -> bool {
 }
 
 /// The unit of a time or timestamp, `None` for int96; microseconds where the spec says nothing.
-fn unit(field: Table<'_>, path: &str) -> Result<Option<Unit>, Error> {
+fn unit(field: SpecTable<'_>, path: &str) -> Result<Option<Unit>, Error> {
     let Some(node) = field.get("unit") else { return Ok(Some(Unit::Microseconds)) };
     let is_timestamp = field.get("type").and_then(|t| t.string()) == Some("timestamp");
     match node.string() {
@@ -416,7 +416,7 @@ fn unit(field: Table<'_>, path: &str) -> Result<Option<Unit>, Error> {
     }
 }
 
-fn decimal(field: Table<'_>, path: &str) -> Result<LogicalType, Error> {
+fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
     let digits = |key: &str, default: Option<u8>, least: u8, most: u8| -> Result<u8, Error> {
         let node = match (field.get(key), default) {
             (None, Some(default)) => return Ok(default),
@@ -453,6 +453,23 @@ fn decimal(field: Table<'_>, path: &str) -> Result<LogicalType, Error> {
         }
     };
     Ok(LogicalType::Decimal { precision, scale, physical })
+}
+
+/// A type with its parameters.
+pub(crate) fn type_text(kind: &LogicalType) -> String {
+    match kind {
+        LogicalType::Decimal { precision, scale, .. } => format!("decimal({precision}, {scale})"),
+        LogicalType::Time { unit, utc } => {
+            format!("time({}{})", unit.name(), if *utc { ", utc" } else { "" })
+        }
+        LogicalType::Timestamp { unit, zone } => match zone {
+            Some(zone) => format!("timestamp({}, {zone})", unit.name()),
+            None => format!("timestamp({})", unit.name()),
+        },
+        LogicalType::Int96 => "timestamp(int96)".to_owned(),
+        LogicalType::FixedBinary(width) => format!("fixed_binary({width})"),
+        kind => kind.name().to_owned(),
+    }
 }
 
 #[cfg(test)]

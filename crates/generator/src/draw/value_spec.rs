@@ -5,22 +5,23 @@
 
 use crate::draw::choice::{Dictionary, choice, constant, weighted};
 use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
-use crate::draw::monotone::Walk;
-use crate::draw::weights::Weights;
-use crate::error::Error;
-use crate::expression::{Expression, Number, Operand, Reach};
-use crate::shred::misfit::nearest_whole;
-use crate::shred::operands::stored_number;
-use crate::spec::folder::SpecFolder;
-use crate::spec::literal::{Literal, real, whole};
-use crate::spec::logical_type::LogicalType;
-use crate::spec::toml_reader::{Node, Table, listed};
+use crate::draw::expression::{Expression, Operand, Reach};
+use crate::draw::misfit::nearest_whole;
+use crate::draw::monotone::Monotone;
+use crate::error::{Complaint, Error};
+use crate::random::weights::Weights;
+use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
 use crate::text::pattern::Pattern;
 use crate::text::template::Template;
+use crate::types::literal::{Literal, real, whole};
+use crate::types::logical_type::LogicalType;
+use crate::types::number::Number;
+use crate::types::number::stored_number;
 
 /// Where the values of a leaf come from.
 #[derive(Debug)]
-pub(crate) enum Values {
+pub(crate) enum ValueSpec {
     /// [`crate::text::person_name`] codes.
     PersonName,
     /// Numbers rendered by a template.
@@ -62,7 +63,7 @@ pub(crate) enum Values {
         start: i128,
         step: i128,
     },
-    Walk(Walk),
+    Monotone(Monotone),
     Expression(Expression),
     /// A key of another dataset.
     Reference(Reference),
@@ -98,17 +99,16 @@ pub(crate) enum ReferencedKey {
 
 impl ReferencedKey {
     /// The key that a required field of the record with these values is.
-    pub(crate) fn of(values: &Values) -> Option<Self> {
+    pub(crate) fn of(values: &ValueSpec) -> Option<Self> {
         match values {
-            Values::Sequence { start, step } => Some(ReferencedKey::Sequence { start: *start, step: *step }),
-            Values::Unique(template) => Some(ReferencedKey::Unique(template.clone())),
+            ValueSpec::Sequence { start, step } => {
+                Some(ReferencedKey::Sequence { start: *start, step: *step })
+            }
+            ValueSpec::Unique(template) => Some(ReferencedKey::Unique(template.clone())),
             _ => None,
         }
     }
 }
-
-/// What is wrong, and what to do about it.
-pub(crate) type Wrong = (String, String);
 
 /// A key of another dataset, and the rows that it is said to have.
 pub(crate) type FoundKey = (ReferencedKey, Option<u64>);
@@ -120,9 +120,9 @@ pub(crate) struct Surroundings<'a> {
     /// Where files that the spec names are looked for.
     pub folder: &'a SpecFolder<'a>,
     /// Finds an earlier field of the record by the name that an expression uses.
-    pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Wrong>,
+    pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     /// Finds the key of another dataset, and the rows that it is said to have.
-    pub key: &'a mut dyn FnMut(&str) -> Result<FoundKey, Wrong>,
+    pub key: &'a mut dyn FnMut(&str) -> Result<FoundKey, Complaint>,
 }
 
 /// Names and tables that `values` can be, with what they draw: the source of error messages and of
@@ -151,18 +151,18 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("bytes", "from `min` to `max` random bytes"),
 ];
 
-impl Values {
+impl ValueSpec {
     /// Reads the `values` of a leaf.
-    pub(crate) fn read(node: Node<'_>, around: &mut Surroundings<'_>) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<Self, Error> {
         let (kind, path) = (around.kind, around.path);
         if let Some(name) = node.string() {
             return match name {
                 "person_name" | "email" => text_only(name, node, around).map(|()| match name {
-                    "email" => Values::Email,
-                    _ => Values::PersonName,
+                    "email" => ValueSpec::Email,
+                    _ => ValueSpec::PersonName,
                 }),
                 "uuid" => uuid(node, around),
-                "words" => text_only(name, node, around).map(|()| Values::Words { least: 3, most: 8 }),
+                "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
                 "bytes" => bytes(None, node, around),
                 _ => Err(unknown(name, node, path)),
             };
@@ -193,20 +193,20 @@ impl Values {
                 numbers_only()?;
                 let ranks = Ranks::read(parameters, path)?;
                 fits(kind, i128::from(ranks.count()), parameters, path)?;
-                Ok(Values::Zipf(ranks))
+                Ok(ValueSpec::Zipf(ranks))
             }
             "normal" | "lognormal" | "exponential" => {
                 numbers_only()?;
                 let curve = Curve::read(name, parameters, kind, path)?;
                 let (low, high) = bounds(curve, parameters, kind, path)?;
-                Ok(Values::Curve { curve, low, high })
+                Ok(ValueSpec::Curve { curve, low, high })
             }
             "poisson" | "geometric" => {
                 numbers_only()?;
                 let counts = Counts::read(name, parameters, path)?;
                 let most = counts.outcomes().last().map_or(0, |(k, _)| k);
                 fits(kind, most.into(), parameters, path)?;
-                Ok(Values::Counts(counts))
+                Ok(ValueSpec::Counts(counts))
             }
             "sequence" => {
                 if !kind.is_whole() {
@@ -232,13 +232,13 @@ impl Values {
                     }
                     Some(node) => whole_of(kind, node, path)?,
                 };
-                Ok(Values::Sequence { start, step })
+                Ok(ValueSpec::Sequence { start, step })
             }
             "walk" => {
                 if !kind.is_whole() {
                     return Err(not_for("whole numbers"));
                 }
-                Walk::read(parameters, kind, path).map(Values::Walk)
+                Monotone::read(parameters, kind, path).map(ValueSpec::Monotone)
             }
             "expression" => {
                 numbers_only()?;
@@ -249,7 +249,7 @@ impl Values {
                 let expression = Expression::parse(text, kind, around.operand)
                     .map_err(|(what, advice)| parameters.error(path, what, advice))?;
                 can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
-                Ok(Values::Expression(expression))
+                Ok(ValueSpec::Expression(expression))
             }
             "ref" => reference(parameters, around),
             "unique" => {
@@ -259,7 +259,7 @@ impl Values {
                     Template::parse,
                 );
                 template
-                    .map(Values::Unique)
+                    .map(ValueSpec::Unique)
                     .map_err(|what| parameters.error(path, what, "for example \"+91-{id:010}\""))
             }
             "pattern" => {
@@ -269,13 +269,13 @@ impl Values {
                     || Err("a pattern is a string with a regular expression".to_owned()),
                     Pattern::parse,
                 );
-                pattern.map(Values::Pattern).map_err(|what| parameters.error(path, what, advice))
+                pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
             }
             "words" => {
                 text_only(name, parameters, around)?;
                 let table = parameters.table(path, name, &["min", "max"])?;
                 let (least, most) = lengths(table, path, 1000)?;
-                Ok(Values::Words { least, most })
+                Ok(ValueSpec::Words { least, most })
             }
             "bytes" => bytes(Some(parameters), parameters, around),
             "person_name" | "email" | "uuid" => {
@@ -287,7 +287,7 @@ impl Values {
     }
 }
 
-impl Values {
+impl ValueSpec {
     /// Between which numbers values of type `kind` are, in ones.
     pub(crate) fn reach(&self, kind: &LogicalType) -> Reach {
         let one = kind.one() as f64;
@@ -298,8 +298,8 @@ impl Values {
         // In the whole numbers that are stored.
         let stored = |reach: Reach| Reach::new(reach.low.max(low) / one, reach.high.min(high) / one);
         match self {
-            Values::Zipf(ranks) => Reach::new(1.0, ranks.count() as f64),
-            Values::Choice { dictionary: Dictionary { entries, ordered }, .. } => {
+            ValueSpec::Zipf(ranks) => Reach::new(1.0, ranks.count() as f64),
+            ValueSpec::Choice { dictionary: Dictionary { entries, ordered }, .. } => {
                 let number = |entry: &Vec<u8>| stored_number(kind, entry).map(Number::real);
                 let ends = (entries.first().and_then(number), entries.last().and_then(number));
                 match ends {
@@ -307,21 +307,21 @@ impl Values {
                     _ => Reach::ANY,
                 }
             }
-            Values::Integers { min, span } if *span > 0 => {
+            ValueSpec::Integers { min, span } if *span > 0 => {
                 stored(Reach::new(*min as f64, *min as f64 + (*span - 1) as f64))
             }
-            Values::Reals { min, width } => Reach::new(*min, min + width),
-            Values::Curve { curve, low: least, high: most } => {
+            ValueSpec::Reals { min, width } => Reach::new(*min, min + width),
+            ValueSpec::Curve { curve, low: least, high: most } => {
                 let natural = if matches!(curve, Curve::Normal { .. }) { f64::NEG_INFINITY } else { 0.0 };
                 Reach::new(least.max(natural).max(low / one), most.min(high / one))
             }
             // Round at the end of the range, which comes late.
-            Values::Sequence { start, step } if *step >= 0 => {
+            ValueSpec::Sequence { start, step } if *step >= 0 => {
                 stored(Reach::new(*start as f64, f64::INFINITY))
             }
-            Values::Sequence { start, .. } => stored(Reach::new(f64::NEG_INFINITY, *start as f64)),
-            Values::Walk(walk) => stored(walk.reach()),
-            Values::Expression(expression) => {
+            ValueSpec::Sequence { start, .. } => stored(Reach::new(f64::NEG_INFINITY, *start as f64)),
+            ValueSpec::Monotone(walk) => stored(walk.reach()),
+            ValueSpec::Expression(expression) => {
                 let reach = expression.reach().unwrap_or(Reach::ANY);
                 Reach::new(reach.low.max(low / one), reach.high.min(high / one))
             }
@@ -330,12 +330,12 @@ impl Values {
     }
 }
 
-fn unknown(name: &str, node: Node<'_>, path: &str) -> Error {
+fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
     let names: Vec<&str> = VALUES.iter().map(|(name, _)| *name).collect();
     node.error(path, format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
 }
 
-fn text_only(name: &str, node: Node<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
+fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
     match around.kind {
         LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
         // A pattern can make JSON; whether it does is the user's.
@@ -347,21 +347,25 @@ fn text_only(name: &str, node: Node<'_>, around: &Surroundings<'_>) -> Result<()
     }
 }
 
-fn uuid(node: Node<'_>, around: &Surroundings<'_>) -> Result<Values, Error> {
+fn uuid(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
     if *around.kind == LogicalType::Uuid {
-        return Ok(Values::Uuid);
+        return Ok(ValueSpec::Uuid);
     }
-    text_only("uuid", node, around).map(|()| Values::Uuid)
+    text_only("uuid", node, around).map(|()| ValueSpec::Uuid)
 }
 
-fn bytes(parameters: Option<Node<'_>>, node: Node<'_>, around: &Surroundings<'_>) -> Result<Values, Error> {
+fn bytes(
+    parameters: Option<SpecNode<'_>>,
+    node: SpecNode<'_>,
+    around: &Surroundings<'_>,
+) -> Result<ValueSpec, Error> {
     let path = around.path;
     match (around.kind, parameters) {
-        (LogicalType::FixedBinary(width), None) => Ok(Values::Bytes { least: *width, most: *width }),
+        (LogicalType::FixedBinary(width), None) => Ok(ValueSpec::Bytes { least: *width, most: *width }),
         (LogicalType::Binary, Some(parameters)) => {
             let table = parameters.table(path, "bytes", &["min", "max"])?;
             let (least, most) = lengths(table, path, 1 << 20)?;
-            Ok(Values::Bytes { least, most })
+            Ok(ValueSpec::Bytes { least, most })
         }
         (LogicalType::Binary, None) => {
             Err(node.error(path, "bytes without a length", "write { bytes = { min = 0, max = 16 } }"))
@@ -377,7 +381,7 @@ fn bytes(parameters: Option<Node<'_>>, node: Node<'_>, around: &Surroundings<'_>
 }
 
 /// `min` and `max` of a length.
-fn lengths(table: Table<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
+fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
     let read = |key: &str| {
         let node = table.need(key, path, "a length")?;
         match node.integer().map(u32::try_from) {
@@ -396,14 +400,14 @@ fn lengths(table: Table<'_>, path: &str, longest: u32) -> Result<(u32, u32), Err
 }
 
 /// A whole number of `kind`.
-pub(crate) fn whole_of(kind: &LogicalType, node: Node<'_>, path: &str) -> Result<i128, Error> {
+pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
     Literal::of(node)
         .and_then(|literal| whole(kind, &literal))
         .ok_or_else(|| node.error(path, format!("{} is no {}", node.described(), kind.name()), kind.takes()))
 }
 
 /// Refuses distributions that reach further than the type.
-fn fits(kind: &LogicalType, most: i128, node: Node<'_>, path: &str) -> Result<(), Error> {
+fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
     let high = kind.range().1;
     let too_large = match kind.is_real() {
         true => most as f64 > kind.most_real(),
@@ -417,7 +421,7 @@ fn fits(kind: &LogicalType, most: i128, node: Node<'_>, path: &str) -> Result<()
 }
 
 /// Refuses formulas of which no value fits.
-fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Wrong> {
+fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Complaint> {
     let Some(reach) = expression.reach() else {
         return Err(("the formula divides by zero".into(), "divide by something else".into()));
     };
@@ -464,7 +468,7 @@ fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Wrong> {
 
 /// The optional `min` and `max` of a continuous distribution, in the units of the draw; infinite where they are not
 /// given.
-fn bounds(curve: Curve, node: Node<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
+fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
     let table = node.any_table(path, "parameters")?;
     let one = kind.one() as f64;
     let (least, most) = match kind.is_whole() {
@@ -495,7 +499,7 @@ fn bounds(curve: Curve, node: Node<'_>, kind: &LogicalType, path: &str) -> Resul
     Ok((low, high))
 }
 
-fn uniform(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Values, Error> {
+fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
     let table = node.table(path, "uniform", &["min", "max"])?;
     let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
     let above = || {
@@ -503,7 +507,7 @@ fn uniform(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Values, Err
         min.error(path, what, "swap them")
     };
     if kind.is_real() {
-        let bound = |node: Node<'_>| {
+        let bound = |node: SpecNode<'_>| {
             let value = Literal::of(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| {
                 let what = format!("{} is no finite {}", node.described(), kind.name());
@@ -517,7 +521,7 @@ fn uniform(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Values, Err
         if !(high - low).is_finite() {
             return Err(max.error(path, "a span that is no finite number", "give closer bounds"));
         }
-        return Ok(Values::Reals { min: low, width: high - low });
+        return Ok(ValueSpec::Reals { min: low, width: high - low });
     }
     let (low, high) = (whole_of(kind, min, path)?, whole_of(kind, max, path)?);
     if low > high {
@@ -526,12 +530,12 @@ fn uniform(node: Node<'_>, kind: &LogicalType, path: &str) -> Result<Values, Err
     let span = high.wrapping_sub(low) as u128;
     Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
         // A span of 2^64 wraps to 0, which means it.
-        true => Values::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
-        false => Values::Wide { min: low, span: span.wrapping_add(1) },
+        true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
+        false => ValueSpec::Wide { min: low, span: span.wrapping_add(1) },
     })
 }
 
-fn reference(node: Node<'_>, around: &mut Surroundings<'_>) -> Result<Values, Error> {
+fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
     let path = around.path;
     let (to, rows, s) = match node.string() {
         Some(to) => (to, None, 1.0),
@@ -568,5 +572,5 @@ fn reference(node: Node<'_>, around: &mut Surroundings<'_>) -> Result<Values, Er
     }
     let ranks = Ranks::new(rows, s)
         .ok_or_else(|| node.error(path, format!("a reference with s = {s}"), "give an s from 0 to 100"))?;
-    Ok(Values::Reference(Reference { ranks, key }))
+    Ok(ValueSpec::Reference(Reference { ranks, key }))
 }

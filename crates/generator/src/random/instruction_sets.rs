@@ -17,7 +17,7 @@ macro_rules! widest {
                 fn wide($($argument: $type),*) $(-> $returned)? {
                     portable($($argument),*)
                 }
-                if $crate::draw::instruction_sets::has_avx512() {
+                if $crate::random::instruction_sets::has_avx512() {
                     // SAFETY: the processor has every feature that `wide` is compiled for, as was
                     // just asked; the body is safe code.
                     return unsafe { wide($($argument),*) };

@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 
-use crate::draw::rng::{Sequence, Stream, scale64, unit_interval};
-use crate::draw::values::{ReferencedKey, Values};
-use crate::draw::weights::Weights;
-use crate::expression::Number;
-use crate::shred::misfit::{FirstMisfit, Misfit, nearest_whole};
+use crate::draw::misfit::{Misfit, nearest_whole};
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::random::rng::{Sequence, Stream, scale64, unit_interval};
+use crate::random::weights::Weights;
+use crate::shred::first_misfit::FirstMisfit;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
-use crate::spec::literal::big_endian;
-use crate::spec::logical_type::LogicalType;
 use crate::text::person_name;
 use crate::text::words;
+use crate::types::literal::big_endian;
+use crate::types::logical_type::LogicalType;
+use crate::types::number::Number;
 
 /// What the values of one block are drawn from.
 pub(crate) struct Draws<'a> {
@@ -121,44 +122,44 @@ impl Leaf {
         let kind = &self.kind;
         let mut misfits = FirstMisfit::among(draws.wanted.clone());
         match (&self.values, &mut *out) {
-            (Values::PersonName, ValueBuffer::Names(out)) => {
+            (ValueSpec::PersonName, ValueBuffer::Names(out)) => {
                 let at = out.len();
                 out.resize(at + draws.n, 0);
                 person_name::draw(draws.stream, &mut out[at..]);
             }
-            (Values::Unique(_), ValueBuffer::Ids(out)) => {
+            (ValueSpec::Unique(_), ValueBuffer::Ids(out)) => {
                 out.extend(draws.first_id..draws.first_id + draws.n as u64);
             }
-            (Values::Reference(reference), ValueBuffer::Ids(out)) => {
+            (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
                 each(out, draws, |_, draw| reference.ranks.rank(draw) - 1);
             }
-            (Values::Choice { table, .. }, ValueBuffer::Indices(out)) => pick(table, draws, out),
-            (Values::Boolean(table), ValueBuffer::Booleans(out)) => {
+            (ValueSpec::Choice { table, .. }, ValueBuffer::Indices(out)) => pick(table, draws, out),
+            (ValueSpec::Boolean(table), ValueBuffer::Booleans(out)) => {
                 each(out, draws, |_, draw| table.pick(draw as u32) as u8);
             }
-            (Values::Zipf(ranks), out) => counts(out, draws, kind, |draw| ranks.rank(draw)),
-            (Values::Counts(table), out) => {
+            (ValueSpec::Zipf(ranks), out) => counts(out, draws, kind, |draw| ranks.rank(draw)),
+            (ValueSpec::Counts(table), out) => {
                 let first = u64::from(table.first);
                 counts(out, draws, kind, |draw| first + u64::from(table.table.pick_fine(draw)));
             }
-            (Values::Integers { min, span: 0 }, out) => {
+            (ValueSpec::Integers { min, span: 0 }, out) => {
                 wholes(out, draws, |_, draw| i128::from(min.wrapping_add(draw as i64)));
             }
-            (Values::Integers { min, span }, out) => {
+            (ValueSpec::Integers { min, span }, out) => {
                 // Past i64::MAX only unsigned numbers reach, of which the bits are kept.
                 wholes(out, draws, |_, draw| i128::from(min.wrapping_add(scale64(draw, *span) as i64)));
             }
-            (Values::Wide { min, span }, out) => wholes(out, draws, |_, draw| {
+            (ValueSpec::Wide { min, span }, out) => wholes(out, draws, |_, draw| {
                 let mut random = Sequence::new(draw);
                 let bits = u128::from(random.next()) << 64 | u128::from(random.next());
                 // The span is so wide that the remainder's bias is below 2^-40 for up to 88 bits.
                 let offset = if *span == 0 { bits } else { bits % span };
                 min.wrapping_add(offset as i128)
             }),
-            (Values::Reals { min, width }, out) => {
+            (ValueSpec::Reals { min, width }, out) => {
                 reals(out, draws, |_, draw| min + width * unit_interval(draw));
             }
-            (Values::Curve { curve, low, high }, out) => {
+            (ValueSpec::Curve { curve, low, high }, out) => {
                 let value = |draw| curve.sample(&mut Sequence::new(draw)).clamp(*low, *high);
                 if kind.is_real() {
                     let most = kind.most_real();
@@ -175,7 +176,7 @@ impl Leaf {
                     });
                 }
             }
-            (Values::Sequence { start, step }, out) => {
+            (ValueSpec::Sequence { start, step }, out) => {
                 let (low, high) = kind.range();
                 wholes(out, draws, |i, _| {
                     let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(*start));
@@ -191,7 +192,7 @@ impl Leaf {
                     misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge))
                 });
             }
-            (Values::Walk(walk), out) => {
+            (ValueSpec::Monotone(walk), out) => {
                 let (one, range) = (kind.one(), kind.range());
                 wholes(out, draws, |i, draw| {
                     let value = walk.value(draws.numbers[i], draw);
@@ -206,7 +207,7 @@ impl Leaf {
                     misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge).and_then(fits))
                 });
             }
-            (Values::Expression(expression), out) => {
+            (ValueSpec::Expression(expression), out) => {
                 let width = expression.operands.len();
                 let value = |i: usize, draw| {
                     let operands = &draws.operands[i * width..(i + 1) * width];
@@ -227,25 +228,25 @@ impl Leaf {
                     });
                 }
             }
-            (Values::Reference(reference), out) => {
+            (ValueSpec::Reference(reference), out) => {
                 if let ReferencedKey::Sequence { start, step } = reference.key {
                     wholes(out, draws, |_, draw| start + step * i128::from(reference.ranks.rank(draw) - 1));
                 }
             }
-            (Values::Words { least, most }, out) => {
+            (ValueSpec::Words { least, most }, out) => {
                 strings(out, draws, |draw, out| words::words(draw, *least, *most, out));
             }
-            (Values::Email, out) => strings(out, draws, words::email),
-            (Values::Uuid, ValueBuffer::Fixed { data, .. }) => {
+            (ValueSpec::Email, out) => strings(out, draws, words::email),
+            (ValueSpec::Uuid, ValueBuffer::Fixed { data, .. }) => {
                 for i in 0..draws.n {
                     data.extend_from_slice(&words::uuid(draws.stream.draw(i as u64)));
                 }
             }
-            (Values::Uuid, out) => strings(out, draws, |draw, out| {
+            (ValueSpec::Uuid, out) => strings(out, draws, |draw, out| {
                 words::uuid_text(words::uuid(draw), out);
             }),
-            (Values::Pattern(pattern), out) => strings(out, draws, |draw, out| pattern.render(draw, out)),
-            (Values::Bytes { least, most }, out) => {
+            (ValueSpec::Pattern(pattern), out) => strings(out, draws, |draw, out| pattern.render(draw, out)),
+            (ValueSpec::Bytes { least, most }, out) => {
                 let fill = |draw, out: &mut Vec<u8>| {
                     let mut random = Sequence::new(draw);
                     let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;

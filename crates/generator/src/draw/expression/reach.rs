@@ -1,7 +1,8 @@
 //! Between which numbers the values of an expression are, as far as the formula tells.
 
-use super::{Function, Node, Number};
-use crate::draw::elementary::{exp, ln};
+use super::{Function, Term};
+use crate::random::elementary::{exp, ln};
+use crate::types::number::Number;
 
 /// The least and the greatest value that something can have; infinite where that is not known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,12 +38,12 @@ impl Reach {
 }
 
 /// The reach of `node`, `fields` being those of the operands; `None` where it divides by what is always zero.
-pub(super) fn reach(node: &Node, fields: &[Reach]) -> Option<Reach> {
+pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
     Some(match node {
-        Node::Number(number) => Reach::new(number.real(), number.real()),
-        Node::Field(i) => fields.get(*i).copied().unwrap_or(Reach::ANY),
-        Node::Negated(of) => reach(of, fields)?.map(|v| -v),
-        Node::Binary(operator, left, right) => {
+        Term::Number(number) => Reach::new(number.real(), number.real()),
+        Term::Field(i) => fields.get(*i).copied().unwrap_or(Reach::ANY),
+        Term::Negated(of) => reach(of, fields)?.map(|v| -v),
+        Term::Binary(operator, left, right) => {
             let (a, b) = (reach(left, fields)?, reach(right, fields)?);
             match operator {
                 b'+' => Reach::new(a.low + b.low, a.high + b.high),
@@ -56,7 +57,7 @@ pub(super) fn reach(node: &Node, fields: &[Reach]) -> Option<Reach> {
                 _ => Reach::ANY,
             }
         }
-        Node::Call(function, arguments) => {
+        Term::Call(function, arguments) => {
             let mut of = [Reach::new(0.0, 0.0); 2];
             for (of, node) in of.iter_mut().zip(arguments) {
                 *of = reach(node, fields)?;
@@ -94,8 +95,8 @@ mod tests {
 
     use super::super::{Expression, Operand};
     use super::*;
-    use crate::draw::rng::Sequence;
-    use crate::spec::logical_type::LogicalType;
+    use crate::random::rng::Sequence;
+    use crate::types::logical_type::LogicalType;
 
     fn parsed(text: &str) -> Expression {
         Expression::parse(text, &LogicalType::Double, &mut |name| {

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::draw::instruction_sets::widest;
+use crate::encode::levels::{bit_width, encode};
+use crate::random::instruction_sets::widest;
 use crate::shred::block::LeafBuffer;
-use crate::shred::levels::{bit_width, encode};
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Field, Leaf};
 
