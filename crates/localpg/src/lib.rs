@@ -26,24 +26,15 @@
 //!
 //! Works on Linux and macOS with PostgreSQL 10 or newer.
 
-mod account;
-mod binaries;
-mod builder;
-mod cluster;
-mod download;
 mod error;
-mod home;
-mod postmaster;
-mod process;
-mod search;
+mod housekeeping;
+mod install;
 mod server;
-mod shared_memory;
-mod sweep;
 
-pub use binaries::Binaries;
-pub use builder::Builder;
-pub use download::DownloadProgress;
 pub use error::Error;
-pub use search::Search;
-pub use server::{Kept, LocalPg};
-pub use sweep::{Swept, sweep_abandoned, sweep_abandoned_in};
+pub use housekeeping::sweep::{Swept, sweep_abandoned, sweep_abandoned_in};
+pub use install::binaries::Binaries;
+pub use install::download::DownloadProgress;
+pub use install::search::Search;
+pub use server::builder::Builder;
+pub use server::local_pg::{Kept, LocalPg};

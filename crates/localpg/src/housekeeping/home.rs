@@ -27,9 +27,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::account::Account;
-use crate::process::{self, Shutdown};
-use crate::shared_memory;
+use crate::housekeeping::account::Account;
+use crate::housekeeping::process::{self, Shutdown};
+use crate::housekeeping::shared_memory;
 
 /// The prefix of all such directories' names.
 pub(crate) const PREFIX: &str = "sawmill-pg-";

@@ -116,14 +116,14 @@ pub(crate) fn residents(directory: &Path, owner: u32) -> Vec<u32> {
 fn names_data_directory<'a>(mut words: impl Iterator<Item = &'a [u8]>, directory: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
 
-    let data = directory.join(crate::home::DATA);
+    let data = directory.join(crate::housekeeping::home::DATA);
     words.any(|word| word == b"-D") && words.next() == Some(data.as_os_str().as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::effective_uid;
+    use crate::housekeeping::account::effective_uid;
 
     #[test]
     fn a_process_that_only_works_in_the_directory_is_not_a_resident() {

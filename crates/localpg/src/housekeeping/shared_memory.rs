@@ -39,7 +39,7 @@ fn remove_unattached(id: i32, owner: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::effective_uid;
+    use crate::housekeeping::account::effective_uid;
 
     /// Creates a segment and returns its id.
     fn segment() -> i32 {

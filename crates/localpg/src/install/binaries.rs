@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::account::Account;
-use crate::{DownloadProgress, Error, Search, process};
+use crate::housekeeping::account::Account;
+use crate::housekeeping::process;
+use crate::{DownloadProgress, Error, Search};
 
 /// The programs that a server needs.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];

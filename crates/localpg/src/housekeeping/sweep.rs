@@ -8,9 +8,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::account::Account;
-use crate::home::{self, OWNER, PREFIX, UNLOCKED};
-use crate::process;
+use crate::housekeeping::account::Account;
+use crate::housekeeping::home::{self, OWNER, PREFIX, UNLOCKED};
+use crate::housekeeping::process;
 
 /// How long a lock may outlive its process: a child that the process just forked also holds it until the
 /// child executes its program.
@@ -137,7 +137,7 @@ fn take(mut file: File) -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::home::Home;
+    use crate::housekeeping::home::Home;
 
     fn shared_base() -> tempfile::TempDir {
         let base = tempfile::tempdir().unwrap();

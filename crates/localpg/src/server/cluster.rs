@@ -6,9 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use crate::account::Account;
-use crate::home::Home;
-use crate::postmaster::tail;
+use crate::housekeeping::account::Account;
+use crate::housekeeping::home::Home;
+use crate::server::postmaster::tail;
 use crate::{Binaries, Error};
 
 /// The server's only role, a superuser.

@@ -9,8 +9,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::home::Home;
-use crate::process::{Shutdown, signal};
+use crate::housekeeping::home::Home;
+use crate::housekeeping::process::{Shutdown, signal};
 
 /// How often to poll while waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(3);

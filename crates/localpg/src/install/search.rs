@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::account::{Account, effective_uid};
-use crate::{Binaries, DownloadProgress, Error, process};
+use crate::housekeeping::account::{Account, effective_uid};
+use crate::housekeeping::process;
+use crate::{Binaries, DownloadProgress, Error};
 
 /// The places to search for PostgreSQL, and the caches to download it to.
 ///
@@ -105,7 +106,7 @@ impl Search {
     pub fn find_or_download(&self, progress: &mut dyn FnMut(DownloadProgress)) -> Result<Binaries, Error> {
         match self.find()? {
             Some(found) => Ok(found),
-            None => crate::download::into_cache(&self.caches, progress),
+            None => crate::install::download::into_cache(&self.caches, progress),
         }
     }
 

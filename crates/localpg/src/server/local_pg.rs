@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::builder::Launch;
-use crate::cluster::USER;
-use crate::home::Home;
-use crate::postmaster::{Failure, Postmaster, log_tail};
-use crate::process::Shutdown;
+use crate::housekeeping::home::Home;
+use crate::housekeeping::process::Shutdown;
+use crate::server::builder::Launch;
+use crate::server::cluster::USER;
+use crate::server::postmaster::{Failure, Postmaster, log_tail};
 use crate::{Binaries, Builder, Error};
 
 /// A private PostgreSQL server. Dropping it, even in a panic, ends the server and removes its directory with

@@ -1,0 +1,6 @@
+//! Initialises, starts, stops and restarts a server.
+
+pub(crate) mod builder;
+pub(crate) mod cluster;
+pub(crate) mod local_pg;
+pub(crate) mod postmaster;
