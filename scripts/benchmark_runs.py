@@ -76,7 +76,7 @@ class Benchmarks:
         self.written = self.peers / "results"
         self.written.mkdir(parents=True, exist_ok=True)
         if "SAWMILL" not in self.environment:
-            subprocess.run(["cargo", "build", "--release", "--package", "sawmill"], cwd=ROOT, check=True)
+            subprocess.run(["cargo", "build", "--release", "--package", "sawmill", "--features", "full"], cwd=ROOT, check=True)
         self.binary = self.environment.get("SAWMILL", str(ROOT / "target" / "release" / "sawmill"))
 
     def all(self):

@@ -55,6 +55,15 @@ impl Error {
         Self::new(Exit::Failure, what, place, advice)
     }
 
+    /// An option whose feature this build does not have.
+    #[cfg(not(all(feature = "flamegraph", feature = "formats")))]
+    pub(crate) fn not_built(option: String, feature: &str) -> Self {
+        let what = format!("this build of sawmill does not have the feature {feature}");
+        let advice = "build it with everything: cargo run --release --features full -- ..., or cargo install \
+                      --path crates/cli --features full";
+        Self::usage(what, option, advice)
+    }
+
     /// Standard output could not be written.
     pub(crate) fn output(error: &std::io::Error) -> Self {
         let exit = match error.kind() {

@@ -4,12 +4,18 @@ mod content_sum;
 pub(crate) mod dataset_args;
 mod explain;
 pub(crate) mod file_args;
+mod format;
+#[cfg(feature = "formats")]
 mod format_files;
+#[cfg(feature = "formats")]
 mod formats;
+#[cfg(feature = "formats")]
 mod infer;
 pub(crate) mod layout_args;
 mod schema;
 mod spec;
+#[cfg(not(feature = "formats"))]
+mod without_formats;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -26,10 +32,12 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::r#gen::dataset_args::DatasetArgs;
 use crate::r#gen::file_args::FileArgs;
-use crate::r#gen::formats::{Format, FormatJob};
+use crate::r#gen::format::Format;
 use crate::r#gen::layout_args::LayoutArgs;
 use crate::screen::console::Console;
 use crate::screen::phases;
+#[cfg(not(feature = "formats"))]
+use without_formats::{formats, infer};
 
 /// Generate a synthetic nested dataset as Parquet files.
 #[derive(Args, Debug)]
@@ -197,7 +205,7 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         ));
     }
     if args.format != Format::Parquet {
-        return run_format(args, console, cancel);
+        return formats::run(args, console, cancel);
     }
     if !matches!(output, Output::Directory(_)) && args.layout.existing() == Existing::Resume {
         let advice = "give a directory, or replace a single file with --overwrite";
@@ -223,56 +231,6 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         rows: files.iter().map(|file| file.rows).sum(),
         seed: args.seed,
         file_checksum,
-        content_sum,
-        files: &files,
-        phase: phase.clone(),
-    };
-    console.result(&result, || said() + "\n")
-}
-
-/// Generates another format than Parquet.
-fn run_format(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let refuse = |what: &str, advice: &str| {
-        let what = format!("{what} with --format {}", args.format.name());
-        Err(Error::usage(what, args.out.display().to_string(), advice))
-    };
-    if args.layout.partition_by.is_some() {
-        return refuse("--partition-by", "folders are made for Parquet files alone");
-    }
-    if args.layout.existing() == Existing::Resume {
-        return refuse("--resume", "--overwrite makes all files again");
-    }
-    if let Some(option) = args.files.given() {
-        return refuse(option, "it is an option of Parquet files: leave it out");
-    }
-    let (dataset, layout, _) = args.plan()?;
-    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
-    let job = FormatJob {
-        dataset: &dataset,
-        layout: &layout,
-        format: args.format,
-        out: &args.out,
-        seed: args.seed,
-        threads: threads.map_or(1, NonZeroUsize::get),
-        part: args.layout.part,
-        existing: args.layout.existing(),
-        csv_null: args.csv_null.as_deref().unwrap_or_default(),
-        sources: &args.dataset.sources(),
-    };
-    let profile = Profile::new();
-    let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console, cancel)?;
-    let (files, phase) = formats::generate(&job, &profile, console, cancel)?;
-    let said = || summary(&files, (None, content_sum), &phase, &args.out);
-    if args.out == Path::new("-") {
-        console.step(&said());
-        return Ok(());
-    }
-    let rows = files.iter().map(|file| file.rows).sum();
-    let result = GenResult {
-        dataset: dataset.name(),
-        rows,
-        seed: args.seed,
-        file_checksum: None,
         content_sum,
         files: &files,
         phase: phase.clone(),

@@ -9,56 +9,74 @@ mod ndjson;
 mod text_form;
 
 use std::io::{self, BufWriter};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::ArrowError;
 use batch_writer::{BatchWriter, Counted, Out};
-use clap::ValueEnum;
 use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
 use sawmill_profile::{Phase, PhaseReport, Profile};
 
 use crate::error::Error;
+use crate::r#gen::format::Format;
 use crate::r#gen::format_files::{Planned, plan};
+use crate::r#gen::{GenArgs, GenResult, content_sum, summary};
 use crate::screen::console::Console;
 use text_form::NoText;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
 
-/// What files hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    #[default]
-    Parquet,
-    /// Arrow IPC: files, a stream on standard output.
-    Arrow,
-    /// One JSON object a line.
-    Ndjson,
-    /// Comma-separated values behind a line of names; not for nested columns. Null is nothing, the empty string "".
-    Csv,
-}
-
-impl Format {
-    pub(crate) fn extension(self) -> &'static str {
-        match self {
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-            Format::Ndjson => "ndjson",
-            Format::Csv => "csv",
-        }
+/// Generates another format than Parquet.
+pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let refuse = |what: &str, advice: &str| {
+        let what = format!("{what} with --format {}", args.format.name());
+        Err(Error::usage(what, args.out.display().to_string(), advice))
+    };
+    if args.layout.partition_by.is_some() {
+        return refuse("--partition-by", "folders are made for Parquet files alone");
     }
-
-    /// Its name on the command line, which is also that of its files.
-    pub(crate) fn name(self) -> &'static str {
-        self.extension()
+    if args.layout.existing() == Existing::Resume {
+        return refuse("--resume", "--overwrite makes all files again");
     }
-
-    /// Whether a terminal would show nothing but gibberish.
-    pub(crate) fn is_binary(self) -> bool {
-        matches!(self, Format::Parquet | Format::Arrow)
+    if let Some(option) = args.files.given() {
+        return refuse(option, "it is an option of Parquet files: leave it out");
     }
+    let (dataset, layout, _) = args.plan()?;
+    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
+    let job = FormatJob {
+        dataset: &dataset,
+        layout: &layout,
+        format: args.format,
+        out: &args.out,
+        seed: args.seed,
+        threads: threads.map_or(1, NonZeroUsize::get),
+        part: args.layout.part,
+        existing: args.layout.existing(),
+        csv_null: args.csv_null.as_deref().unwrap_or_default(),
+        sources: &args.dataset.sources(),
+    };
+    let profile = Profile::new();
+    let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console, cancel)?;
+    let (files, phase) = generate(&job, &profile, console, cancel)?;
+    let said = || summary(&files, (None, content_sum), &phase, &args.out);
+    if args.out == Path::new("-") {
+        console.step(&said());
+        return Ok(());
+    }
+    let rows = files.iter().map(|file| file.rows).sum();
+    let result = GenResult {
+        dataset: dataset.name(),
+        rows,
+        seed: args.seed,
+        file_checksum: None,
+        content_sum,
+        files: &files,
+        phase: phase.clone(),
+    };
+    console.result(&result, || said() + "\n")
 }
 
 /// What is to be made in a format other than Parquet.

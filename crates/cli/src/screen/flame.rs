@@ -28,6 +28,14 @@ pub(crate) fn drawn(
 
 /// Tells before any time is spent that there is nothing to sample with, or nowhere to draw.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
+    #[cfg(not(feature = "flamegraph"))]
+    return Err(Error::not_built(format!("--flamegraph {}", path.display()), "flamegraph"));
+    #[cfg(feature = "flamegraph")]
+    check_place(path)
+}
+
+#[cfg(feature = "flamegraph")]
+fn check_place(path: &Path) -> Result<(), Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = || format!("--flamegraph {}", path.display());
     if !folder.is_dir() {

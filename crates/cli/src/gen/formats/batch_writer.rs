@@ -9,10 +9,10 @@ use arrow_json::LineDelimitedWriter;
 use arrow_schema::{ArrowError, SchemaRef};
 use sawmill_profile::Phase;
 
-use super::Format;
 use super::csv::CsvWriter;
 use super::ndjson::Encoders;
 use super::text_form::{NoText, text_batch, text_schema};
+use crate::r#gen::format::Format;
 use crate::r#gen::format_files::OpenFile;
 
 /// A writer of one of the formats.
