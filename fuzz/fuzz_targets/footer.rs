@@ -23,7 +23,7 @@ use sawmill_footer::{
 const STRUCT: u8 = 12;
 
 /// The methods that the scalar one is compared with.
-const METHODS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
+const METHODS: [Method; 4] = [Method::Fastest, Method::Portable, Method::Avx2, Method::Avx512];
 
 fn options(choice: u8) -> Options {
     match choice % 4 {

@@ -30,8 +30,11 @@ pub(crate) trait Row: Copy + Send {
     /// The row of a chunk that matched a shape; `None` if only a walk can decide.
     fn matched<K: Kernel>(kernel: K, values: &Values, at: usize, end: usize, shape: &Shape) -> Option<Self>;
 
-    /// Walks the chunk at the cursor and returns its row, and its values if they can be decoded.
-    fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<(Self, Option<Chunk>)>;
+    /// Walks the chunk at the cursor and returns its row.
+    fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<Self>;
+
+    /// The row of a walked chunk that ends before `end`.
+    fn of_chunk(engine: &mut Engine, chunk: &Chunk, end: usize, row: usize) -> Self;
 
     /// Updates the row's trait indices.
     fn relocate(&mut self, places: &[u16]);
@@ -50,9 +53,14 @@ impl Row for Packed {
         kernel.pack(values, at, shape)
     }
 
-    fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<(Self, Option<Chunk>)> {
+    fn walked(engine: &mut Engine, cursor: &mut Cursor<'_>, row: usize) -> Step<Self> {
         let chunk = scan::column_chunk(cursor)?;
-        Ok((engine.pack(&chunk, row), Some(chunk)))
+        Ok(engine.pack(&chunk, row))
+    }
+
+    #[inline(always)]
+    fn of_chunk(engine: &mut Engine, chunk: &Chunk, _: usize, row: usize) -> Self {
+        engine.pack(chunk, row)
     }
 
     fn relocate(&mut self, places: &[u16]) {
@@ -73,7 +81,7 @@ impl Row for Locator {
         Some(locator(at, end, values.statistics_place(at)))
     }
 
-    fn walked(_: &mut Engine, cursor: &mut Cursor<'_>, _: usize) -> Step<(Self, Option<Chunk>)> {
+    fn walked(_: &mut Engine, cursor: &mut Cursor<'_>, _: usize) -> Step<Self> {
         let start = *cursor;
         cursor.skip(STRUCT)?;
         let statistics = match details::statistics_at(&mut start.clone()) {
@@ -81,8 +89,12 @@ impl Row for Locator {
             Ok(None) => rows::STATISTICS_NONE,
             Err(_) => rows::STATISTICS_UNKNOWN,
         };
-        let chunk = scan::column_chunk(&mut start.clone()).ok();
-        Ok((locator(start.at, cursor.at, statistics), chunk))
+        Ok(locator(start.at, cursor.at, statistics))
+    }
+
+    #[inline(always)]
+    fn of_chunk(_: &mut Engine, chunk: &Chunk, end: usize, _: usize) -> Self {
+        locator(chunk.at as usize, end, chunk.statistics)
     }
 
     fn relocate(&mut self, _: &[u16]) {}

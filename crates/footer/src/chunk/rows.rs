@@ -7,9 +7,11 @@
 //! each; a chunk that needs more is stored whole in a side table.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use crate::memory::spare::Table;
+use crate::memory::word_hasher::WordHasher;
 use crate::schema::enums::EncodingSet;
 
 /// The numbers of a column chunk, as the walk found them.
@@ -110,7 +112,7 @@ pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
 pub(crate) struct TraitTable {
     list: Vec<Traits>,
     /// Indices of all traits in the list, once there are too many for a linear search.
-    places: HashMap<Traits, u16>,
+    places: HashMap<Traits, u16, BuildHasherDefault<WordHasher>>,
 }
 
 /// The number of traits up to which a linear search beats hashing.

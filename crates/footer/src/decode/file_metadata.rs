@@ -173,7 +173,7 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             selected: None,
             groups: 0..0,
             stop_early: false,
-            matching: method != Method::Scalar,
+            learning: method.learning(),
             threads: 1,
             carries: false,
         };
@@ -281,7 +281,7 @@ fn row_groups(
         selected: columns.as_deref(),
         groups: range.clone().unwrap_or(0..usize::MAX),
         stop_early: may_stop && range.is_some(),
-        matching: options.method != Method::Scalar,
+        learning: options.method.learning(),
         threads: options.threads,
         carries: carried.carries(),
     };

@@ -8,7 +8,7 @@ use crate::chunk::rows::Chunk;
 use crate::decode::scan::{RowGroupFields, RowGroupWalk};
 use crate::error::{Fault, FaultKind};
 use crate::matching::boundary::Opening;
-use crate::matching::engine::{Engine, Lane, SKIPPED};
+use crate::matching::engine::{Engine, Lane, Learning, SKIPPED};
 use crate::matching::kernel::{Kernel, PREFETCH};
 use crate::matching::portable::{prefetch_range, prefetch_rows};
 use crate::memory::allocate;
@@ -30,8 +30,8 @@ pub(crate) fn lanes_for(left: usize) -> usize {
 /// The size of the smallest column chunk: an encrypted one without metadata.
 const SMALLEST_CHUNK: usize = 5;
 
-/// The number of chunks below which walking them is faster than learning their shape.
-const WORTH_SHAPES: usize = 16;
+/// The number of chunks below which walking them is faster than learning their shapes.
+const WORTH_SHAPES: usize = 400;
 
 /// How many bytes before its expected start to search first for a row group.
 const NEAR: usize = 128;
@@ -51,8 +51,8 @@ pub(crate) struct Wanted<'a> {
     pub groups: Range<usize>,
     /// Whether to stop after the last wanted row group.
     pub stop_early: bool,
-    /// Whether to match chunks against shapes.
-    pub matching: bool,
+    /// When to learn shapes, to match chunks against them.
+    pub learning: Learning,
     /// The number of threads to share the wanted row groups among.
     pub threads: usize,
     /// Whether shapes of few chunks are worth learning because similar footers follow.
@@ -109,11 +109,10 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         }
         None => None,
     };
-    // Learning a shape takes as long as walking some chunks.
-    let worth = wanted.carries || in_file.saturating_mul(wanted.columns) >= WORTH_SHAPES;
+    let few = !wanted.carries && in_file.saturating_mul(wanted.columns) < WORTH_SHAPES;
     let engine = match engine {
         Some(engine) => engine,
-        None => Box::new(Engine::new(start, wanted.columns, wanted.matching && worth)?),
+        None => Box::new(Engine::new(start, wanted.columns, wanted.learning, few)?),
     };
     let mut walk = ListWalk {
         kernel,

@@ -6,3 +6,4 @@ pub(crate) mod groups;
 pub(crate) mod parallel;
 pub(crate) mod scan;
 pub(crate) mod trailing_fields;
+pub(crate) mod usual;

@@ -4,18 +4,33 @@
 //! row groups in lockstep, one column of each after the other: their loads and comparisons do not wait for
 //! one another, as those of neighbours within one row group must.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::mem::MaybeUninit;
 
 use crate::chunk::row::Row;
 use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
+use crate::decode::usual::{self, Usual};
 use crate::matching::kernel::{Kernel, Task, Values};
-use crate::matching::resolve::{Missed, resolve};
+use crate::matching::prefixes::Prefixes;
+use crate::matching::resolve::{Missed, Unseen, resolve, unseen};
 use crate::matching::shape::{Lanes, Shape};
 use crate::memory::allocate;
+use crate::memory::word_hasher::WordHasher;
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
-/// The most shapes learned: searching more would cost as much as a scalar walk.
-const MAX_SHAPES: usize = 96;
+/// The most bytes of shapes kept, some 1,500 of them: more would not stay in the processor's caches.
+const MAX_BYTES: usize = 4 << 20;
+
+/// The number of walked chunks that tells whether shapes are of use.
+const ENOUGH: u64 = 8000;
+
+/// How many columns in a row may differ from their neighbours before neighbours are compared no longer.
+const INHERITS_AT_FIRST: u32 = 8;
+
+/// How many chunks must have been decoded for each shape learned. Learning one takes as long as walking some
+/// twenty chunks, so that whatever the chunks are, learning takes at most a third of the time.
+const CHUNKS_PER_SHAPE: u64 = 64;
 
 /// No known shape.
 pub(crate) const UNKNOWN: u16 = u16::MAX;
@@ -25,6 +40,23 @@ pub(crate) const UNKNOWN: u16 = u16::MAX;
 pub(crate) struct Seen {
     pub last: u16,
     pub other: u16,
+    /// The kind of the chunk that was last walked for want of a shape.
+    pub kind: u64,
+}
+
+impl Seen {
+    const NOTHING: Self = Self { last: UNKNOWN, other: UNKNOWN, kind: 0 };
+}
+
+/// When to learn shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Learning {
+    /// Never, and walk every chunk field by field, as a reference.
+    Never,
+    /// When enough chunks come that the time will be made up for.
+    WhenWorth,
+    /// From the first chunk on: methods chosen by name run on footers of any size.
+    Always,
 }
 
 /// What the engine has learned so far.
@@ -37,17 +69,27 @@ pub(crate) struct Engine {
     pub traits: TraitTable,
     /// Chunks too wide for a row, with their rows.
     pub wide: Vec<(u32, Chunk)>,
+    /// The kind of the chunk last walked for want of a shape.
+    pub last_kind: u64,
     /// Whether to try shapes at all.
     matching: bool,
+    learning: Learning,
+    /// The shape of each kind of chunk ([`Usual::kind`]) that has one.
+    kinds: HashMap<u64, u16, BuildHasherDefault<WordHasher>>,
+    prefixes: Prefixes,
+    /// The size of all shapes.
+    shape_bytes: usize,
     pub tally: Tally,
 }
 
 /// Counts of what happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    chunks: u64,
+    pub chunks: u64,
     /// Chunks that no shape matched.
     pub walked: u64,
+    /// Shapes learned, successfully or not.
+    learned: u64,
 }
 
 /// Where a row group's chunks are read from and stored.
@@ -64,19 +106,29 @@ pub(crate) struct Lane<'a, T> {
 pub(crate) const SKIPPED: u32 = u32::MAX;
 
 impl Engine {
-    /// An engine for row groups of `columns` chunks, whose list is at byte `at`. Unless `matching`, it walks
-    /// every chunk.
-    pub fn new(at: usize, columns: usize, matching: bool) -> Step<Self> {
+    /// An engine for row groups of `columns` chunks, whose list is at byte `at`. If there are `few`, it walks
+    /// them.
+    pub fn new(at: usize, columns: usize, learning: Learning, few: bool) -> Step<Self> {
+        let matching = match learning {
+            Learning::Never => false,
+            Learning::WhenWorth => !few,
+            Learning::Always => true,
+        };
         let noted = if matching { columns } else { 0 };
         let mut seen = allocate::with_room_at(at, noted)?;
-        seen.resize(noted, Seen { last: UNKNOWN, other: UNKNOWN });
+        seen.resize(noted, Seen::NOTHING);
         Ok(Self {
             shapes: Vec::new(),
             instead: Vec::new(),
             seen,
             traits: TraitTable::default(),
             wide: Vec::new(),
+            last_kind: 0,
             matching,
+            learning,
+            kinds: HashMap::default(),
+            prefixes: Prefixes::default(),
+            shape_bytes: 0,
             tally: Tally::default(),
         })
     }
@@ -87,7 +139,7 @@ impl Engine {
         if self.seen.len() != columns {
             self.seen.clear();
             self.seen.try_reserve(columns).ok()?;
-            self.seen.resize(columns, Seen { last: UNKNOWN, other: UNKNOWN });
+            self.seen.resize(columns, Seen::NOTHING);
         }
         self.wide.clear();
         Some(())
@@ -95,7 +147,7 @@ impl Engine {
 
     /// Whether its shapes are few and have matched.
     pub fn is_of_use(&self) -> bool {
-        self.matching && self.shapes.len() < MAX_SHAPES
+        self.matching && self.shape_bytes < MAX_BYTES
     }
 
     /// Walks the chunks of as many row groups as there are lanes. `slots` maps every column to its position
@@ -108,8 +160,8 @@ impl Engine {
         slots: Option<&[u32]>,
         lanes: &mut [Lane<'_, T>; LANES],
     ) -> Step<()> {
-        self.tally.chunks += (columns * LANES) as u64;
         if !self.matching {
+            self.tally.chunks += (columns * LANES) as u64;
             return self.walk(bytes, columns, slots, lanes);
         }
         let outcome = if lanes[0].rows.is_empty() {
@@ -124,7 +176,7 @@ impl Engine {
             kernel.enter(MatchChunks::<'_, '_, T, LANES, true> { engine: self, bytes, columns, slots, lanes })
         };
         // If chunks differ so much that most are walked, trying shapes first only costs time.
-        if self.tally.walked > 1000 && self.tally.walked > self.tally.chunks / 2 {
+        if self.tally.walked > ENOUGH && self.tally.walked > self.tally.chunks / 4 * 3 {
             self.matching = false;
         }
         outcome
@@ -141,17 +193,49 @@ impl Engine {
             let mut cursor = Cursor::new(bytes, lane.at);
             for column in 0..columns {
                 let slot = slots.map_or(column, |slots| slots[column] as usize);
-                if slot < lane.rows.len() {
-                    let (row, _) = T::walked(self, &mut cursor, lane.first_row + slot)?;
-                    lane.rows[slot].write(row);
-                } else {
-                    cursor.skip(STRUCT)?;
-                }
+                let slot = (slot < lane.rows.len()).then_some(slot);
+                self.walk_one(&mut cursor, slot, lane)?;
             }
             lane.at = cursor.at;
             self.tally.walked += columns as u64;
         }
         Ok(())
+    }
+
+    /// Walks the chunk at the cursor and stores its row, if `slot` says that it is wanted. Returns its values
+    /// and its kind, if it is usual.
+    #[inline(always)]
+    pub fn walk_one<T: Row>(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        slot: Option<usize>,
+        lane: &mut Lane<'_, T>,
+    ) -> Step<Option<(Chunk, u64)>> {
+        if self.learning != Learning::Never
+            && let Some(Usual { chunk, end, kind }) = usual::column_chunk(cursor.bytes, cursor.at)
+        {
+            cursor.at = end;
+            if let Some(slot) = slot {
+                let row = T::of_chunk(self, &chunk, end, lane.first_row + slot);
+                lane.rows[slot].write(row);
+            }
+            return Ok(Some((chunk, kind)));
+        }
+        match slot {
+            Some(slot) => _ = lane.rows[slot].write(T::walked(self, cursor, lane.first_row + slot)?),
+            // An unwanted chunk need only be well-formed Thrift.
+            None => cursor.skip(STRUCT)?,
+        }
+        Ok(None)
+    }
+
+    /// Whether a chunk of a kind is worth a shape: one that was met only once may never come again. Records
+    /// that it was met in this column.
+    #[inline(always)]
+    pub fn comes_again(&mut self, column: usize, kind: u64) -> bool {
+        let again = kind == self.last_kind || kind == self.seen[column].kind;
+        (self.last_kind, self.seen[column].kind) = (kind, kind);
+        again || self.learning == Learning::Always
     }
 
     /// Adopts the traits that another engine, started as a copy of this one, has found. Returns this
@@ -192,17 +276,27 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, 
     fn run<K: Kernel>(self, kernel: K) -> Step<()> {
         let Self { engine, bytes, columns, slots, lanes } = self;
         let mut at: [usize; LANES] = std::array::from_fn(|lane| lanes[lane].at);
-        let mut expected = UNKNOWN;
+        // Expect of a new column what its neighbour had, as long as that helps.
+        let (mut expected, mut inherits) = (UNKNOWN, INHERITS_AT_FIRST);
         for column in 0..columns {
+            engine.tally.chunks += LANES as u64;
             let seen = engine.seen[column].last;
             if seen != UNKNOWN {
                 expected = seen;
+            } else if inherits == 0 {
+                expected = UNKNOWN;
             }
             let slot = match slots {
                 Some(slots) => slots[column] as usize,
                 None => column,
             };
             let wanted = ROWS && slot != SKIPPED as usize;
+            if expected == UNKNOWN {
+                let slot = wanted.then_some(slot);
+                expected =
+                    unseen(kernel, Unseen { engine: &mut *engine, bytes, column, slot, lanes, at: &mut at })?;
+                continue;
+            }
             let mut ends = [0; LANES];
             let mut values = [Values::default(); LANES];
             if let Some(shape) = engine.shapes.get(usize::from(expected)) {
@@ -226,9 +320,13 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, 
                 let slot = wanted.then_some(slot);
                 let (engine, values, ends) = (&mut *engine, &values, &mut ends);
                 let missed = Missed { engine, bytes, at, column, expected, slot, lanes, values, ends };
+                if seen == UNKNOWN && expected != UNKNOWN {
+                    inherits -= 1;
+                }
                 expected = resolve(kernel, missed)?;
             } else if seen == UNKNOWN {
                 engine.seen[column].last = expected;
+                inherits = INHERITS_AT_FIRST;
             }
             at = ends;
         }
@@ -240,12 +338,37 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, 
 }
 
 impl Engine {
-    /// Learns the shape of a chunk that ends before `end`, if it has one, and returns its index.
+    /// The shape of a walked chunk that ends before `end`: the known shape of its kind, unless that was
+    /// `tried` in vain, otherwise a new one.
     #[inline(always)]
-    pub fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
-        if self.shapes.len() >= MAX_SHAPES {
+    pub fn shape_of<K: Kernel>(
+        &mut self,
+        kernel: K,
+        bytes: &[u8],
+        (chunk, end): (&Chunk, usize),
+        kind: u64,
+        tried: impl Fn(u16) -> bool,
+    ) -> u16 {
+        if !self.shapes.is_empty()
+            && let Some(&place) = self.kinds.get(&kind)
+            && !tried(place)
+        {
+            return place;
+        }
+        let Some(place) = self.learn(kernel, bytes, chunk, end) else { return UNKNOWN };
+        self.kinds.insert(kind, place);
+        place
+    }
+
+    /// Learns the shape of a chunk that ends before `end`, if it has one and chunks enough were decoded, and
+    /// returns its index.
+    #[inline(always)]
+    fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
+        let enough = self.tally.learned < self.tally.chunks / CHUNKS_PER_SHAPE;
+        if self.shape_bytes >= MAX_BYTES || !(enough || self.learning == Learning::Always) {
             return None;
         }
+        self.tally.learned += 1;
         let traits = self.traits.place(chunk.traits)?;
         let mut shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
         // A shape that does not reproduce its own chunk is useless or wrong.
@@ -254,7 +377,9 @@ impl Engine {
         let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);
         let same = kernel.pack(&values[0], at, &shape) == rows::pack(chunk, Some(traits));
         (matched == end && same).then(|| {
-            shape.number_prefixes(&self.shapes);
+            self.prefixes.number(&mut shape);
+            // The shape, and the numbered segments of it.
+            self.shape_bytes += 2 * shape.heap_bytes() + size_of::<Shape>();
             self.shapes.push(shape);
             self.instead.push(UNKNOWN);
             self.shapes.len() as u16 - 1

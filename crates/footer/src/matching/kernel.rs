@@ -1,6 +1,7 @@
 //! Matches a chunk against a shape: one trait, with an implementation for every kind of processor.
 
 use crate::chunk::rows::{Packed, STATISTICS_NONE, statistics_place};
+use crate::matching::engine::Learning;
 use crate::matching::portable::Portable;
 use crate::matching::shape::Shape;
 
@@ -94,12 +95,13 @@ pub(crate) trait Kernel: Copy + Send {
 /// How to decode column chunks. All methods return the same results; they differ only in speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// The fastest method that the processor supports.
+    /// The fastest method that the processor supports and the footer's size suggests.
     #[default]
     Fastest,
     /// One byte at a time.
     Scalar,
-    /// Against learned shapes, eight bytes at a time.
+    /// Against learned shapes, however small the footer, eight bytes at a time. The next two, too, learn
+    /// shapes from the first chunk on.
     Portable,
     /// Against learned shapes, with AVX2 and BMI2; falls back to [`Method::Portable`] if the processor lacks
     /// either.
@@ -115,6 +117,14 @@ pub(crate) trait Choose {
 }
 
 impl Method {
+    pub(crate) fn learning(self) -> Learning {
+        match self {
+            Self::Scalar => Learning::Never,
+            Self::Fastest => Learning::WhenWorth,
+            Self::Portable | Self::Avx2 | Self::Avx512 => Learning::Always,
+        }
+    }
+
     pub(crate) fn choose<C: Choose>(self, chosen: C) -> C::Output {
         #[cfg(target_arch = "x86_64")]
         if matches!(self, Self::Fastest | Self::Avx512)

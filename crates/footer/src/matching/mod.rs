@@ -11,5 +11,6 @@ pub(crate) mod boundary;
 pub(crate) mod engine;
 pub(crate) mod kernel;
 pub(crate) mod portable;
+pub(crate) mod prefixes;
 pub(crate) mod resolve;
 pub(crate) mod shape;

@@ -6,10 +6,9 @@
 //! the other shape.
 
 use crate::chunk::row::Row;
-use crate::decode::scan;
 use crate::matching::engine::{Engine, Lane, Seen, UNKNOWN};
 use crate::matching::kernel::{Kernel, Task, Values};
-use crate::thrift::cursor::{Cursor, STRUCT, Step};
+use crate::thrift::cursor::{Cursor, Step};
 
 /// Chunks of one column in several row groups, some of which did not match the expected shape.
 pub(crate) struct Missed<'a, 'b, T, const LANES: usize> {
@@ -37,6 +36,49 @@ pub(crate) fn resolve<K: Kernel, T: Row, const LANES: usize>(
     kernel.enter(missed)
 }
 
+/// Chunks of one column in several row groups, of which no shape is expected.
+pub(crate) struct Unseen<'a, 'b, T, const LANES: usize> {
+    pub engine: &'a mut Engine,
+    pub bytes: &'a [u8],
+    pub column: usize,
+    /// The column's index in a row group's rows, if it is wanted.
+    pub slot: Option<usize>,
+    pub lanes: &'a mut [Lane<'b, T>; LANES],
+    /// Where the chunks start; afterwards, where they end.
+    pub at: &'a mut [usize; LANES],
+}
+
+/// Walks the chunks and returns the shape to expect next.
+#[inline(never)]
+pub(crate) fn unseen<K: Kernel, T: Row, const LANES: usize>(
+    kernel: K,
+    unseen: Unseen<'_, '_, T, LANES>,
+) -> Step<u16> {
+    kernel.enter(unseen)
+}
+
+impl<T: Row, const LANES: usize> Task for Unseen<'_, '_, T, LANES> {
+    type Output = Step<u16>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> Step<u16> {
+        let Self { engine, bytes, column, slot, lanes, at } = self;
+        let mut found = UNKNOWN;
+        engine.tally.walked += LANES as u64;
+        for lane in 0..LANES {
+            let mut cursor = Cursor::new(bytes, at[lane]);
+            let walked = engine.walk_one(&mut cursor, slot, &mut lanes[lane])?;
+            at[lane] = cursor.at;
+            let Some((chunk, kind)) = walked else { continue };
+            if engine.comes_again(column, kind) && found == UNKNOWN {
+                found = engine.shape_of(kernel, bytes, (&chunk, cursor.at), kind, |_| false);
+            }
+        }
+        engine.seen[column].last = found;
+        Ok(found)
+    }
+}
+
 impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
     type Output = Step<u16>;
 
@@ -57,7 +99,7 @@ impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
         let seen = &mut self.engine.seen[self.column];
         // Change the expected shape only when most chunks differ from it: a single odd chunk proves nothing.
         if missed * 2 > LANES {
-            *seen = Seen { last: found, other: self.expected };
+            *seen = Seen { last: found, other: self.expected, ..*seen };
             return Ok(found);
         }
         seen.other = found;
@@ -97,67 +139,65 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
     /// Resolves one chunk and returns the index of its shape; tries `likely` first.
     #[inline(always)]
     fn one<K: Kernel>(&mut self, kernel: K, lane: usize, likely: u16) -> Step<u16> {
-        let Self { engine, bytes, expected, slot, .. } = self;
-        let (at, bytes, so_far) = (self.at[lane], *bytes, &self.values[lane]);
-        let tried = engine.shapes.get(usize::from(*expected));
-        let instead = engine.instead.get(usize::from(*expected)).copied().unwrap_or(UNKNOWN);
-        let opening = bytes.get(at..).and_then(|rest| rest.first_chunk());
-        let all = 0..engine.shapes.len() as u16;
-        for place in [likely, engine.seen[self.column].other, instead].into_iter().chain(all) {
-            let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != *expected) else {
-                continue;
-            };
-            if opening.is_some_and(|&opening| !shape.may_open(opening)) {
-                continue;
+        let Self { engine, bytes, expected, .. } = self;
+        let (expected, opening) = (*expected, bytes.get(self.at[lane]..).and_then(|rest| rest.first_chunk()));
+        let instead = engine.instead.get(usize::from(expected)).copied().unwrap_or(UNKNOWN);
+        let probable = [likely, engine.seen[self.column].other, instead];
+        for (tried, &place) in probable.iter().enumerate() {
+            if !probable[..tried].contains(&place) && self.matches(kernel, lane, place, opening) {
+                return Ok(place);
             }
-            let begins_alike = tried
-                .zip(so_far.stopped)
-                .is_some_and(|(tried, stopped)| shape.begins_as(tried, stopped.segment));
-            let mut values = [if begins_alike { *so_far } else { Values::default() }];
-            let [end] = match (begins_alike, slot.is_some() && T::VALUES) {
-                (true, true) => [kernel.resume::<true>(bytes, shape, &mut values[0])],
-                (true, false) => [kernel.resume::<false>(bytes, shape, &mut values[0])],
-                (false, true) => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
-                (false, false) => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
-            };
-            if end == 0 {
-                continue;
-            }
-            if let Some(slot) = *slot {
-                match T::matched(kernel, &values[0], at, end, shape) {
-                    Some(row) => _ = self.lanes[lane].rows[slot].write(row),
-                    None => continue,
-                }
-            }
-            if let Some(instead) = engine.instead.get_mut(usize::from(*expected)) {
-                *instead = place;
-            }
-            self.ends[lane] = end;
-            return Ok(place);
         }
-        self.walked(kernel, lane)
+        self.walked(kernel, lane, probable)
     }
 
-    /// Walks a chunk that matches no shape and learns its shape.
-    fn walked<K: Kernel>(&mut self, kernel: K, lane: usize) -> Step<u16> {
-        let Self { engine, bytes, slot, .. } = self;
-        let at = self.at[lane];
-        let mut cursor = Cursor::new(bytes, at);
-        engine.tally.walked += 1;
-        let chunk = match *slot {
-            Some(slot) => {
-                let lane = &mut self.lanes[lane];
-                let (row, chunk) = T::walked(engine, &mut cursor, lane.first_row + slot)?;
-                lane.rows[slot].write(row);
-                chunk
-            }
-            None => {
-                // An unwanted chunk need only be well-formed Thrift.
-                cursor.skip(STRUCT)?;
-                scan::column_chunk(&mut Cursor::new(bytes, at)).ok()
-            }
+    /// Matches one chunk against a shape other than the expected one, and stores its row.
+    #[inline(always)]
+    fn matches<K: Kernel>(&mut self, kernel: K, lane: usize, place: u16, opening: Option<&[u8; 16]>) -> bool {
+        let Self { engine, bytes, expected, slot, .. } = self;
+        let (at, bytes, so_far) = (self.at[lane], *bytes, &self.values[lane]);
+        let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != *expected) else {
+            return false;
         };
+        if opening.is_some_and(|&opening| !shape.may_open(opening)) {
+            return false;
+        }
+        let tried = engine.shapes.get(usize::from(*expected));
+        let begins_alike =
+            tried.zip(so_far.stopped).is_some_and(|(tried, stopped)| shape.begins_as(tried, stopped.segment));
+        let mut values = [if begins_alike { *so_far } else { Values::default() }];
+        let [end] = match (begins_alike, slot.is_some() && T::VALUES) {
+            (true, true) => [kernel.resume::<true>(bytes, shape, &mut values[0])],
+            (true, false) => [kernel.resume::<false>(bytes, shape, &mut values[0])],
+            (false, true) => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
+            (false, false) => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
+        };
+        if end == 0 {
+            return false;
+        }
+        if let Some(slot) = *slot {
+            match T::matched(kernel, &values[0], at, end, shape) {
+                Some(row) => _ = self.lanes[lane].rows[slot].write(row),
+                None => return false,
+            }
+        }
+        if let Some(instead) = engine.instead.get_mut(usize::from(*expected)) {
+            *instead = place;
+        }
+        self.ends[lane] = end;
+        true
+    }
+
+    /// Walks a chunk that matches none of the `probable` shapes and returns the shape of its kind.
+    #[inline(always)]
+    fn walked<K: Kernel>(&mut self, kernel: K, lane: usize, probable: [u16; 3]) -> Step<u16> {
+        let Self { engine, bytes, slot, expected, .. } = self;
+        let mut cursor = Cursor::new(bytes, self.at[lane]);
+        engine.tally.walked += 1;
+        let walked = engine.walk_one(&mut cursor, *slot, &mut self.lanes[lane])?;
         self.ends[lane] = cursor.at;
-        Ok(chunk.and_then(|chunk| engine.learn(kernel, bytes, &chunk, cursor.at)).unwrap_or(UNKNOWN))
+        let Some((chunk, kind)) = walked else { return Ok(UNKNOWN) };
+        let tried = |place| place == *expected || probable.contains(&place);
+        Ok(engine.shape_of(kernel, bytes, (&chunk, cursor.at), kind, tried))
     }
 }

@@ -133,9 +133,8 @@ pub(crate) struct Shape {
     pub lanes: u8,
     /// The first masked bytes and their mask, which exclude most chunks of other shapes.
     opening: (u128, u128),
-    /// For every segment, a number that identifies it together with all segments before it: two shapes that
-    /// begin with the same segments have the same numbers there.
-    pub prefixes: Vec<u16>,
+    /// For every segment, the number that [`Prefixes`] gives to it and all segments before it.
+    pub prefixes: Vec<u32>,
 }
 
 impl Shape {
@@ -168,24 +167,18 @@ impl Shape {
         })
     }
 
+    /// Heap memory in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.segments.capacity() * size_of::<Segment>()
+            + self.ops.capacity() * size_of::<Op>()
+            + self.constants.capacity() * size_of::<Constants>()
+            + self.decoded.capacity() * size_of::<DecodedVarint>()
+    }
+
     /// Whether a chunk that starts with these bytes may have this shape.
     #[inline]
     pub fn may_open(&self, bytes: [u8; 16]) -> bool {
         (u128::from_le_bytes(bytes) ^ self.opening.0) & self.opening.1 == 0
-    }
-
-    /// Numbers the segments' prefixes consistently with previous shapes.
-    pub fn number_prefixes(&mut self, before: &[Self]) {
-        let mut next = before.iter().flat_map(|shape| &shape.prefixes).max().map_or(0, |last| last + 1);
-        self.prefixes.clear();
-        for (at, segment) in self.segments.iter().enumerate() {
-            let same = |shape: &&Self| {
-                shape.segments.get(at) == Some(segment) && shape.prefixes.get(..at) == Some(&self.prefixes)
-            };
-            let known = before.iter().find(same).and_then(|shape| shape.prefixes.get(at).copied());
-            self.prefixes.push(known.unwrap_or(next));
-            next += u16::from(known.is_none());
-        }
     }
 
     /// Whether the first `segments` segments, at least one, equal those of another shape.
@@ -477,8 +470,8 @@ impl Builder {
                 self.constants(bytes);
                 return Some(());
             }
-            // Fields with one usual value: no offset, no nulls, one dictionary page.
-            (Within::Chunk, 2, _) | (Within::Statistics, 3, _) if value == 0 => {
+            // Fields with one usual value: no offset, one dictionary page.
+            (Within::Chunk, 2, _) if value == 0 => {
                 self.constants(bytes);
                 return Some(());
             }

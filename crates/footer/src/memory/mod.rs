@@ -3,3 +3,4 @@
 pub(crate) mod allocate;
 pub(crate) mod pages;
 pub(crate) mod spare;
+pub(crate) mod word_hasher;

@@ -76,7 +76,7 @@ fn walk(bytes: &[u8], method: Method, threads: usize) -> Step<Places> {
         selected: None,
         groups: 0..usize::MAX,
         stop_early: true,
-        matching: method != Method::Scalar,
+        learning: method.learning(),
         threads,
         carries: false,
     };

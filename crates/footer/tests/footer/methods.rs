@@ -9,7 +9,7 @@ use crate::handmade;
 use crate::samples;
 
 /// The methods compared with the scalar one.
-pub const OTHERS: [Method; 3] = [Method::Portable, Method::Avx2, Method::Avx512];
+pub const OTHERS: [Method; 4] = [Method::Fastest, Method::Portable, Method::Avx2, Method::Avx512];
 
 pub fn assert_agreement(bytes: &[u8], options: &Options) {
     let scalar = everything(&Footer::decode(bytes, &options.clone().method(Method::Scalar)));
@@ -90,6 +90,102 @@ fn many(
     writer.binary(6, b"by hand");
     writer.stop();
     writer.into_bytes()
+}
+
+/// A chunk of one of many kinds: type, codec, encodings, dictionary, nulls, and which statistics there are all
+/// follow from `kind`, sizes and bounds from `seed`.
+fn chunk_of_kind(writer: &mut sawmill_footer::ThriftWriter, kind: u64, seed: u64) {
+    let (physical_type, codec, rest) = (kind % 8, kind / 8 % 4, kind / 32);
+    let size = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (20 + seed % 40);
+    let size = size as i64;
+    writer.begin_element();
+    writer.i64(2, if rest & 1 == 0 { 0 } else { size });
+    writer.begin(3);
+    writer.i32(1, physical_type as i32);
+    writer.list(2, handmade::I32, 1 + rest % 3);
+    [0, 3, 8].into_iter().take(1 + rest as usize % 3).for_each(|encoding| writer.integer(encoding));
+    writer.list(3, handmade::BINARY, 1);
+    writer.bytes_value("a name".repeat(1 + (rest % 5) as usize * 6).as_bytes());
+    writer.i32(4, codec as i32);
+    [5, 6, 7].into_iter().for_each(|field| writer.i64(field, size / i64::from(field)));
+    if rest & 2 != 0 {
+        writer.list(8, 12, 0);
+    }
+    writer.i64(9, size + 1000);
+    if rest & 4 != 0 {
+        writer.i64(11, size);
+    }
+    if rest & 8 == 0 {
+        writer.begin(12);
+        let lens = [1, 4, 8, 12, 4, 8, seed as usize % 200, 1 + rest as usize % 20];
+        let len = lens[physical_type as usize];
+        if rest & 16 != 0 {
+            writer.i64(3, seed as i64 % 300);
+        }
+        writer.binary(5, &vec![seed as u8; len]);
+        writer.binary(6, &vec![!seed as u8; len]);
+        writer.stop();
+    }
+    writer.list(13, handmade::STRUCT, 1 + rest % 2);
+    for page in 0..1 + rest % 2 {
+        writer.begin_element();
+        writer.i32(1, if page == 0 { 2 } else { 0 });
+        writer.i32(2, if rest & 64 == 0 { 0 } else { 8 });
+        writer.i32(3, if page == 0 { 1 } else { seed as i32 & 0x3ff });
+        writer.stop();
+    }
+    writer.stop();
+    if rest & 32 != 0 {
+        writer.i64(4, size * 2);
+        writer.i32(5, 77);
+    }
+    writer.stop();
+}
+
+/// Row groups of chunks of many kinds: a column's are mostly of one, and of `kinds` in all.
+fn of_many_kinds(row_groups: usize, columns: usize, kinds: u64, seed: u64) -> Vec<u8> {
+    let mut writer = sawmill_footer::ThriftWriter::new();
+    writer.i32(1, 1);
+    handmade::schema(&mut writer, columns);
+    writer.i64(3, 10);
+    writer.list(4, handmade::STRUCT, row_groups as u64);
+    for group in 0..row_groups as u64 {
+        handmade::row_group(&mut writer, columns, |writer, column| {
+            let place = (group * 7919 + column as u64).wrapping_mul(seed | 1);
+            let odd = if place % 5 == 0 { place } else { 0 };
+            chunk_of_kind(writer, (column as u64 * 37 + odd) % kinds, place);
+        });
+    }
+    writer.stop();
+    writer.into_bytes()
+}
+
+#[test]
+fn methods_agree_on_more_kinds_of_chunks_than_columns() {
+    for (row_groups, columns, kinds) in [(1, 20, 1000), (5, 50, 300), (90, 40, 2000), (12, 700, 1 << 20)] {
+        let bytes = of_many_kinds(row_groups, columns, kinds, 3);
+        for options in selections(columns) {
+            assert_agreement(&bytes, &options);
+        }
+        assert!(Footer::decode(bytes.as_slice(), &Options::new()).is_ok());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn methods_agree_on_footers_of_any_mixture_of_kinds(
+        row_groups in 1usize..30, columns in 1usize..60, kinds in 1u64..5000, seed in any::<u64>(),
+        place in any::<prop::sample::Index>(), byte in any::<u8>(),
+    ) {
+        let mut bytes = of_many_kinds(row_groups, columns, kinds, seed);
+        assert_agreement(&bytes, &Options::new());
+        let at = place.index(bytes.len());
+        bytes[at] = byte;
+        assert_agreement(&bytes, &Options::new());
+        assert_agreement(&bytes, &Options::new().columns([columns / 2]));
+    }
 }
 
 #[test]

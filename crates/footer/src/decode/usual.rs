@@ -1,0 +1,299 @@
+//! The quick walk over a column chunk in the form that writers usually produce: fields in ascending order, of
+//! the format's types, in short varints.
+//!
+//! It knows which field comes next and finds the end of a varint in one step, whatever its length, where the
+//! walk in [`crate::decode::scan`] asks byte by byte. Anything else in the chunk, from a file path to
+//! encryption, leaves it to that walk, which also reports what is wrong: a chunk that the quick walk decodes,
+//! that walk decodes to the same.
+
+use crate::chunk::rows::{Chunk, HAS_DICTIONARY, STATISTICS_NONE, statistics_place};
+use crate::matching::portable::{TOP_BITS, integer};
+use crate::memory::word_hasher::WordHasher;
+use crate::schema::enums::EncodingSet;
+use crate::thrift::cursor::{BINARY, FALSE, I32, I64, LIST, STOP, STRUCT, TRUE};
+
+/// A chunk that the quick walk decoded.
+pub(crate) struct Usual {
+    pub chunk: Chunk,
+    pub end: usize,
+    /// A hash of all bytes that the chunk has in common with others of its shape.
+    pub kind: u64,
+}
+
+/// More fields than the format has; ids stay far below those that overflow.
+const LAST_ID: u8 = 100;
+
+/// The number of the physical type BYTE_ARRAY, as a varint.
+const BYTE_ARRAY: u8 = 12;
+
+/// Page type "dictionary page" as a varint.
+const DICTIONARY_PAGE: u8 = 4;
+
+/// Walks the chunk at `at`; `None` if only the other walk can tell.
+#[inline(always)]
+pub(crate) fn column_chunk(bytes: &[u8], at: usize) -> Option<Usual> {
+    let mut reader = Reader { bytes, at, kind: 0 };
+    // A footer's length has 32 bits, as `Footer::decode` has checked.
+    let mut chunk = Chunk { at: at as u32, statistics: STATISTICS_NONE, ..Chunk::default() };
+    reader.expect(0x26)?;
+    let file_offset = reader.integer()?;
+    reader.mix((file_offset == 0).into());
+    reader.expect(0x1c)?;
+    reader.column_meta_data(&mut chunk)?;
+    // Locations of page indexes.
+    let mut id = 3;
+    loop {
+        match reader.field(&mut id)? {
+            STOP => break,
+            I32 | I64 if id < 8 => reader.skip_varint()?,
+            _ => return None,
+        }
+    }
+    Some(Usual { chunk, end: reader.at, kind: reader.kind })
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    kind: u64,
+}
+
+impl Reader<'_> {
+    #[inline(always)]
+    fn mix(&mut self, value: u64) {
+        self.kind = WordHasher::mixed(self.kind, value);
+    }
+
+    #[inline(always)]
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    /// A number of one byte that chunks of one shape have in common, as it is stored.
+    #[inline(always)]
+    fn common(&mut self) -> Option<u8> {
+        let byte = self.byte().filter(|&byte| byte < 0x80)?;
+        self.mix(byte.into());
+        Some(byte)
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, expected: u8) -> Option<()> {
+        (self.byte()? == expected).then_some(())
+    }
+
+    #[inline(always)]
+    fn word(&self) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.bytes.get(self.at..)?.first_chunk()?))
+    }
+
+    /// Skips a number of up to eight bytes.
+    #[inline(always)]
+    fn skip_varint(&mut self) -> Option<()> {
+        let stops = !self.word()? & TOP_BITS;
+        self.at += stops.trailing_zeros() as usize / 8 + 1;
+        (stops != 0).then_some(())
+    }
+
+    #[inline(always)]
+    fn integer(&mut self) -> Option<i64> {
+        let (value, len) = integer(self.word()?)?;
+        self.at += len;
+        Some(value)
+    }
+
+    #[inline(always)]
+    fn size(&mut self) -> Option<i64> {
+        self.integer().filter(|&value| value >= 0)
+    }
+
+    /// Skips bytes after their length, of one or two bytes, and returns the length.
+    #[inline(always)]
+    fn skip_binary(&mut self) -> Option<usize> {
+        let mut len = usize::from(self.byte()?);
+        if len >= 0x80 {
+            let high = self.byte().filter(|&high| high < 0x80)?;
+            len = len & 0x7f | usize::from(high) << 7;
+            self.mix(1);
+        }
+        self.at += len;
+        Some(len)
+    }
+
+    /// The type of the next field, whose id replaces `id`.
+    #[inline(always)]
+    fn field(&mut self, id: &mut u8) -> Option<u8> {
+        let header = self.common()?;
+        if header == STOP {
+            return Some(STOP);
+        }
+        *id += header >> 4;
+        // A header without a delta has the id in the next bytes.
+        (header >= 0x10 && *id <= LAST_ID).then_some(header & 0x0f)
+    }
+
+    /// The number of elements of a list of this type.
+    #[inline(always)]
+    fn list_of(&mut self, wire: u8) -> Option<u8> {
+        let header = self.common()?;
+        // Fifteen stands for a longer list, whose length follows.
+        (header & 0x0f == wire && header >> 4 != 15).then_some(header >> 4)
+    }
+
+    #[inline(always)]
+    fn column_meta_data(&mut self, chunk: &mut Chunk) -> Option<()> {
+        let signed = |number: u8| i32::from(number >> 1) ^ -i32::from(number & 1);
+        self.expect(0x15)?;
+        let physical_type = self.common()?;
+        chunk.traits.physical_type = signed(physical_type);
+        self.expect(0x19)?;
+        let mut encodings = EncodingSet::default();
+        for _ in 0..self.list_of(I32)? {
+            encodings = encodings.with(signed(self.common()?));
+        }
+        chunk.traits.encodings = encodings;
+        self.expect(0x19)?;
+        for _ in 0..self.list_of(BINARY)? {
+            self.skip_binary()?;
+        }
+        self.expect(0x15)?;
+        chunk.traits.codec = signed(self.common()?);
+        self.expect(0x16)?;
+        chunk.num_values = self.size()?;
+        self.expect(0x16)?;
+        chunk.uncompressed = self.size()?;
+        self.expect(0x16)?;
+        chunk.compressed = self.size()?;
+        // Some writers leave an empty list of key-value metadata.
+        match self.common()? {
+            0x26 => {}
+            0x19 => {
+                self.expect(0)?;
+                self.expect(0x16)?;
+            }
+            _ => return None,
+        }
+        chunk.data_page_offset = self.size()?;
+        let mut id = 9;
+        loop {
+            match (self.field(&mut id)?, id) {
+                (STOP, _) => return Some(()),
+                (I64, 11) => {
+                    chunk.dictionary_page_offset = self.integer()?;
+                    chunk.traits.flags |= HAS_DICTIONARY;
+                }
+                (STRUCT, 12) => {
+                    chunk.statistics = statistics_place(self.at - chunk.at as usize);
+                    self.statistics(physical_type == BYTE_ARRAY)?;
+                }
+                (LIST, 13) => self.encoding_stats()?,
+                (STRUCT, 16) => self.size_statistics()?,
+                (I32 | I64, 10 | 14 | 15) => self.skip_varint()?,
+                _ => return None,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn statistics(&mut self, any_length: bool) -> Option<()> {
+        let mut id = 0;
+        loop {
+            match self.field(&mut id)? {
+                STOP => return Some(()),
+                BINARY => {
+                    let len = self.skip_binary()?;
+                    // Bounds of fixed-width types have one length.
+                    self.mix(if any_length { 0 } else { len as u64 });
+                }
+                I64 => self.skip_varint()?,
+                TRUE | FALSE => {}
+                _ => return None,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn encoding_stats(&mut self) -> Option<()> {
+        for _ in 0..self.list_of(STRUCT)? {
+            self.expect(0x15)?;
+            let page_type = self.common()?;
+            self.expect(0x15)?;
+            self.common()?;
+            self.expect(0x15)?;
+            let one = self.bytes.get(self.at) == Some(&2);
+            self.mix((one && page_type == DICTIONARY_PAGE).into());
+            self.skip_varint()?;
+            self.expect(STOP)?;
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn size_statistics(&mut self) -> Option<()> {
+        let mut id = 0;
+        loop {
+            match self.field(&mut id)? {
+                STOP => return Some(()),
+                I64 => self.skip_varint()?,
+                LIST => {
+                    for _ in 0..self.list_of(I64)? {
+                        self.skip_varint()?;
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::decode::{scan, usual};
+    use crate::synthetic::{SyntheticColumns, SyntheticFooter};
+    use crate::thrift::cursor::Cursor;
+
+    /// Compares the walks at every offset, as if a chunk started there; returns how many the quick one decoded.
+    fn agreements(bytes: &[u8]) -> usize {
+        let mut decoded = 0;
+        for at in 0..bytes.len() {
+            if let Some(quick) = usual::column_chunk(bytes, at) {
+                let mut cursor = Cursor::new(bytes, at);
+                let slow = scan::column_chunk(&mut cursor);
+                assert_eq!(slow.ok(), Some(quick.chunk), "at {at}");
+                assert_eq!(cursor.at, quick.end, "at {at}");
+                decoded += 1;
+            }
+        }
+        decoded
+    }
+
+    #[test]
+    fn the_quick_walk_decodes_every_chunk_of_usual_footers() {
+        for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
+            let bytes = SyntheticFooter { columns: 30, row_groups: 3, kind, seed: 5 }.bytes();
+            assert!(agreements(&bytes) >= 90, "{kind:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_quick_walk_decodes_the_slow_one_decodes_alike(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+            cut in any::<prop::sample::Index>(), seed in 0u64..100,
+        ) {
+            let kind = SyntheticColumns::Mixed;
+            let mut bytes = SyntheticFooter { columns: 6, row_groups: 2, kind, seed }.bytes();
+            for (place, byte) in changes {
+                let at = place.index(bytes.len());
+                bytes[at] = byte;
+            }
+            agreements(&bytes);
+            bytes.truncate(cut.index(bytes.len()));
+            agreements(&bytes);
+        }
+    }
+}
