@@ -30,15 +30,15 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `views` | one view in each file: schema, row groups, columns, statistics, page index, sizes, dump, check |
+//! | `views` | one view in each file: schema, row groups, columns, statistics, page index, sizes, dump, ... |
 //! | `chunks` | column chunks one by one: records, NDJSON, CSV, and chunks that a saved index locates |
 //! | `dataset` | one file in a line, many files together, how two schemas differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
 //! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
 //!
-//! Nothing of a file is kept once its views are written: views write while they read. Anyone may have written the
-//! names and values in a file, so text is escaped before it reaches a terminal. Numbers are exact digits unless the
-//! caller's [`TextStyle`] shortens them.
+//! Nothing of a file is kept once its views are written: views write while they read. Anyone may have written
+//! the names and values in a file, so text is escaped before it reaches a terminal. Numbers are exact digits
+//! unless the caller's [`TextStyle`] shortens them.
 
 mod chunks;
 mod dataset;

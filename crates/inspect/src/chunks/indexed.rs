@@ -27,8 +27,8 @@ use crate::views::statistics::{Bounds, typed};
 
 /// A file whose column chunks are shown by a saved index of its footer.
 ///
-/// As with [`OpenFile`](crate::OpenFile), an error of the output is returned, and a fault of the file is kept for
-/// [`IndexedFile::into_fault`]; here a fault also ends the output.
+/// As with [`OpenFile`](crate::OpenFile), an error of the output is returned, and a fault of the file is kept
+/// for [`IndexedFile::into_fault`]; here a fault also ends the output.
 pub struct IndexedFile<'c> {
     footer: IndexedFooter<File>,
     file: String,

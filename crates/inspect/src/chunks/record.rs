@@ -7,7 +7,8 @@ use crate::file::column::Column;
 use crate::text::json::shown;
 use crate::text::style::TextStyle;
 
-/// What the footer states of a column chunk. The fields that the footer of an encrypted chunk hides are `None`.
+/// What the footer states of a column chunk. The fields that the footer of an encrypted chunk hides are
+/// `None`.
 #[derive(Serialize)]
 pub(crate) struct ChunkRecord<'a> {
     pub row_group: usize,

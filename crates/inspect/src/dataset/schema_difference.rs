@@ -10,18 +10,18 @@ use crate::text::escape::escaped;
 use crate::text::values::meaning;
 use crate::views::schema::physical_type;
 
-/// Columns of a kind that are named; the others are counted.
+/// How many columns of each kind are named; the others are counted.
 const NAMED: usize = 5;
 
-/// What the columns of a schema are, compared with another's.
+/// How the columns of a schema differ from another's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Difference {
-    /// Columns that the other schema has and this one has not, and the other way round.
+    /// Columns that only the other schema has, and columns that only this one has.
     missing: Names,
     added: Names,
-    /// Columns of another type: path, what it is, what it is in the other schema.
+    /// Columns of another type: the path, its type here, its type in the other schema.
     changed: Names,
-    /// The same columns in another order, or the same with other field ids or annotations of groups.
+    /// Set if the columns are the same, but their order, field ids or groups differ.
     otherwise: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ impl Names {
     }
 }
 
-/// Whether two schemas are the same but for the name of their root, which every writer gives its own.
+/// Whether two schemas are equal, except for the name of the root, which depends on the writer.
 pub(crate) fn alike(a: &Schema, b: &Schema) -> bool {
     if a == b {
         return true;
@@ -61,11 +61,11 @@ fn same_element(a: Element<'_>, b: Element<'_>) -> bool {
         && meaning(a) == meaning(b)
 }
 
-/// A leaf in a few words: `optional INT64 (TIMESTAMP(MICROS,true))`.
+/// A short description of a leaf: `optional INT64 (TIMESTAMP(MICROS,true))`.
 fn described(leaf: Element<'_>) -> String {
     let repetition = leaf.repetition().map(|it| it.to_string().to_lowercase() + " ").unwrap_or_default();
     let meaning = meaning(leaf).map(|it| format!(" ({it})")).unwrap_or_default();
-    // Levels tell of the groups above it.
+    // The levels reflect the groups above the leaf.
     let levels = match leaf.max_def() + leaf.max_rep() {
         0 | 1 => String::new(),
         _ => format!(" at levels {}/{}", leaf.max_def(), leaf.max_rep()),

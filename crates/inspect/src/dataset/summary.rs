@@ -148,12 +148,15 @@ pub fn summary_table(summaries: &[FooterSummary], style: &TextStyle) -> String {
 ///
 /// Writing failed.
 pub fn write_remarks(summary: &FooterSummary, out: &mut dyn Write) -> io::Result<()> {
-    let (writer, more) = clipped(summary.created_by.as_deref().unwrap_or("nobody who says so"), 200);
     let codecs = match summary.codecs.as_slice() {
         [] => String::new(),
         [one] => format!(", codec {one}"),
         codecs => format!(", codecs {}", codecs.join(", ")),
     };
-    let more = if more { "…" } else { "" };
-    writeln!(out, "\nwritten by {}{more}, format version {}{codecs}", escaped(writer), summary.version)
+    let writer = match summary.created_by.as_deref().map(|writer| clipped(writer, 200)) {
+        None => "created_by is not set".to_owned(),
+        Some((writer, true)) => format!("written by {}…", escaped(writer)),
+        Some((writer, false)) => format!("written by {}", escaped(writer)),
+    };
+    writeln!(out, "\n{writer}, format version {}{codecs}", summary.version)
 }

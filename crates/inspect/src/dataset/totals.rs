@@ -92,7 +92,7 @@ impl Facts {
                 rows,
                 uncompressed_bytes: bytes,
             };
-            // The last row group of a file is what was left over.
+            // The last row group of a file holds what was left over.
             let left_over = group.index() + 1 == in_file && (in_file > 1 || !several);
             if rows < SMALL_ROWS && bytes < SMALL_BYTES && !left_over {
                 facts.small.add(place);
@@ -104,7 +104,7 @@ impl Facts {
                 *chunks += 1;
                 match chunk.statistics() {
                     Ok(Some(found)) if found.min_value.is_some() || found.min.is_some() => {}
-                    // All nulls: there is no bound to give.
+                    // All values are null, so there are no bounds.
                     Ok(Some(found)) if found.null_count == Some(chunk.num_values()) => {}
                     Ok(_) => *without += 1,
                     Err(error) => {

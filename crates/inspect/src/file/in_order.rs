@@ -1,17 +1,19 @@
-//! Many files on a few threads, taken in their order.
+//! Works on many items on a few threads, and passes the results on in order.
+//!
+//! Why our own: `rayon` has no iterator that keeps the order with a bound on results that wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 struct State<T> {
-    /// The next to make, and the next to take.
+    /// The next item to make, and the next to take.
     next: usize,
     taken: usize,
     ready: BTreeMap<usize, T>,
     stop: bool,
 }
 
-/// Ends the other threads when one panics: they would wait for its result for ever.
+/// Ends the other threads if one panics: they would wait for its result forever.
 struct StopOnPanic<F: Fn()>(F);
 
 impl<F: Fn()> Drop for StopOnPanic<F> {
@@ -22,16 +24,16 @@ impl<F: Fn()> Drop for StopOnPanic<F> {
     }
 }
 
-/// Makes what belongs to 0, 1, ... `count` - 1 on `threads` threads and hands it to `take` in this
-/// order, on the caller's thread. At most `ahead` of them wait to be taken.
+/// Calls `make` for 0, 1, ... `count` - 1 on `threads` threads, and passes the results to `take` in this
+/// order, on the caller's thread. At most `ahead` results wait to be taken.
 ///
 /// # Errors
 ///
-/// The first one of `take`; what has not been started by then is not made.
+/// The first error of `take`. What has not been started by then is not made.
 ///
 /// # Panics
 ///
-/// When `make` does, after all threads have ended.
+/// If `make` panics, after all threads have ended.
 pub fn in_order<T: Send, E>(
     count: usize,
     threads: usize,
@@ -46,7 +48,7 @@ pub fn in_order<T: Send, E>(
     let ahead = ahead.max(1);
     let state = Mutex::new(State { next: 0, taken: 0, ready: BTreeMap::new(), stop: false });
     let (made, room) = (Condvar::new(), Condvar::new());
-    // Nothing is done under the lock that could leave the state half-changed.
+    // No panic under the lock can leave the state half-changed.
     let lock = || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };
     let wait = |on: &Condvar, guard| on.wait(guard).unwrap_or_else(PoisonError::into_inner);
     let end = || {
@@ -82,7 +84,7 @@ pub fn in_order<T: Send, E>(
             let value = loop {
                 match state.ready.remove(&index) {
                     Some(value) => break value,
-                    // A thread panicked, and the scope passes that on.
+                    // A thread panicked; the scope passes the panic on.
                     None if state.stop => return Ok(()),
                     None => state = wait(&made, state),
                 }
@@ -104,14 +106,14 @@ mod tests {
     #[test]
     fn a_panic_in_a_thread_ends_all_of_them() {
         let ended = std::panic::catch_unwind(|| {
-            let make = |i| if i == 5 { panic!("as the test wants it") } else { i };
+            let make = |i| if i == 5 { panic!("expected by the test") } else { i };
             in_order(100, 3, 2, make, |_, _| Ok::<_, ()>(()))
         });
         assert!(ended.is_err());
     }
 
     #[test]
-    fn everything_comes_in_its_order_whatever_the_threads() {
+    fn results_come_in_order_with_any_number_of_threads() {
         for threads in [0, 1, 2, 7] {
             let mut seen = Vec::new();
             let done: Result<(), ()> = in_order(

@@ -29,8 +29,8 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// The footer of the file at `path`. Views read the file again for what is not in the footer, such as page
-    /// indexes.
+    /// The footer of the file at `path`. Views read the file again for what is not in the footer, such as
+    /// page indexes.
     pub fn new(path: &Path, footer: Footer, style: TextStyle) -> Self {
         OpenFile {
             footer,

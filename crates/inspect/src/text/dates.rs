@@ -1,5 +1,8 @@
-//! Dates and times of day from counts of days and nanoseconds, in the proleptic Gregorian calendar
-//! as the format asks for.
+//! Dates and times of day from counts of days and nanoseconds, in the proleptic Gregorian calendar, as the
+//! format requires.
+//!
+//! Why our own: `chrono` covers 262,000 years each way and `jiff` 9,999; dates of Parquet are 32 bits of
+//! days.
 
 use std::fmt::Write;
 
@@ -9,7 +12,7 @@ pub(crate) const JULIAN_DAY_OF_EPOCH: i64 = 2_440_588;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const NANOS_PER_DAY: i128 = 86_400 * NANOS_PER_SECOND as i128;
 
-/// A day since the Unix epoch: `2024-02-29`. Years beyond four digits get a sign, as in ISO 8601.
+/// A date from days since the Unix epoch: `2024-02-29`. Years beyond four digits get a sign, as in ISO 8601.
 pub(crate) fn date(days: i64) -> String {
     // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days: eras of 400
     // years, years that start in March.
@@ -28,8 +31,8 @@ pub(crate) fn date(days: i64) -> String {
     }
 }
 
-/// A time of day in nanoseconds since midnight: `12:34:56`, with as many digits of a fraction as
-/// `digits` says. None where a day has no such time.
+/// A time of day from nanoseconds since midnight: `12:34:56`, and `digits` digits of the fraction unless that
+/// is 0. `None` beyond a day.
 pub(crate) fn time(nanos: i128, digits: usize) -> Option<String> {
     let nanos = u64::try_from(nanos).ok().filter(|&nanos| i128::from(nanos) < NANOS_PER_DAY)?;
     let (seconds, fraction) = (nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND);
@@ -42,7 +45,7 @@ pub(crate) fn time(nanos: i128, digits: usize) -> Option<String> {
     Some(text)
 }
 
-/// Nanoseconds since the Unix epoch: `2024-02-29T12:34:56.789`.
+/// An instant from nanoseconds since the Unix epoch: `2024-02-29T12:34:56.789`.
 pub(crate) fn timestamp(nanos: i128, digits: usize) -> String {
     // An i64 of milliseconds is 1.1e11 days at most.
     let days = nanos.div_euclid(NANOS_PER_DAY) as i64;

@@ -13,7 +13,7 @@ pub(crate) fn is_unsafe(c: char) -> bool {
             | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text with the characters escaped that would drive a terminal: `\n`, `\u{1b}`.
+/// Escapes the characters that would control a terminal: `\n`, `\u{1b}`.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_drives_a_terminal_is_left() {
+    fn characters_that_control_a_terminal_are_escaped() {
         assert_eq!(escaped("name"), "name");
         assert_eq!(escaped("é名\u{1f600}"), "é名\u{1f600}");
         assert_eq!(escaped("a\u{1b}[2J\n\u{9b}x\u{202e}"), "a\\u{1b}[2J\\n\\u{9b}x\\u{202e}");

@@ -1,5 +1,5 @@
-//! JSON that is written while it is made, and that a terminal can show: nothing of a million column chunks is
-//! kept.
+//! JSON that is written while it is made, so that a million column chunks are never in memory, and that is
+//! safe for a terminal.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::text::escape::is_unsafe;
 
-/// Serialises what the iterators of a function give, one after the other.
+/// Serialises the items of an iterator, one after the other.
 pub(crate) struct Each<F>(pub(crate) F);
 
 impl<F, I> Serialize for Each<F>
@@ -21,7 +21,7 @@ where
     }
 }
 
-/// Serialises what something displays.
+/// Serialises a value as the text that it displays.
 pub(crate) fn shown<S: Serializer>(
     value: &Option<impl std::fmt::Display>,
     serializer: S,
@@ -32,10 +32,10 @@ pub(crate) fn shown<S: Serializer>(
     }
 }
 
-/// Writes JSON with the characters escaped that JSON allows and terminals act upon.
+/// Escapes the characters that JSON allows and terminals act upon.
 ///
-/// Whoever writes to it must hand over whole characters, as `serde_json` does. Outside of strings
-/// JSON has none of these characters, and within them an escape means the same.
+/// Every write must contain whole characters, as those of `serde_json` do. Outside strings, JSON has none of
+/// these characters; within strings, an escape means the same.
 pub struct JsonSafe<W>(pub W);
 
 impl<W: Write> Write for JsonSafe<W> {
@@ -53,7 +53,7 @@ impl<W: Write> Write for JsonSafe<W> {
         let mut start = 0;
         for (at, c) in text.char_indices().filter(|&(_, c)| c >= '\u{7f}' && is_unsafe(c)) {
             self.0.write_all(&text.as_bytes()[start..at])?;
-            // All of them stand in the basic plane: four digits do.
+            // All of them are in the basic multilingual plane: four digits are enough.
             write!(self.0, "\\u{:04x}", c as u32)?;
             start = at + c.len_utf8();
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// How a view writes numbers and long values for people.
 ///
-/// The default writes exact digits and cuts long values short. A program with a style of its own, such as
-/// `1.23 GB`, gives its functions.
+/// The default writes exact digits and truncates long values. A program with its own style, such as `1.23
+/// GB`, passes its functions, which keeps this crate independent of any library for numbers.
 ///
 /// ```
 /// use sawmill_inspect::TextStyle;
@@ -37,12 +37,12 @@ impl TextStyle {
         TextStyle { count, bytes, duration, whole_values: false }
     }
 
-    /// Writes long values to their end, and all rows of long tables.
+    /// Writes long values in full, and all rows of long tables.
     pub fn whole_values(self, whole_values: bool) -> Self {
         TextStyle { whole_values, ..self }
     }
 
-    /// At most `limit` of what is long, unless it is written to its end.
+    /// The limit for something long; none if long values are written in full.
     pub(crate) fn at_most(&self, limit: usize) -> usize {
         if self.whole_values { usize::MAX } else { limit }
     }
@@ -83,7 +83,7 @@ pub(crate) fn bar(share: f64, width: usize) -> String {
     bar
 }
 
-/// A share from 0 to 1: `12.3%`.
+/// A part of a whole: `12.3%`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1}%", part as f64 * 100.0 / whole as f64) }
 }

@@ -1,8 +1,9 @@
 //! Aligned tables of text from files.
 //!
-//! Why our own: a table of a hundred thousand column chunks is one string here. `comfy-table` and `tabled` keep
-//! every cell by itself, put one character between columns where we put two blanks, and do not escape what comes from
-//! a file. `sawmill-profile` has a table for its small reports, which this crate does not know.
+//! Why our own: a table of a hundred thousand column chunks is one string here. `comfy-table` and `tabled`
+//! keep every cell by itself, put one character between columns where we put two blanks, and do not escape
+//! what comes from a file. `sawmill-profile` has a table for its small reports, which this crate does not
+//! know.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -12,12 +13,12 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::text::escape::escaped;
 
-/// Columns that a terminal takes for a text.
+/// The width of a text in columns of a terminal.
 fn width_of(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(|c| c.width().unwrap_or(0)).sum() }
 }
 
-/// Where a column's cells stand.
+/// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -25,7 +26,7 @@ pub(crate) enum Align {
 }
 pub(crate) use Align::{Left, Right};
 
-/// A table whose cells stand in one string, so that a hundred thousand rows cost little more than
+/// A table that holds all cells in one string, so that a hundred thousand rows take little more memory than
 /// their text.
 pub(crate) struct Table {
     aligns: Vec<Align>,
@@ -35,7 +36,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with a head.
+    /// A table with this header.
     pub(crate) fn new(head: &[(&str, Align)]) -> Self {
         let mut table = Table {
             aligns: head.iter().map(|&(_, align)| align).collect(),
@@ -69,7 +70,7 @@ impl Table {
         self.ends.push(self.cells.len());
     }
 
-    /// Prints the table: its head, a rule, its rows.
+    /// Writes the table: its header, a rule, its rows.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let (mut start, columns) = (0, self.aligns.len());
         let mut line = String::new();
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_by_what_a_terminal_shows() {
+    fn columns_line_up_by_their_width_on_a_terminal() {
         let mut table = Table::new(&[("name", Left), ("n", Right)]);
         table.row(&[&"名", &1]);
         table.row(&[&"abc\n", &10]);

@@ -1,4 +1,4 @@
-//! Bounds as people read them: bytes and a schema element in, a typed value out.
+//! Typed values from the bytes of bounds and a schema element.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::text::dates;
 use crate::text::escape::{clipped, quoted};
 
-/// Characters of a value that a table shows.
+/// Most characters of a value in a table.
 pub(crate) const CLIP: usize = 32;
 
 /// A value of a column.
@@ -17,16 +17,16 @@ pub(crate) enum Value<'a> {
     Bool(bool),
     Int(i64),
     UInt(u64),
-    /// Of two or four bytes.
+    /// From two or four bytes.
     Float(f32),
     Double(f64),
     Text(&'a str),
-    /// What has a usual form in digits: decimals, dates, times, instants, UUIDs, intervals.
+    /// Values with a usual text form: decimals, dates, times, instants, UUIDs, intervals.
     Formatted(String),
     Binary(&'a [u8]),
 }
 
-/// What the values of a column mean, whether a logical or a converted type says so.
+/// What the values of a column mean, by its logical type or else by its converted type.
 pub(crate) fn meaning(element: Element<'_>) -> Option<LogicalType> {
     if let Some(logical) = element.logical_type() {
         return Some(logical.clone());
@@ -62,7 +62,7 @@ pub(crate) fn meaning(element: Element<'_>) -> Option<LogicalType> {
     })
 }
 
-/// Renders a column's values; made once a column.
+/// Reads a column's values; made once for each column.
 pub(crate) struct Reader {
     physical: PhysicalType,
     meaning: Option<LogicalType>,
@@ -75,8 +75,8 @@ impl Reader {
         Reader { physical, meaning: meaning(element), interval }
     }
 
-    /// The value of PLAIN-encoded bytes (byte arrays without a length); bytes that are none of the
-    /// column's type are shown as they are.
+    /// The value of PLAIN-encoded bytes (byte arrays without a length). Bytes that are not a value of the
+    /// column's type stay bytes.
     pub(crate) fn value<'a>(&self, bytes: &'a [u8]) -> Value<'a> {
         self.typed(bytes).unwrap_or(Value::Binary(bytes))
     }
@@ -167,8 +167,8 @@ fn in_nanos(value: i64, unit: TimeUnit) -> Option<(i128, usize)> {
     Some((i128::from(value) * scale, digits))
 }
 
-/// Digits with a decimal point `scale` places from their end. Scales that no type can have (the
-/// precision bounds them, and bytes the precision) are refused: the text must stay short.
+/// Digits with a decimal point `scale` places from their end. `None` for scales that no type can have (the
+/// precision bounds them, and the bytes bound the precision), so that the text stays short.
 fn decimal(digits: String, negative: bool, scale: i32) -> Option<String> {
     let scale = usize::try_from(scale).ok().filter(|&scale| scale <= 1000)?;
     let mut text = format!("{digits:0>width$}", width = scale + 1);
@@ -181,8 +181,8 @@ fn decimal(digits: String, negative: bool, scale: i32) -> Option<String> {
     Some(text)
 }
 
-/// The digits and the sign of a big-endian integer in two's complement; none beyond 64 bytes (154
-/// digits), twice what the widest decimals of any engine take.
+/// The digits and the sign of a big-endian integer in two's complement; `None` beyond 64 bytes (154 digits),
+/// twice the size of the widest decimals of any engine.
 fn big_integer(bytes: &[u8]) -> Option<(String, bool)> {
     if bytes.is_empty() || bytes.len() > 64 {
         return None;
@@ -195,7 +195,7 @@ fn big_integer(bytes: &[u8]) -> Option<(String, bool)> {
             (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
         }
     }
-    // Long division by ten, digit by digit from the end.
+    // Long division by ten produces the digits from the last to the first.
     let mut digits = Vec::new();
     while magnitude.iter().any(|&byte| byte != 0) {
         let mut rest = 0u16;
@@ -211,7 +211,7 @@ fn big_integer(bytes: &[u8]) -> Option<(String, bool)> {
     Some((digits, negative))
 }
 
-/// IEEE 754 of two bytes.
+/// An IEEE 754 number of two bytes.
 fn half(bits: u16) -> f32 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
@@ -236,8 +236,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 impl Value<'_> {
-    /// The value in a table: at most `limit` characters or half as many bytes, and how many there
-    /// are where they are more.
+    /// The value in a table: at most `limit` characters or half as many bytes, followed by the length if that
+    /// is more.
     pub(crate) fn shown(&self, limit: usize) -> String {
         match self {
             Value::Text(text) => match clipped(text, limit) {
@@ -262,7 +262,7 @@ impl fmt::Display for Value<'_> {
             Value::Bool(value) => write!(f, "{value}"),
             Value::Int(value) => write!(f, "{value}"),
             Value::UInt(value) => write!(f, "{value}"),
-            // The shortest digits that read back as the same number, 1e300 among them.
+            // The shortest digits that read back as the same number, such as 1e300.
             Value::Float(value) => write!(f, "{value:?}"),
             Value::Double(value) => write!(f, "{value:?}"),
             Value::Text(text) => f.write_str(text),
@@ -272,7 +272,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Numbers as numbers, where JSON has them; everything else as text.
+/// Numbers that JSON can represent as numbers; everything else as text.
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -322,14 +322,14 @@ mod tests {
         assert_eq!(shown(PhysicalType::ByteArray, of(1), &[0xff]), "-0.1");
         assert_eq!(shown(PhysicalType::ByteArray, of(1), &[0x80]), "-12.8");
         assert_eq!(shown(PhysicalType::ByteArray, of(3), &[0]), "0.000");
-        // No decimal at all: shown as it is.
+        // Not a decimal: stays bytes.
         assert_eq!(shown(PhysicalType::ByteArray, of(3), &[]), "0x");
         assert_eq!(shown(PhysicalType::ByteArray, of(i32::MAX), &[1]), "0x01");
         assert_eq!(shown(PhysicalType::Int32, of(-1), &[1, 0, 0, 0]), "1");
     }
 
     #[test]
-    fn instants_and_their_kin_are_read_in_their_units() {
+    fn dates_times_and_instants_are_read_in_their_units() {
         let utc = LogicalType::Timestamp { is_adjusted_to_utc: true, unit: TimeUnit::Micros };
         assert_eq!(shown(PhysicalType::Int64, utc, &(-1i64).to_le_bytes()), "1969-12-31T23:59:59.999999Z");
         let local = LogicalType::Timestamp { is_adjusted_to_utc: false, unit: TimeUnit::Millis };
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(shown(PhysicalType::Int32, LogicalType::Date, &19_782i32.to_le_bytes()), "2024-02-29");
         let time = LogicalType::Time { is_adjusted_to_utc: false, unit: TimeUnit::Millis };
         assert_eq!(shown(PhysicalType::Int32, time.clone(), &1500i32.to_le_bytes()), "00:00:01.500");
-        // No time of any day.
+        // Not a time of day.
         assert_eq!(shown(PhysicalType::Int32, time, &(-1i32).to_le_bytes()), "-1");
         let mut int96 = 1_000_000_000i64.to_le_bytes().to_vec();
         int96.extend((2_440_588u32 + 1).to_le_bytes());
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_text_hexadecimal_or_what_they_mean() {
+    fn bytes_are_shown_as_text_as_hexadecimal_digits_or_by_their_meaning() {
         let text = |bytes: &[u8]| shown(PhysicalType::ByteArray, LogicalType::String, bytes);
         assert_eq!(text(b""), "\"\"");
         assert_eq!(text("\u{1b}[31mé".as_bytes()), "\"\\u{1b}[31mé\"");
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_another_length_than_the_types_are_shown_as_they_are() {
+    fn bytes_of_another_length_than_their_type_stay_bytes() {
         for physical in [PhysicalType::Boolean, PhysicalType::Int32, PhysicalType::Int64, PhysicalType::Int96]
         {
             assert_eq!(reader(physical, None).value(&[1, 2, 3]), Value::Binary(&[1, 2, 3]));

@@ -1,4 +1,4 @@
-//! `--dump`: the footer's Thrift, a value a line, also of footers that cannot be decoded.
+//! `--dump`: the footer's Thrift, one value on each line, even if the footer cannot be decoded.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,15 +13,15 @@ use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 use crate::text::values::Value;
 
-/// Characters of a value that are shown without `-v`.
+/// Most characters of a value, unless long values are written in full.
 const SHOWN: usize = 64;
 
-/// The bytes behind a footer: its length and the magic.
+/// The bytes after a footer: its length and the magic.
 const TAIL: u64 = 8;
 
 fn value_of<'a>(value: &DumpValue<'a>) -> Option<Value<'a>> {
     match value {
-        // What should be text and is none is shown as it is.
+        // Text that is not UTF-8 is shown as bytes.
         DumpValue::Text(bytes) => Some(std::str::from_utf8(bytes).map_or(Value::Binary(bytes), Value::Text)),
         DumpValue::Binary(bytes) => Some(Value::Binary(bytes)),
         _ => None,
@@ -29,7 +29,7 @@ fn value_of<'a>(value: &DumpValue<'a>) -> Option<Value<'a>> {
 }
 
 fn write_line(line: &DumpLine<'_>, limit: usize, out: &mut dyn Write) -> io::Result<()> {
-    // Nesting is bounded by the walk.
+    // The walk bounds the nesting.
     write!(out, "{:>10}  {:indent$}", line.offset, "", indent = line.depth * 2)?;
     match (line.index, line.id) {
         (Some(index), _) => write!(out, "[{index}]")?,
@@ -42,7 +42,7 @@ fn write_line(line: &DumpLine<'_>, limit: usize, out: &mut dyn Write) -> io::Res
     }
 }
 
-/// Prints all values of `bytes`; an error of the Thrift is handed back, one of the writing is final.
+/// Writes all values of `bytes`. The inner result is the error of malformed Thrift, if it is malformed.
 fn write_all(
     bytes: &[u8],
     root: Root,
@@ -94,9 +94,9 @@ pub fn dump_undecoded(path: &Path, style: &TextStyle, out: &mut dyn Write) -> io
     write_all(&bytes, root, style, out).map(drop)
 }
 
-/// A footer's bytes, where they start, and what they should be. None if there are none.
+/// A footer's bytes, where they start, and what they should contain. `None` if the file has no footer.
 fn footer_of(path: &Path) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
-    // A FIFO would block.
+    // Opening a FIFO would block.
     if !std::fs::metadata(path)?.is_file() {
         return Ok(None);
     }
@@ -114,7 +114,7 @@ fn footer_of(path: &Path) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
     };
     let len = u32::from_le_bytes([a, b, c, d]);
     let Some(start) = tail_at.checked_sub(u64::from(len)) else { return Ok(None) };
-    // No more than the file holds.
+    // Not longer than the file.
     let mut bytes = vec![0; len as usize];
     file.seek(SeekFrom::Start(start))?;
     file.read_exact(&mut bytes)?;
@@ -148,7 +148,7 @@ impl Serialize for DumpDoc<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
         let mut result = Ok(());
-        // Errors of the Thrift have been found when the footer was decoded.
+        // Decoding the footer has found malformed Thrift already.
         let _ = dump(self.0.footer.bytes(), Root::FileMetaData, |line| {
             let DumpLine { offset, depth, id, name, index, wire, value } = line;
             let mut shown = Line {

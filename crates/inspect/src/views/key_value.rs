@@ -9,7 +9,7 @@ use crate::file::open_file::OpenFile;
 use crate::text::escape::{clipped, escaped};
 use crate::text::json::Each;
 
-/// Characters of a value that are shown without `-v`.
+/// Most characters of a value, unless long values are written in full.
 const SHOWN: usize = 100;
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct Pair<'a> {
     value: Option<Cow<'a, str>>,
 }
 
-/// The pairs for programs: a list, because keys may come twice.
+/// The pairs for programs: a list, because keys may be repeated.
 pub(crate) fn json(file: &OpenFile) -> impl Serialize {
     Each(move || file.footer.key_value_metadata().map(|(key, value)| Pair { key, value }))
 }

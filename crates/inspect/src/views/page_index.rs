@@ -1,5 +1,4 @@
-//! `--page-index`: the data pages of every column chunk, where they stand and what their values lie
-//! between.
+//! `--page-index`: the data pages of each column chunk, with their offsets and bounds.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,12 +24,12 @@ struct ChunkPages<'a> {
     column: usize,
     path: &'a str,
     boundary_order: Option<String>,
-    /// None where the chunk has no index of either kind.
+    /// `None` if the chunk has no index of either kind.
     pages: Option<Vec<Page<'a>>>,
 }
 
-/// A data page. Of a chunk without an offset index the places are none, of one without a column index
-/// the bounds.
+/// A data page. Without an offset index there are no offsets and rows, without a column index no bounds and
+/// counts.
 #[derive(Serialize)]
 struct Page<'a> {
     offset: Option<i64>,
@@ -57,7 +56,7 @@ fn pages<'a>(file: &OpenFile, chunk: &ColumnChunk<'_>, indexes: &'a Indexes) -> 
     let Indexes { offsets, bounds } = indexes;
     let places = offsets.as_ref().map(|offsets| offsets.page_locations());
     let sizes = offsets.as_ref().and_then(|offsets| offsets.unencoded_byte_array_data_bytes());
-    // The decoder does not compare the two: show what either has.
+    // The decoder does not compare the two indexes: show the pages of the longer one.
     let all = match (places, bounds) {
         (None, None) => return None,
         (places, bounds) => {
@@ -91,7 +90,7 @@ fn pages<'a>(file: &OpenFile, chunk: &ColumnChunk<'_>, indexes: &'a Indexes) -> 
     Some((0..all).map(page).collect())
 }
 
-/// A chunk's pages, serialised while its indexes are at hand.
+/// A chunk's pages; its indexes are read while it is serialised.
 struct Lazy<'a> {
     file: &'a OpenFile,
     chunk: ColumnChunk<'a>,

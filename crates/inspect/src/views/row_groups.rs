@@ -1,4 +1,4 @@
-//! `--row-groups`: what the footer says of every row group.
+//! `--row-groups`: what the footer states of each row group.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::text::json::Each;
 use crate::text::style::{TextStyle, ratio};
 use crate::text::table::{Left, Right, Table};
 
-/// What stands above the table of a row group, with an empty line before all but the first.
+/// Writes the line above the table of a row group, with an empty line before all but the first.
 pub(crate) fn heading(
     group: &RowGroup<'_>,
     first: bool,
@@ -31,7 +31,7 @@ struct Group {
     /// Bytes of the decoded column chunks.
     compressed_bytes: i64,
     uncompressed_bytes: i64,
-    /// As the file states them.
+    /// As the footer states them.
     total_byte_size: i64,
     total_compressed_size: Option<i64>,
     file_offset: Option<i64>,
@@ -98,7 +98,7 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     ]);
     for group in file.footer.row_groups() {
         let group = group_of(file, group);
-        // Sizes are never negative: the decoder refuses them.
+        // The decoder rejects negative sizes.
         let (compressed, rows) = (group.compressed_bytes as u64, group.rows as u64);
         let sorted: Vec<String> = group.sorting_columns.iter().flatten().map(order_by).collect();
         table.row(&[

@@ -13,10 +13,10 @@ use crate::file::open_file::OpenFile;
 use crate::text::escape::{clipped, escaped};
 use crate::text::values::meaning;
 
-/// Levels that are indented; deeper ones stand below one another.
+/// Most levels of indentation; deeper elements are indented no further.
 const DEEPEST: usize = 64;
 
-/// Characters of a name that are shown.
+/// Most characters of a name.
 const LONGEST: usize = 200;
 
 /// `INT64`, `FIXED_LEN_BYTE_ARRAY(16)`; empty for groups.
@@ -34,11 +34,11 @@ fn repetition(element: Element<'_>) -> String {
     element.repetition().unwrap_or(Repetition::Required).to_string().to_lowercase()
 }
 
-/// ` (STRING)`; empty where nothing is said.
+/// ` (STRING)`; empty without an annotation.
 fn annotation(element: Element<'_>) -> String {
     let text = match (element.logical_type(), element.converted_type()) {
         (Some(logical), _) => logical.to_string(),
-        // Logical types have no interval; these two name themselves.
+        // All converted types that have a meaning of a logical type.
         (None, Some(_)) if meaning(element).is_some() => {
             let converted = element.converted_type().map(|c| c.to_string()).unwrap_or_default();
             match (element.precision(), element.scale()) {
@@ -59,7 +59,7 @@ fn name(element: Element<'_>) -> String {
     format!("{}{}", escaped(name), if more { "…" } else { "" })
 }
 
-/// Both forms, one below the other.
+/// Writes both forms, one below the other.
 pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     let schema = file.footer.schema();
     message_type(schema, out)?;
@@ -67,7 +67,7 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     tree(schema, out)
 }
 
-/// The schema as parquet-format and most tools write it.
+/// Writes the schema as parquet-format and most tools do.
 pub(crate) fn message_type(schema: &Schema, out: &mut dyn Write) -> io::Result<()> {
     let root = schema.root();
     writeln!(out, "message {} {{", if root.name().is_empty() { "schema".to_owned() } else { name(root) })?;
@@ -92,7 +92,7 @@ pub(crate) fn message_type(schema: &Schema, out: &mut dyn Write) -> io::Result<(
     close(&mut open, 0, out)
 }
 
-/// Closes groups until `depth` are open.
+/// Closes groups until `depth` groups are open.
 fn close(open: &mut usize, depth: usize, out: &mut dyn Write) -> io::Result<()> {
     while *open > depth {
         *open -= 1;
@@ -101,12 +101,12 @@ fn close(open: &mut usize, depth: usize, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// The schema as a tree, with the number and the highest levels of every column.
+/// Writes the schema as a tree, with the number and the maximum levels of each column.
 pub(crate) fn tree(schema: &Schema, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", name(schema.root()))?;
     let depths: Vec<usize> = with_depths(schema).map(|(_, depth)| depth).collect();
     let last = last_children(depths.into_iter());
-    // For every level of the current branch, whether it stands on a last child.
+    // For each level of the current branch, whether its element is a last child.
     let mut last_child: Vec<bool> = Vec::new();
     let mut line = String::new();
     for (element, depth) in with_depths(schema).skip(1) {
@@ -136,10 +136,10 @@ pub(crate) fn tree(schema: &Schema, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// For every element, whether it is the last child of its parent.
+/// For each element, whether it is the last child of its parent.
 fn last_children(depths: impl DoubleEndedIterator<Item = usize> + ExactSizeIterator) -> Vec<bool> {
     let mut last = vec![false; depths.len()];
-    // Going backwards: whether a later sibling was seen, for every level of the current branch.
+    // Going backwards: for each level of the current branch, whether a later sibling was seen.
     let mut seen = Vec::new();
     for (index, depth) in depths.enumerate().rev() {
         seen.resize(depth + 1, false);
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_children_are_found_from_the_depths() {
+    fn depths_determine_the_last_children() {
         // A root with two groups of two leaves each.
         let depths = [0, 1, 2, 2, 1, 2, 2];
         let expected = [true, false, false, true, true, false, true];

@@ -1,7 +1,7 @@
 //! `--sizes`: where the bytes of the file and of its footer go.
 //!
-//! The footer's bytes are counted on a walk over all its values ([`sawmill_footer::dump`]): what lies
-//! between two values, a byte or two of field headers and stops, counts to the one before.
+//! A walk over all values of the footer ([`sawmill_footer::dump`]) counts its bytes. The bytes between two
+//! values, a byte or two of field headers and stops, count as part of the first.
 
 use std::io::{self, Write};
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use crate::file::column::Column;
 use crate::file::open_file::OpenFile;
-use crate::text::style::{bar, percent, ratio};
+use crate::text::style::{TextStyle, bar, percent, ratio};
 use crate::text::table::{Left, Right, Table};
 
-/// Columns and fields that a table shows without `-v`.
+/// Most columns in a table, unless all are written.
 const SHOWN: usize = 40;
 
 /// Cells of a bar.
 const BAR: usize = 24;
 
-/// The magic at the start, the footer's length and the magic at the end.
+/// The magic at the start, the footer's length, and the magic at the end.
 const FRAME: u64 = 12;
 
 /// Where the bytes go.
@@ -33,7 +33,7 @@ pub(crate) struct Sizes {
 #[derive(Default, Serialize)]
 struct FileSizes {
     total: u64,
-    /// Pages of the decoded column chunks; dictionaries are part of them.
+    /// Pages of the decoded column chunks, including dictionaries.
     pages: u64,
     dictionaries: u64,
     column_indexes: u64,
@@ -41,7 +41,7 @@ struct FileSizes {
     bloom_filters: u64,
     footer: u64,
     frame: u64,
-    /// What nothing of this points at: padding, or chunks that were not selected.
+    /// Everything else: padding, or chunks that were not selected.
     rest: u64,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn sizes(file: &OpenFile) -> Sizes {
     for chunk in file.chunks() {
         let size = &mut columns[chunk.position()];
         let places = file.locations(&chunk);
-        // Sizes and counts of chunks are never negative: the decoder refuses them.
+        // The decoder rejects negative sizes and counts.
         size.compressed = size.compressed.saturating_add(chunk.compressed_size() as u64);
         size.uncompressed = size.uncompressed.saturating_add(chunk.uncompressed_size() as u64);
         size.values = size.values.saturating_add(chunk.num_values() as u64);
@@ -111,11 +111,11 @@ pub(crate) fn sizes(file: &OpenFile) -> Sizes {
     Sizes { file: all, footer, columns }
 }
 
-/// Fields of the structs that a footer is made of, by the depth that [`dump`] tells them at.
+/// The structs of a footer: the depth at which [`dump`] reports their fields, and the prefix of their names.
 const STRUCTS: [(usize, &str); 4] =
     [(0, ""), (2, "row_groups."), (4, "row_groups.columns."), (5, "row_groups.columns.meta_data.")];
 
-/// The ids of fields are small; what is not is counted as one.
+/// Field ids are small; larger ones are counted together.
 const FIELDS: usize = 32;
 
 struct Walk<'a> {
@@ -123,7 +123,7 @@ struct Walk<'a> {
     columns: &'a mut [ColumnSize],
     bytes: [[u64; FIELDS]; 4],
     names: [[Option<&'static str>; FIELDS]; 4],
-    /// The value before: where it starts, its field, its column.
+    /// The previous value: where it starts, its field, its column.
     offset: usize,
     place: (usize, usize),
     column: Option<usize>,
@@ -200,8 +200,7 @@ fn footer_fields(file: &OpenFile, columns: &mut [ColumnSize]) -> Vec<FieldSize> 
         in_columns: false,
         row_group_decoded: false,
     };
-    // The footer has been decoded; what the walk over its values could still find wrong (nesting that
-    // is skipped over when decoding) ends the count early.
+    // The footer has been decoded. Malformed nesting, which decoding skips, would end the count early.
     let _ = dump(file.footer.bytes(), Root::FileMetaData, |line| {
         walk.line(&line);
         true
@@ -225,8 +224,20 @@ fn footer_fields(file: &OpenFile, columns: &mut [ColumnSize]) -> Vec<FieldSize> 
 
 /// Three tables: the file's parts, the columns, the footer's fields; the largest first.
 pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
-    let Sizes { file: all, footer, mut columns } = sizes(file);
-    let shown = file.style.at_most(SHOWN);
+    let Sizes { file: all, footer, columns } = sizes(file);
+    file_table(&all, &file.style, out)?;
+    writeln!(out)?;
+    column_table(columns, all.pages, &file.style, out)?;
+    writeln!(out)?;
+    let mut table = Table::new(&[("footer", Left), ("bytes", Right), ("share", Right), ("", Left)]);
+    for field in footer {
+        let drawn = bar(share(field.bytes, all.footer), BAR);
+        table.row(&[&field.field, &file.style.bytes(field.bytes), &percent(field.bytes, all.footer), &drawn]);
+    }
+    table.write(out)
+}
+
+fn file_table(all: &FileSizes, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[("file", Left), ("bytes", Right), ("share", Right), ("", Left)]);
     for (name, size) in [
         ("pages", all.pages),
@@ -240,11 +251,17 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
         ("total", all.total),
     ] {
         let drawn = if name == "total" { String::new() } else { bar(share(size, all.total), BAR) };
-        table.row(&[&name, &file.style.bytes(size), &percent(size, all.total), &drawn]);
+        table.row(&[&name, &style.bytes(size), &percent(size, all.total), &drawn]);
     }
-    table.write(out)?;
-    writeln!(out)?;
+    table.write(out)
+}
 
+fn column_table(
+    mut columns: Vec<ColumnSize>,
+    pages: u64,
+    style: &TextStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     columns.sort_by(|a, b| (b.compressed, a.column).cmp(&(a.compressed, b.column)));
     let largest = columns.first().map_or(0, |column| column.compressed);
     let mut table = Table::new(&[
@@ -262,42 +279,39 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     let mut row = |name: &str, of: &ColumnSize, drawn: &str| {
         table.row(&[
             &name,
-            &file.style.bytes(of.compressed),
-            &percent(of.compressed, all.pages),
+            &style.bytes(of.compressed),
+            &percent(of.compressed, pages),
             &drawn,
-            &file.style.bytes(of.uncompressed),
+            &style.bytes(of.uncompressed),
             &ratio(of.uncompressed, of.compressed),
-            &file.style.bytes(of.dictionary),
+            &style.bytes(of.dictionary),
             &ratio(of.compressed, of.values),
-            &file.style.bytes(of.indexes.saturating_add(of.bloom_filters)),
-            &file.style.bytes(of.footer),
+            &style.bytes(of.indexes.saturating_add(of.bloom_filters)),
+            &style.bytes(of.footer),
         ]);
     };
-    for column in columns.iter().take(shown) {
+    let (shown, others) = columns.split_at(style.at_most(SHOWN).min(columns.len()));
+    for column in shown {
         row(&column.path, column, &bar(share(column.compressed, largest), BAR));
     }
-    if let Some(others @ [_, ..]) = columns.get(shown.min(columns.len())..) {
+    if !others.is_empty() {
         let mut sum = ColumnSize::default();
-        for other in others {
-            sum.compressed = sum.compressed.saturating_add(other.compressed);
-            sum.uncompressed = sum.uncompressed.saturating_add(other.uncompressed);
-            sum.dictionary = sum.dictionary.saturating_add(other.dictionary);
-            sum.values = sum.values.saturating_add(other.values);
-            sum.indexes = sum.indexes.saturating_add(other.indexes);
-            sum.bloom_filters = sum.bloom_filters.saturating_add(other.bloom_filters);
-            sum.footer += other.footer;
-        }
-        row(&format!("{} others (-v shows them)", file.style.count(others.len() as u64)), &sum, "");
-    }
-    table.write(out)?;
-    writeln!(out)?;
-
-    let mut table = Table::new(&[("footer", Left), ("bytes", Right), ("share", Right), ("", Left)]);
-    for field in footer {
-        let drawn = bar(share(field.bytes, all.footer), BAR);
-        table.row(&[&field.field, &file.style.bytes(field.bytes), &percent(field.bytes, all.footer), &drawn]);
+        others.iter().for_each(|other| sum.add(other));
+        row(&format!("{} others (-v shows them)", style.count(others.len() as u64)), &sum, "");
     }
     table.write(out)
+}
+
+impl ColumnSize {
+    fn add(&mut self, other: &Self) {
+        self.compressed = self.compressed.saturating_add(other.compressed);
+        self.uncompressed = self.uncompressed.saturating_add(other.uncompressed);
+        self.dictionary = self.dictionary.saturating_add(other.dictionary);
+        self.values = self.values.saturating_add(other.values);
+        self.indexes = self.indexes.saturating_add(other.indexes);
+        self.bloom_filters = self.bloom_filters.saturating_add(other.bloom_filters);
+        self.footer += other.footer;
+    }
 }
 
 fn share(part: u64, whole: u64) -> f64 {

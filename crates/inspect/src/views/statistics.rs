@@ -1,4 +1,4 @@
-//! `--statistics`: bounds and counts of every column chunk, typed.
+//! `--statistics`: typed bounds and counts of each column chunk.
 
 use std::io::{self, Write};
 
@@ -19,19 +19,19 @@ pub(crate) struct Bounds<'a> {
     pub nan_count: Option<i64>,
     pub min: Option<Value<'a>>,
     pub max: Option<Value<'a>>,
-    /// Whether the bound is a value of the column; none where the file does not say.
+    /// Whether the bound is a value of the column; `None` if the file does not state it.
     pub is_min_exact: Option<bool>,
     pub is_max_exact: Option<bool>,
-    /// The bounds come from the old fields, whose order was signed for all types.
+    /// Whether the bounds come from the deprecated fields, which have a signed order for all types.
     pub deprecated: bool,
 }
 
-/// The typed bounds of a chunk; none where it has no statistics.
+/// The typed bounds of a chunk; `None` without statistics.
 pub(crate) fn bounds_of<'a>(file: &OpenFile, chunk: &ColumnChunk<'a>) -> Option<Bounds<'a>> {
     file.statistics(chunk).map(|found| typed(&file.column(chunk).reader, found))
 }
 
-/// Bounds with their values as `reader` reads them.
+/// The bounds, with values that `reader` read.
 pub(crate) fn typed<'a>(reader: &Reader, found: Statistics<'a>) -> Bounds<'a> {
     let deprecated = found.min_value.is_none()
         && found.max_value.is_none()
@@ -152,12 +152,12 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
         table.write(out)?;
     }
     if inexact {
-        writeln!(out, "\n~ a bound that was cut short: no value of the column itself")?;
+        writeln!(out, "\n~ a truncated bound, which is not a value of the column")?;
     }
     if old {
         writeln!(
             out,
-            "\n? bounds of the old fields, in signed order: not to be trusted for text and unsigned numbers"
+            "\n? bounds from the deprecated fields, in signed order: do not trust them for text and unsigned numbers"
         )?;
     }
     Ok(())
