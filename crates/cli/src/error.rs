@@ -1,8 +1,8 @@
-//! The one error type at the command's edge: `error: what - where - what to do`, and an exit code.
+//! The command's error type: `error: what - where - what to do`, and an exit code.
 
 use std::fmt;
 
-/// Why a command ended without success.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Error {
     what: String,
@@ -12,20 +12,20 @@ pub(crate) struct Error {
     made_table: Option<bool>,
 }
 
-/// Exit codes. 2 is clap's, for a command line that makes no sense.
+/// Exit codes. clap uses 2 for an invalid command line, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The command could not do its work.
     Failure = 1,
     /// The arguments contradict each other or the input.
     Usage = 2,
-    /// A benchmark was slower than is allowed.
+    /// A benchmark was slower than allowed.
     Slower = 3,
-    /// What is in the target is not what is in the source.
+    /// The target differs from the source.
     Mismatch = 4,
     /// Stopped by Ctrl-C (128 + SIGINT) or another signal.
     Interrupted = 130,
-    /// The reader of our output went away (128 + SIGPIPE): nothing to say, and nobody to say it to.
+    /// The reader of our output went away (128 + SIGPIPE). No error is printed.
     BrokenPipe = 141,
 }
 
@@ -70,16 +70,21 @@ impl Error {
             std::io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
             _ => Exit::Failure,
         };
-        Self::new(exit, format!("writing failed: {error}"), "standard output", "make room or write elsewhere")
+        Self::new(
+            exit,
+            format!("writing failed: {error}"),
+            "standard output",
+            "free some space, or write elsewhere",
+        )
     }
 
-    /// The same, said of something that happened when the table was in its place already.
+    /// Marks an error that happened after the table was complete.
     pub(crate) fn after_loading(self) -> Self {
         Error { made_table: Some(true), ..self }
     }
 
-    /// What a load that ended with this error may have left: nothing (`None`), an unfinished load
-    /// (`false`), or a table in its place (`true`).
+    /// What a load that failed with this error may have left: nothing (`None`), an unfinished load (`false`),
+    /// or a complete table (`true`).
     pub(crate) fn made_table(&self) -> Option<bool> {
         self.made_table
     }

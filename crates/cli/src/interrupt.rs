@@ -1,9 +1,8 @@
-//! Ctrl-C and its kin: the first asks the command to stop and clean up, the second ends it at
-//! once.
+//! Ctrl-C and similar signals: the first asks the command to stop and clean up, the second ends it at once.
 //!
 //! A signal that was ignored when the command started stays ignored. A shell without job control starts
-//! `sawmill ... &` with SIGINT ignored, and `nohup sawmill ...` starts it with SIGHUP ignored: whoever
-//! starts a command that way wants it to live on.
+//! `sawmill ... &` with SIGINT ignored, and `nohup sawmill ...` starts it with SIGHUP ignored, so that the
+//! command lives on.
 
 use std::io;
 use std::sync::Arc;
@@ -12,15 +11,14 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// A flag that becomes true when the command is to stop.
+/// A flag that a signal sets to stop the command.
 pub(crate) fn on_signal() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if is_ignored(signal)? {
             continue;
         }
-        // In this order: the first signal finds the flag unset and sets it, the second finds it
-        // set.
+        // In this order, the first signal finds the flag unset and sets it; the second finds it set.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }

@@ -1,18 +1,16 @@
-//! The `sawmill` command: arguments in, one sub-command run, results and errors out.
+//! The `sawmill` command: parses arguments, runs one sub-command, prints results and errors.
 //!
-//! It wires the libraries together and has no logic of its own. Each sub-command has a file:
-//! its arguments, what it calls, what it prints.
+//! It wires the libraries together. Each sub-command has a file or folder with its arguments, its calls to
+//! the libraries, and its output.
 
 mod arguments;
 mod bench;
 mod demo;
-mod demo_directory;
 mod error;
 mod footer;
 mod r#gen;
 mod interrupt;
 mod load;
-mod load_tables;
 mod screen;
 mod verify;
 
@@ -27,6 +25,9 @@ use crate::bench::sweep::{self, Parameters};
 use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 
+/// Where help lists the options of all commands: after the options of the command itself.
+const LAST: usize = 900;
+
 /// Parquet tooling: generate nested data, read footers, load databases.
 #[derive(Parser, Debug)]
 #[command(
@@ -36,30 +37,30 @@ use crate::screen::console::Console;
     max_term_width = 100,
     after_help = "\
 Examples:
-  sawmill demo                                   # generate, load into a PostgreSQL of its own, verify
+  sawmill demo                                   # generate, load into a private PostgreSQL, verify
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill footer /tmp/contacts
   sawmill load /tmp/contacts --to postgres://me@localhost/db --table contacts
 
-Sizes in bytes: 65536, 1.5MB, 64KiB. kB, MB and GB are powers of ten; KiB, MiB, GiB and K, M, G alone powers
-of two. Counts of rows: 1000, 10k, 1.5M, 1B, all powers of ten.
+Sizes in bytes: 65536, 1.5MB, 64KiB. kB, MB and GB are powers of ten; KiB, MiB, GiB and plain K, M, G are
+powers of two. Counts of rows: 1000, 10k, 1.5M, 1B; all are powers of ten.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 slower than a benchmark allows, 4 the target differs
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a benchmark is slower than allowed, 4 the target differs
 from the source, 130 interrupted."
 )]
 struct Cli {
     /// Print results as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LAST)]
     json: bool,
-    /// Say how things are done, on standard error.
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    /// Report details on standard error.
+    #[arg(long, short, global = true, display_order = LAST, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// No progress bars and steps.
-    #[arg(long, short, global = true)]
+    /// Do not show progress bars and steps.
+    #[arg(long, short, global = true, display_order = LAST)]
     quiet: bool,
-    /// Draw where the CPU time goes, thread by thread, as an SVG for a browser; of a benchmark in a run
-    /// that does not count. Requires the feature `flamegraph`, which released binaries have.
-    #[arg(long, global = true, value_name = "FILE.svg")]
+    /// Draw a flame graph of the CPU time of each thread, as an SVG for a browser; for a benchmark, of an
+    /// extra run. Requires the feature `flamegraph`, which released binaries have.
+    #[arg(long, global = true, display_order = LAST, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -73,7 +74,7 @@ enum Command {
     Load(Box<load::LoadArgs>),
     Verify(verify::VerifyArgs),
     Bench(bench::BenchArgs),
-    /// Print the completion script of a shell.
+    /// Print a completion script for a shell.
     #[command(after_help = "\
 Examples:
   sawmill completions bash > ~/.local/share/bash-completion/completions/sawmill
@@ -98,7 +99,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line; of a benchmark that sweeps, one for each of its points.
+/// The command lines: one, or one for each point of a benchmark's sweep.
 fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     let points = sweep::points(std::env::args_os())?;
     let parsed = |words: Vec<OsString>| {
@@ -115,7 +116,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
     let console = Console { json: *json, quiet: *quiet, verbose: *verbose };
     let cancel = interrupt::on_signal()
         .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
-    // A benchmark draws runs of its own, so that those that count are not sampled.
+    // A benchmark draws an extra run, so that sampling does not disturb the counted ones.
     let drawn = flamegraph.as_deref().filter(|_| !matches!(command, Command::Bench(_)));
     screen::flame::drawn(drawn, console, || match command {
         Command::Demo(args) => demo::run(args, console, &cancel),

@@ -1,4 +1,4 @@
-//! `sawmill verify`: whether a table holds what Parquet files hold.
+//! `sawmill verify`: compares a table with Parquet files.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -17,11 +17,11 @@ use crate::arguments::target::{EffortArgs, TargetArgs};
 use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
 use crate::load::reading::Reading;
-use crate::load_tables;
+use crate::load::tables as load_tables;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, thousands};
 
-/// Compare a table with Parquet files: rows, values of each column, and the content sum.
+/// Compare a table with Parquet files: number of rows, non-null values of each column, and content sum.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,14 +30,14 @@ Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --where 'vendor = 2'
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --columns id,pickup
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --locate
-  sawmill verify new.parquet --to postgres://me@localhost/db --table trips --rejects refused.parquet
+  sawmill verify new.parquet --to postgres://me@localhost/db --table trips --rejects rejected.parquet
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
-Works for a table that somebody else loaded. Ends with exit code 4 when the two differ.")]
+Any program may have loaded the table. The exit code is 4 if the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, directories that are searched for them but for names that start with _ or ., patterns,
-    /// @LIST for the names in a file (@- on standard input), - for standard input, or
-    /// gen:DATASET?rows=10M&seed=7 for rows of the generator.
+    /// Parquet files, directories to search for them (except names that start with _ or .), patterns, @LIST
+    /// for a file with one path on each line (@- for standard input), - for a Parquet file on standard input,
+    /// or gen:DATASET?rows=10M&seed=7 for generated rows.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -46,10 +46,10 @@ pub(crate) struct VerifyArgs {
     columns: ColumnArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Where they differ, say which rows of which row groups are missing. PostgreSQL alone.
+    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
     #[arg(long)]
     locate: bool,
-    /// The file of rows that a load of these files has put aside: they are left out of the files. PostgreSQL alone.
+    /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     #[command(flatten)]
@@ -64,8 +64,8 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
-    target.refuse_locate(args.locate)?;
-    let target = target.put_aside(args.rejects.as_deref())?;
+    target.reject_locate(args.locate)?;
+    let target = target.without_rejects(args.rejects.as_deref())?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> R
     check(&verification, args.target.table())
 }
 
-/// What is printed with `--json`.
+/// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -99,7 +99,7 @@ struct Report<'a> {
     reading: Reading,
 }
 
-/// The verification as an error where the two sides differ.
+/// An error if the two sides differ.
 pub(crate) fn check(verification: &Verification, table: &str) -> Result<(), Error> {
     if verification.matches() {
         return Ok(());
@@ -129,7 +129,7 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     let [source_sum, target_sum] = sums;
     rows.push(["content sum".to_owned(), source_sum, target_sum]);
     if verification.put_aside > 0 {
-        rows.push(["put aside, left out".to_owned(), thousands(verification.put_aside), String::new()]);
+        rows.push(["rejected, left out".to_owned(), thousands(verification.put_aside), String::new()]);
     }
     let mut verdict = match (verification.matches(), verification.not_compared.as_slice()) {
         (true, []) => "verified: both hold the same\n".to_owned(),
@@ -138,20 +138,18 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     };
     if !verification.not_compared.is_empty() {
         let columns = verification.not_compared.join(", ");
-        verdict += &format!(
-            "not compared: columns {columns} of the table, which are not among those of the files\n"
-        );
+        verdict += &format!("not compared: columns {columns} of the table, which the files do not have\n");
     }
     phases::table(&rows) + &verdict + &located(verification.located.as_ref())
 }
 
-/// Where they differ.
+/// Where the two sides differ.
 fn located(located: Option<&Located>) -> String {
     const SHOWN: usize = 20;
     let Some(Located { units, rows_of_none }) = located else { return String::new() };
     let mut text: String = units.iter().take(SHOWN).map(|unit| format!("{unit}\n")).collect();
     if units.len() > SHOWN {
-        text += &format!("and {} more units; --json names them all\n", units.len() - SHOWN);
+        text += &format!("and {} more units; --json lists all of them\n", units.len() - SHOWN);
     }
     text + &format!("{} rows of the table are not in the files\n", thousands(*rows_of_none))
 }

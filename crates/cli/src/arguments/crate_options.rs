@@ -1,9 +1,9 @@
-//! The arguments that only CrateDB knows.
+//! The arguments for CrateDB alone.
 
 use clap::{Args, ValueEnum};
 use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Objects, Times, Transport};
 
-/// Makes a set of words that clap knows out of a set of the loader's.
+/// Defines an enumeration for clap with the variants of one of the loader's.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident => $target:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*
@@ -19,7 +19,7 @@ macro_rules! words {
 }
 
 words!(TransportArg => Transport {
-    /// PostgreSQL wire where the server and the schema allow it, else HTTP.
+    /// PostgreSQL wire if the server and the schema allow it, else HTTP.
     Auto,
     /// HTTP with bulk_args.
     Http,
@@ -29,9 +29,9 @@ words!(TransportArg => Transport {
 words!(ObjectsArg => Objects {
     /// OBJECT(STRICT): exactly these fields.
     Strict,
-    /// OBJECT(DYNAMIC): later fields are added.
+    /// OBJECT(DYNAMIC): later rows may add fields.
     Dynamic,
-    /// OBJECT(IGNORED): kept as it comes.
+    /// OBJECT(IGNORED): stored as it is, without checks or indexes.
     Ignored,
 });
 words!(DatesArg => Dates {
@@ -43,7 +43,7 @@ words!(DatesArg => Dates {
 words!(TimesArg => Times {
     /// TEXT in ISO 8601.
     Text,
-    /// BIGINT of the file's units.
+    /// BIGINT in the file's unit.
     Bigint,
 });
 words!(BinaryArg => Binary {
@@ -53,42 +53,42 @@ words!(BinaryArg => Binary {
     Hex,
 });
 words!(LongTextArg => LongText {
-    /// Text over 32,766 bytes is an error.
+    /// Treat it as an error.
     Error,
-    /// Text columns get neither index nor column store and take any length.
+    /// Text columns of any length, without index and column store.
     Noindex,
 });
 
-/// How a table of CrateDB is made and filled.
+/// How to create and fill a table of CrateDB.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "CrateDB")]
 pub(crate) struct CrateArgs {
-    /// The way rows go [default: auto].
+    /// The protocol that carries rows [default: auto].
     #[arg(long, value_enum)]
     transport: Option<TransportArg>,
-    /// Add a column with each row's place in the source as primary key, so that a load can be repeated
-    /// without doubling rows.
+    /// Add a primary key column that holds each row's place in the source, so that repeating a load does not
+    /// duplicate rows.
     #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "sawmill_row_key")]
     row_key: Option<String>,
-    /// Load without any key: rows of an interrupted batch may be in the table twice.
+    /// Load without a key: an interruption may leave rows of a batch in the table twice.
     #[arg(long)]
     at_least_once: bool,
     /// Compress request bodies.
     #[arg(long)]
     gzip: bool,
-    /// What structs become [default: strict].
+    /// The type for structs [default: strict].
     #[arg(long, value_enum)]
     objects: Option<ObjectsArg>,
-    /// What dates become [default: timestamp].
+    /// The type for dates [default: timestamp].
     #[arg(long, value_enum)]
     dates: Option<DatesArg>,
-    /// What times of day become [default: text].
+    /// The type for times of day [default: text].
     #[arg(long, value_enum)]
     times: Option<TimesArg>,
-    /// What bytes become [default: base64].
+    /// The encoding of bytes [default: base64].
     #[arg(long, value_enum)]
     binary: Option<BinaryArg>,
-    /// What happens to text over 32,766 bytes [default: error].
+    /// How to treat text over 32,766 bytes [default: error].
     #[arg(long, value_enum)]
     long_text: Option<LongTextArg>,
     /// Number of shards of the new table.
@@ -97,13 +97,13 @@ pub(crate) struct CrateArgs {
     /// Replicas of the new table: N or MIN-MAX.
     #[arg(long, value_name = "N", value_parser = replicas)]
     replicas: Option<String>,
-    /// A parameter of the new table, such as mapping.total_fields.limit=3000; may be given again for others.
+    /// A parameter of the new table, such as mapping.total_fields.limit=3000. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = table_parameter)]
     with: Vec<(String, String)>,
-    /// Columns that are not indexed.
+    /// Do not index these columns.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     no_index: Vec<String>,
-    /// Keep no column in the column store.
+    /// Leave all columns out of the column store.
     #[arg(long)]
     no_columnstore: bool,
 }
@@ -126,7 +126,7 @@ fn replicas(text: &str) -> Result<String, String> {
 }
 
 impl CrateArgs {
-    /// The loader's options; nothing but defaults where nothing was given.
+    /// The loader's options, with its defaults for what was not given.
     pub(crate) fn options(&self, batch_rows: Option<usize>) -> CrateOptions {
         CrateOptions {
             transport: self.transport.map(Into::into).unwrap_or_default(),
@@ -150,7 +150,7 @@ impl CrateArgs {
         }
     }
 
-    /// An option that was given, if any: another database does not know it.
+    /// The first option that was given, if any: PostgreSQL does not have it.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
         let given = [
             ("--transport", self.transport.is_some()),

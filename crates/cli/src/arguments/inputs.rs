@@ -1,5 +1,5 @@
-//! Opened sources: the Parquet files that the paths of a command line name, the stream that `-` means, and the rows
-//! that `gen:` means.
+//! Opens sources: the Parquet files that the command line names, standard input for `-`, and generated rows
+//! for `gen:`.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -17,29 +17,29 @@ use crate::error::{Error, Exit};
 use crate::r#gen::dataset_args;
 use crate::screen::phases;
 
-/// Which columns of the files are meant, and how they are called.
+/// Which columns of the files to take, and their names.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ColumnArgs {
     /// Only these columns, in this order.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Vec<String>,
-    /// Give a column another name: OLD=NEW. Can be given several times.
+    /// Rename a column: OLD=NEW. May be repeated.
     #[arg(long, value_name = "OLD=NEW", value_delimiter = ',', value_parser = rename)]
     pub rename: Vec<(String, String)>,
-    /// Whether folders such as year=2020 are columns of the files in them: whole numbers, dates or text, by the
-    /// values of all files. Columns that the files have themselves are taken from the files.
+    /// Whether folders such as year=2020 become columns of the files below them: whole numbers, dates or
+    /// text, depending on the values of all files. A file's own column of that name wins.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "yes|no")]
     pub hive: HiveArg,
-    /// Do not compare the checksums that pages of Parquet files may have with the pages' bytes.
+    /// Do not verify the checksums of pages of Parquet files.
     #[arg(long)]
     pub no_page_checksums: bool,
-    /// The longest footer of a Parquet file that is read, like 2GiB: a damaged file may claim one of 4 GiB
-    /// [default: 1GiB].
+    /// The longest footer to accept, such as 2GiB: a damaged file may claim a footer of 4 GiB [default:
+    /// 1GiB].
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
     pub max_footer: Option<u64>,
 }
 
-/// Whether folders are columns.
+/// Whether folders become columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HiveArg {
     #[default]
@@ -65,9 +65,9 @@ fn rename(text: &str) -> Result<(String, String), String> {
 
 /// An opened source.
 pub(crate) enum Inputs {
-    /// Files, and the one that holds a stream for as long as it is read.
+    /// Files, and the temporary file that holds standard input while it is read.
     Files { source: ParquetFiles, _spooled: Option<NamedTempFile> },
-    /// Rows that the generator makes.
+    /// Rows from the generator.
     Generated(GeneratedRows),
 }
 
@@ -79,7 +79,7 @@ impl Inputs {
         }
     }
 
-    /// The files, if it is files.
+    /// The files; `None` for generated rows.
     pub(crate) fn files(&self) -> Option<&ParquetFiles> {
         match self {
             Self::Files { source, .. } => Some(source),
@@ -88,13 +88,17 @@ impl Inputs {
     }
 }
 
-/// Opens what the paths and columns name; `-` is a Parquet stream on standard input, `gen:...` is the
+/// Opens the paths and selects the columns. `-` is a Parquet stream on standard input, `gen:...` the
 /// generator.
 pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool) -> Result<Inputs, Error> {
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
-            return Err(Error::usage("generated rows beside other sources", format!("gen:{named}"), advice));
+            return Err(Error::usage(
+                "generated rows together with other sources",
+                format!("gen:{named}"),
+                advice,
+            ));
         }
         let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
         return Ok(Inputs::Generated(rows));
@@ -106,18 +110,22 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     }
     if streams > 0 && paths.iter().any(|path| file_lists::is_on_standard_input(path)) {
         let advice = "write the list to a file: @FILE";
-        return Err(Error::usage("standard input is a file and a list of files", "- and @-", advice));
+        return Err(Error::usage(
+            "standard input cannot be both a file and a list of files",
+            "- and @-",
+            advice,
+        ));
     }
     let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
     let mut files = parquet_files(&named)?;
     let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
     files.extend(spooled.iter().map(|file| file.path().to_owned()));
-    // The stream's own file is in a folder of ours.
+    // The temporary file of the stream is in a folder of ours.
     let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let opened = ParquetFiles::open_within(&files, hive, max_footer);
     let mut source = match (&spooled, opened) {
-        // Nobody knows the file in which the stream is kept.
+        // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
             return Err(Error::failure(error.what(), "standard input", "send a whole Parquet file"));
         }
@@ -130,12 +138,12 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     Ok(Inputs::Files { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
 }
 
-/// What stands behind `gen:`, unless there is a file of that name.
+/// The text after `gen:`, unless a file has that name.
 fn generated_name(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix("gen:").filter(|_| path.symlink_metadata().is_err())
 }
 
-/// The rows that `DATASET?rows=N&seed=N` means; rows are those of the spec, or a million.
+/// The rows of `DATASET?rows=N&seed=N`; by default as many as the spec says, else a million.
 fn generated(named: &str) -> Result<GeneratedRows, Error> {
     let (name, parameters) = named.split_once('?').unwrap_or((named, ""));
     let dataset = dataset_args::named(name)?;
@@ -153,18 +161,18 @@ fn generated(named: &str) -> Result<GeneratedRows, Error> {
                 rows = Some(phases::count(value).map_err(|error| wrong(format!("rows={value}: {error}")))?)
             }
             "seed" => seed = value.parse().map_err(|error| wrong(format!("seed={value}: {error}")))?,
-            _ => return Err(wrong(format!("there is no parameter {key:?}"))),
+            _ => return Err(wrong(format!("unknown parameter {key:?}"))),
         }
     }
     let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
     Ok(GeneratedRows::new(dataset, rows, seed))
 }
 
-/// Writes standard input to a file of its own: a Parquet file is read from its end.
+/// Writes standard input to a temporary file: reading a Parquet file starts at its end.
 fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
     let failed = |error: std::io::Error| {
-        let what = format!("the stream cannot be kept: {error}");
-        Error::failure(what, std::env::temp_dir().display().to_string(), "make room, or set TMPDIR")
+        let what = format!("storing the stream failed: {error}");
+        Error::failure(what, std::env::temp_dir().display().to_string(), "free some space, or set TMPDIR")
     };
     let mut file = NamedTempFile::with_prefix("sawmill-").map_err(failed)?;
     let mut input = std::io::stdin().lock();
@@ -176,7 +184,7 @@ fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
         let read = match input.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             read => read
-                .map_err(|error| Error::failure(format!("cannot be read: {error}"), "standard input", ""))?,
+                .map_err(|error| Error::failure(format!("reading failed: {error}"), "standard input", ""))?,
         };
         if read == 0 {
             return file.flush().map(|()| file).map_err(failed);

@@ -1,4 +1,4 @@
-//! What becomes of lists, structs and maps in PostgreSQL.
+//! How lists, structs and maps are stored in PostgreSQL.
 
 use clap::{Args, ValueEnum};
 use sawmill_postgres::{Nested, PostgresTables};
@@ -10,30 +10,29 @@ use crate::error::Error;
 /// The layout of nested columns.
 #[derive(Args, Debug, Default)]
 pub(crate) struct NestedArgs {
-    /// What becomes of lists, structs and maps in a new table of PostgreSQL; in one that exists its columns
-    /// decide.
+    /// How a new table of PostgreSQL stores lists, structs and maps. In an existing table its columns decide.
     #[arg(long, value_enum, default_value = "jsonb")]
     nested: NestedArg,
-    /// Give each of the tables a primary key, and those of lists foreign keys, when all are complete.
+    /// Give each table a primary key, and tables of lists a foreign key, once all tables are complete.
     #[arg(long)]
     foreign_keys: bool,
 }
 
-/// What becomes of lists, structs and maps.
+/// How lists, structs and maps are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum NestedArg {
-    /// One jsonb value a column.
+    /// One jsonb column for each nested column.
     #[default]
     Jsonb,
-    /// Arrays, and composite types that are made with the table: TABLE_COLUMN.
+    /// Arrays and composite types; the types are created with the table, as TABLE_COLUMN.
     Native,
-    /// A table for each list, TABLE_COLUMN, with the number of the row and the place in the list; structs
+    /// A table for each list, TABLE_COLUMN, with the row's number and the position in the list; structs
     /// become columns.
     Tables,
 }
 
 impl NestedArgs {
-    /// Whether nested values become tables of their own.
+    /// Whether lists become tables of their own.
     pub(crate) fn makes_tables(&self) -> bool {
         self.nested == NestedArg::Tables
     }
@@ -42,7 +41,7 @@ impl NestedArgs {
     pub(crate) fn layout(&self) -> Result<Nested, Error> {
         if self.foreign_keys && !self.makes_tables() {
             return Err(Error::usage(
-                "foreign keys without several tables",
+                "--foreign-keys without --nested tables",
                 "--foreign-keys",
                 "add --nested tables",
             ));
@@ -62,14 +61,14 @@ impl NestedArgs {
             }
             (other, NestedArg::Jsonb) => Ok(other),
             (Destination::CrateDb(_), _) => Err(Error::usage(
-                "another layout of nested columns than CrateDB's arrays and objects",
+                "CrateDB stores nested columns as arrays and objects only",
                 "--nested",
                 "leave it out",
             )),
         }
     }
 
-    /// The tables that are meant, where nested columns become such.
+    /// The tables of the load, if lists become tables.
     pub(crate) fn tables<'a>(
         &self,
         target: &Destination,

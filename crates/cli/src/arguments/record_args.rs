@@ -1,4 +1,4 @@
-//! Where the records of loads are kept.
+//! Where the server keeps the records of loads.
 
 use clap::Args;
 use sawmill_cratedb::CrateDb;
@@ -9,14 +9,14 @@ use crate::arguments::target::Destination;
 /// The schema of the records.
 #[derive(Args, Debug, Default)]
 pub(crate) struct RecordArgs {
-    /// The schema in which the server keeps the records of loads; it is made where it is missing. Give the same one
-    /// to load, status and forget [default: _sawmill, CrateDB sawmill].
+    /// The schema that holds the records of loads; created if it does not exist. Give the same schema to
+    /// load, status and forget [default: _sawmill, CrateDB sawmill].
     #[arg(long, value_name = "NAME")]
     checkpoint_schema: Option<String>,
 }
 
 impl RecordArgs {
-    /// The destination with its records there.
+    /// The destination with its records in this schema.
     pub(crate) fn of(&self, destination: Destination) -> Destination {
         let Some(schema) = &self.checkpoint_schema else { return destination };
         match destination {

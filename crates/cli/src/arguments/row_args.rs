@@ -1,4 +1,4 @@
-//! Which rows of a source are meant.
+//! Which rows of a source to take.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -14,10 +14,10 @@ use crate::screen::phases;
 #[derive(Args, Debug)]
 pub(crate) struct RowArgs {
     /// Only rows for which this is true: comparisons of columns with values (= <> < <= > >=, in, between,
-    /// like, is null) joined by and, or, not. Row groups and pages are skipped by their statistics.
+    /// like, is null), joined by and, or, not. Statistics decide which row groups and pages to skip.
     #[arg(long = "where", value_name = "CONDITION", value_parser = condition)]
     condition: Option<Condition>,
-    /// Only so many rows, the first ones in the order of the files.
+    /// Only the first ROWS rows, in the order of the files.
     #[arg(long, value_name = "ROWS", value_parser = phases::count)]
     limit: Option<u64>,
 }
@@ -27,7 +27,7 @@ fn condition(text: &str) -> Result<Condition, String> {
 }
 
 impl RowArgs {
-    /// The rows of the files that pass the condition, if there is one.
+    /// The rows of the files that satisfy the condition, if one was given.
     pub(crate) fn filtered<'a>(
         &self,
         inputs: &'a Inputs,
@@ -36,8 +36,8 @@ impl RowArgs {
     ) -> Result<Option<Filtered<'a>>, Error> {
         let Some(condition) = &self.condition else { return Ok(None) };
         let Some(files) = inputs.files() else {
-            let advice = "write the rows to a file first: sawmill gen";
-            return Err(Error::usage("a condition on rows that are generated", "--where", advice));
+            let advice = "write the rows to a file first, with sawmill gen";
+            return Err(Error::usage("a condition on generated rows", "--where", advice));
         };
         let phase = Profile::new().phase("count");
         let control = Control::new(cancel, &phase);
@@ -45,7 +45,7 @@ impl RowArgs {
         Ok(Some(console.with_bar("count", files.rows(), &AtomicU64::new(0), &phase, count)?))
     }
 
-    /// The first rows of a source, if not all of them are meant.
+    /// The first rows of a source, if a limit was given.
     pub(crate) fn limited<'a>(&self, source: &'a dyn Source) -> Option<Limited<'a>> {
         self.limit.map(|rows| Limited::new(source, rows))
     }

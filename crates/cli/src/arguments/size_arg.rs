@@ -1,8 +1,8 @@
-//! Sizes in bytes as arguments, read alike by every option of the command.
+//! Sizes in bytes as arguments, parsed the same way by every option.
 
 use sawmill_profile::parse_bytes;
 
-/// A size as a user writes it, of 1 byte or more: `65536`, `64KiB`, `1.5MB`, `8M`.
+/// Parses a size of at least 1 byte: `65536`, `64KiB`, `1.5MB`, `8M`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     match parse_bytes(text) {
         Ok(0) => Err("give 1 byte or more".to_owned()),

@@ -1,4 +1,4 @@
-//! The arguments that say how a new table is made.
+//! How to create a new table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -20,47 +20,48 @@ pub(crate) struct TableArgs {
     /// Columns of the new table's primary key.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub primary_key: Vec<String>,
-    /// Partition the new table. PostgreSQL: month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or list(COLUMN);
-    /// CrateDB: COLUMN, or date_trunc('month', COLUMN) and the like.
+    /// Partition the new table. PostgreSQL: month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or
+    /// list(COLUMN). CrateDB: COLUMN, or an expression such as date_trunc('month', COLUMN).
     #[arg(long, value_name = "BY")]
     pub partition_by: Option<String>,
-    /// The way to the new table. PostgreSQL [default: auto].
+    /// How connections fill the new table. PostgreSQL only [default: auto].
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
-    /// Rows of a worker's own table in the staged strategy, which are committed at once [default: 4M].
+    /// With --strategy staged: rows of each connection's table, committed together [default: 4M].
     #[arg(long, value_name = "ROWS", value_parser = phases::count)]
     part_rows: Option<u64>,
-    /// Add the primary key when all rows are in, which takes less time. PostgreSQL.
+    /// Add the primary key after all rows are loaded, which is faster. PostgreSQL only.
     #[arg(long, requires = "primary_key")]
     key_after: bool,
-    /// Build an index over these columns when all rows are in; may be given again. PostgreSQL.
+    /// Build an index on these columns after all rows are loaded. May be repeated. PostgreSQL only.
     #[arg(long, value_name = "COLUMNS")]
     index: Vec<String>,
-    /// Make an unlogged table: faster, but a crash of the server empties it. PostgreSQL.
+    /// Create an unlogged table: faster, but a crash of the server empties it. PostgreSQL only.
     #[arg(long)]
     unlogged: bool,
-    /// Where the table and its keys are stored. PostgreSQL.
+    /// The tablespace of the table and its indexes. PostgreSQL only.
     #[arg(long, value_name = "NAME")]
     tablespace: Option<String>,
-    /// How long the load waits for a lock of another session, such as 30s or 5min, before it ends; it reports for whom
-    /// it waits. PostgreSQL [default: as the server has it, mostly without a limit].
+    /// How long to wait for a lock that another session holds, such as 30s or 5min, before the load fails.
+    /// While it waits, it reports who holds the lock. PostgreSQL only [default: the server's setting, usually
+    /// no limit].
     #[arg(long, value_name = "TIME")]
     lock_timeout: Option<String>,
-    /// Set a parameter of the server on each connection, such as maintenance_work_mem=1GB; may be given again.
-    /// PostgreSQL.
+    /// Set a server parameter on each connection, such as maintenance_work_mem=1GB. May be repeated.
+    /// PostgreSQL only.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 }
 
-/// The way to a new table.
+/// How connections fill a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyArg {
-    /// Whichever is better; what was chosen is told.
+    /// Choose automatically and report the choice.
     Auto,
     /// All connections copy into one table.
     Direct,
-    /// Each connection copies into tables of its own, which become the table's partitions, or its children
-    /// (INHERIT) where it has none.
+    /// Each connection copies into tables of its own, which become partitions of the table, or children
+    /// (INHERIT) of a table without partitions.
     Staged,
 }
 
@@ -74,7 +75,7 @@ impl From<StrategyArg> for Strategy {
     }
 }
 
-/// The table with the partitions that this source needs.
+/// The target with the partitions that the source needs.
 pub(crate) fn partitioned(
     postgres: Postgres,
     by: &str,
@@ -98,7 +99,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The partitions that a load would make.
+/// The partitions that a load would create.
 #[derive(Serialize)]
 pub(crate) struct PartitionsPlan {
     by: String,
@@ -111,12 +112,12 @@ pub(crate) struct PartitionsPlan {
 struct PlannedPartition {
     table: String,
     bound: String,
-    /// None where only the server knows.
+    /// `None` if only the server can tell.
     rows: Option<u64>,
 }
 
 impl PartitionsPlan {
-    /// None where the table has no partitions.
+    /// `None` if the table has no partitions.
     pub(crate) fn of(postgres: &Postgres) -> Option<Self> {
         let partitions = postgres.partitions()?;
         let planned = postgres.partition_list().into_iter();
@@ -125,13 +126,13 @@ impl PartitionsPlan {
         Some(Self { by, survey, partitions: planned.collect() })
     }
 
-    /// As people read it.
+    /// The plan for people.
     pub(crate) fn lines(&self) -> String {
         let looked = match self.partitions.iter().all(|partition| partition.rows.is_some()) {
             true => format!(
-                "; of {} row groups {} lie in one of them by their statistics, the column was read of the others",
-                phases::thousands(self.survey.row_groups),
-                phases::thousands(self.survey.row_groups_known)
+                "; by their statistics, {} of {} row groups lie in one partition; of the others the column was read",
+                phases::thousands(self.survey.row_groups_known),
+                phases::thousands(self.survey.row_groups)
             ),
             false => String::new(),
         };
@@ -146,7 +147,7 @@ impl PartitionsPlan {
 }
 
 impl TableArgs {
-    /// The target with the partitions that this source needs, where partitions are asked for.
+    /// The target with the partitions that the source needs, if partitions were asked for.
     pub(crate) fn partitioned(
         &self,
         target: Destination,
@@ -162,13 +163,13 @@ impl TableArgs {
         }
     }
 
-    /// The target with these options; what its database does not know is refused.
+    /// The target with these options. Options of the other database are errors.
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
         match target {
             Destination::Postgres(postgres) => {
                 if self.partition_by.is_some() && self.part_rows.is_some() {
                     return Err(Error::usage(
-                        "a partition is filled as a whole",
+                        "--part-rows with --partition-by: each partition is filled as a whole",
                         "--part-rows",
                         "leave the option out",
                     ));
@@ -205,7 +206,7 @@ impl TableArgs {
                     ("--set", !self.set.is_empty()),
                 ];
                 if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                    let what = format!("{option} is for PostgreSQL");
+                    let what = format!("{option} is available for PostgreSQL only");
                     return Err(Error::usage(what, "--to", "leave the option out"));
                 }
                 let crate_db = crate_db.primary_key(self.primary_key.clone());

@@ -1,4 +1,4 @@
-//! The arguments that say where rows go and how, shared by the sub-commands that talk to a server.
+//! Where rows go: arguments of the sub-commands that connect to a server.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -16,21 +16,21 @@ use crate::arguments::size_arg;
 use crate::error::Error;
 use crate::screen::phases;
 
-/// Where the table is. Both are required, but for a sub-command that has arguments of its own.
+/// Where the table is. Both are required, except by a sub-command that has arguments of its own.
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
-    /// The server: postgres://user:password@host:port/database or host=... dbname=... user=...;
-    /// what is left out comes from the service that is named (service=NAME, PGSERVICE), from PGHOST, PGPORT, PGUSER,
-    /// PGPASSWORD, PGDATABASE and the like, and ~/.pgpass. Or a CrateDB:
-    /// crate://user:password@host:4200,host2:4200/schema, crates:// for TLS.
+    /// The server. PostgreSQL: postgres://user:password@host:port/database or host=... dbname=... user=...;
+    /// missing parts come from a service (service=NAME, PGSERVICE), from PGHOST, PGPORT, PGUSER, PGPASSWORD,
+    /// PGDATABASE and the like, and from ~/.pgpass. CrateDB:
+    /// crate://user:password@host:4200,host2:4200/schema, or crates:// for TLS.
     #[arg(long, value_name = "URL", required = true)]
     to: Option<String>,
-    /// The table: NAME or SCHEMA.NAME, in double quotes where a part has dots in it.
+    /// The table: NAME or SCHEMA.NAME. Put a part that contains dots in double quotes.
     #[arg(long, value_name = "NAME", required = true)]
     table: Option<String>,
 }
 
-/// A table of one of the databases that can be loaded.
+/// A table of PostgreSQL or CrateDB.
 pub(crate) enum Destination {
     Postgres(Box<Postgres>),
     CrateDb(Box<CrateDb>),
@@ -44,7 +44,7 @@ impl Destination {
         }
     }
 
-    /// What happens to the table.
+    /// Sets what happens to the table.
     pub(crate) fn mode(self, mode: Mode) -> Self {
         match self {
             Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.mode(mode))),
@@ -52,7 +52,7 @@ impl Destination {
         }
     }
 
-    /// Columns of an existing table are matched by position.
+    /// Matches columns of an existing table by position.
     pub(crate) fn by_position(self, by_position: bool) -> Self {
         match self {
             Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.by_position(by_position))),
@@ -60,18 +60,18 @@ impl Destination {
         }
     }
 
-    /// Refuses an option that only PostgreSQL knows.
-    pub(crate) fn refuse_locate(&self, asked: bool) -> Result<(), Error> {
+    /// Rejects an option that only PostgreSQL has.
+    pub(crate) fn reject_locate(&self, asked: bool) -> Result<(), Error> {
         match self {
             Self::CrateDb(_) if asked => {
-                Err(Error::usage("it is for PostgreSQL", "--locate", "leave the option out"))
+                Err(Error::usage("not available for CrateDB", "--locate", "leave the option out"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Rows that a load has put aside in this file are left out of a comparison.
-    pub(crate) fn put_aside(self, rejects: Option<&Path>) -> Result<Self, Error> {
+    /// Leaves the rejected rows in this file out of a comparison.
+    pub(crate) fn without_rejects(self, rejects: Option<&Path>) -> Result<Self, Error> {
         match (self, rejects) {
             (target, None) => Ok(target),
             (Self::Postgres(postgres), Some(path)) => {
@@ -79,12 +79,12 @@ impl Destination {
                 Ok(Self::Postgres(Box::new(postgres.rejects(Some(rejects)))))
             }
             (Self::CrateDb(_), Some(_)) => {
-                Err(Error::usage("it is for PostgreSQL", "--rejects", "leave the option out"))
+                Err(Error::usage("not available for CrateDB", "--rejects", "leave the option out"))
             }
         }
     }
 
-    /// The key of mode upsert.
+    /// Sets the key of mode upsert.
     pub(crate) fn key(self, key: &[String]) -> Self {
         match self {
             Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.key(key.to_vec()))),
@@ -120,7 +120,7 @@ impl Destination {
 }
 
 impl TargetArgs {
-    /// The table that is meant, with the options of its database.
+    /// The table with the options of its database.
     pub(crate) fn destination(
         &self,
         crate_options: &CrateArgs,
@@ -134,48 +134,48 @@ impl TargetArgs {
             return Ok(Destination::CrateDb(Box::new(crate_db)));
         }
         if let Some(option) = crate_options.first_given() {
-            let what = format!("{option} is for CrateDB");
+            let what = format!("{option} is available for CrateDB only");
             return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
         }
         Ok(Destination::Postgres(Box::new(postgres(to, self.table())?)))
     }
 
-    /// The table as the user names it.
+    /// The table as the user wrote it.
     pub(crate) fn table(&self) -> &str {
         self.table.as_deref().unwrap_or_default()
     }
 }
 
-/// A table of a server, both as a user names them.
+/// A table of PostgreSQL, from a URL and a name.
 pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
     Ok(Postgres::new(url.parse::<Server>()?, table.parse::<TableName>()?))
 }
 
-/// How much is done at the same time, and how much is held in memory for it.
+/// Parallelism, memory and retries of a load.
 #[derive(Args, Debug, Default)]
 pub(crate) struct EffortArgs {
-    /// Connections that work at the same time; -2 for half as many as there are cores
-    /// [default: one for each core, 2 to 8].
+    /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
-    /// Rows of a unit: what is committed in one transaction; the last units are smaller.
+    /// Rows of a unit, which one transaction commits; the last units are smaller.
     #[arg(long, default_value = "262144", value_parser = phases::count)]
     unit_rows: u64,
-    /// How often a lost connection is tried again.
+    /// How often to reconnect after a lost connection.
     #[arg(long, default_value_t = 8)]
     retries: u32,
-    /// How long a load waits for a CrateDB cluster that is away or restarts, such as 90s, 5m or 1h [default: 5m].
+    /// How long to wait for a CrateDB cluster that is unreachable or restarting, such as 90s, 5m or 1h
+    /// [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
     patience: Option<Duration>,
-    /// Rows that are decoded at once, and of a request to CrateDB [default: 4096, CrateDB 20000].
+    /// Rows to decode at a time, and rows of a request to CrateDB [default: 4096, CrateDB 20000].
     #[arg(long, value_parser = phases::count)]
     batch_rows: Option<u64>,
-    /// Bytes of encoded rows that are sent at once, such as 512KiB or 8MiB [default: 256KiB, CrateDB 8MiB].
+    /// Bytes of encoded rows to send at a time, such as 512KiB or 8MiB [default: 256KiB, CrateDB 8MiB].
     #[arg(long, value_parser = size_arg::bytes, allow_hyphen_values = true)]
     batch_bytes: Option<u64>,
 }
 
-/// A number of connections: `4`, or `-2` for the cores divided by two, one at least.
+/// Parses a number of connections: `4`, or `-2` for the number of cores divided by two, at least one.
 fn degree(text: &str) -> Result<NonZeroUsize, String> {
     let number: isize = text.parse().map_err(|_| "give a number such as 4 or -2".to_owned())?;
     let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -183,27 +183,27 @@ fn degree(text: &str) -> Result<NonZeroUsize, String> {
     NonZeroUsize::new(wanted).ok_or_else(|| "give 1 or more, or -1 or less".to_owned())
 }
 
-/// Rows that are decoded at once where nothing else was asked for.
+/// Rows to decode at a time by default.
 const DECODED_ROWS: usize = 4096;
 
 impl EffortArgs {
-    /// Rows of a batch, where they were given.
+    /// Rows of a batch, if given.
     pub(crate) fn batch_rows(&self) -> Option<usize> {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
-    /// Bytes of a batch, where they were given.
+    /// Bytes of a batch, if given.
     fn batch_bytes(&self) -> Option<usize> {
         self.batch_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// The same for what is a table's own: a request to CrateDB holds several decoded batches.
+    /// The options for a table: a request to CrateDB holds several decoded batches.
     pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions, Error> {
         let options = self.options()?;
         Ok(match destination {
             Destination::Postgres(_) if self.patience.is_some() => {
-                let advice = "for PostgreSQL, --retries says how often a lost connection is tried again";
-                return Err(Error::usage("--patience is for CrateDB", "--patience", advice));
+                let advice = "for PostgreSQL, --retries sets how often a load reconnects";
+                return Err(Error::usage("not available for PostgreSQL", "--patience", advice));
             }
             Destination::Postgres(_) => options,
             Destination::CrateDb(_) => LoadOptions {
@@ -215,19 +215,19 @@ impl EffortArgs {
     }
 
     pub(crate) fn options(&self) -> Result<LoadOptions, Error> {
-        /// Rows that fit one transaction of sensible length; also keeps the plan of a file small.
+        /// Keeps transactions reasonably short, and the plan of a file small.
         const UNIT_ROWS: std::ops::RangeInclusive<u64> = 1..=1 << 24;
         if !UNIT_ROWS.contains(&self.unit_rows) {
             let what = format!("units of {} rows", self.unit_rows);
             return Err(Error::usage(what, "--unit-rows", format!("give 1 to {}", UNIT_ROWS.end())));
         }
-        /// Rows that are decoded into memory at once.
+        /// Bounds the rows that are decoded into memory at a time.
         const BATCH_ROWS: std::ops::RangeInclusive<usize> = 1..=1 << 20;
         if let Some(rows) = self.batch_rows().filter(|rows| !BATCH_ROWS.contains(rows)) {
             let advice = format!("give 1 to {}", BATCH_ROWS.end());
             return Err(Error::usage(format!("batches of {rows} rows"), "--batch-rows", advice));
         }
-        /// Bytes that a connection holds several times; a message of PostgreSQL has 1 GiB at most.
+        /// A connection holds several such batches; a message of PostgreSQL is at most 1 GiB long.
         const MOST_BATCH_BYTES: usize = 1 << 30;
         if let Some(bytes) = self.batch_bytes().filter(|bytes| *bytes > MOST_BATCH_BYTES) {
             let what = format!("batches of {bytes} bytes");
@@ -247,8 +247,8 @@ impl EffortArgs {
     }
 }
 
-/// One connection for each core, two at least to keep the server busy while rows are decoded, and
-/// eight at most: beyond that they wait for each other in the server.
+/// One connection for each core: at least two, to keep the server busy while rows are decoded, and at most
+/// eight, beyond which they wait for each other in the server.
 pub(crate) fn default_degree() -> usize {
     std::thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(2, 8)
 }
@@ -256,15 +256,16 @@ pub(crate) fn default_degree() -> usize {
 /// What happens to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
-    /// The table must not exist; it appears when it is complete.
+    /// Create the table, which must not exist. It appears when it is complete.
     Create,
-    /// The table exists; columns are matched by name.
+    /// Append to an existing table; columns are matched by name.
     Append,
-    /// The table exists, and is emptied first. Not of CrateDB.
+    /// Empty an existing table first. Not available for CrateDB.
     Truncate,
-    /// A new table takes the place of the one that exists, when it is complete.
+    /// Replace an existing table by a new one when that is complete.
     Replace,
-    /// The table exists; rows whose --key is there replace its values, the others are added. Not of CrateDB.
+    /// Update the rows of an existing table that have the same --key, and insert the others. Not available
+    /// for CrateDB.
     Upsert,
 }
 
@@ -285,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_degree_is_a_number_or_a_part_of_the_cores() {
+    fn a_degree_is_a_number_or_a_fraction_of_the_cores() {
         let cores = std::thread::available_parallelism().unwrap().get();
         assert_eq!(degree("3").unwrap().get(), 3);
         assert_eq!(degree("-1").unwrap().get(), cores);

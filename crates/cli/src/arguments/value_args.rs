@@ -1,4 +1,4 @@
-//! The arguments that say what becomes of values and rows that the database does not take as they are.
+//! How to load values and rows that the database does not accept as they are.
 
 use std::path::PathBuf;
 
@@ -10,69 +10,71 @@ use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions};
 use crate::arguments::target::Destination;
 use crate::error::Error;
 
-/// What timestamps finer than the database's become.
+/// How to load timestamps with a finer unit than the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TimestampsArg {
-    /// A value that is no whole microsecond (CrateDB: millisecond) is an error.
+    /// Treat a value that is not a whole microsecond (CrateDB: millisecond) as an error.
     Error,
-    /// What is finer is cut.
+    /// Cut off the finer digits.
     Truncate,
     /// CrateDB: TEXT in ISO 8601.
     Text,
-    /// CrateDB: BIGINT of the file's units.
+    /// CrateDB: BIGINT in the file's unit.
     Bigint,
 }
 
-/// What text with 0x00 becomes.
+/// How to load text that contains 0x00.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum NulArg {
-    /// It is an error.
+    /// Treat it as an error.
     Error,
-    /// The 0x00 is left out.
+    /// Remove 0x00.
     Strip,
 }
 
-/// What columns of a few values that come again and again become in a new table.
+/// The type for columns of a few repeated values in a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EnumsArg {
-    /// text.
+    /// The type text.
     Text,
-    /// A type of the column's values, made with the table as TABLE_COLUMN; the column is read for it before the load.
+    /// An enum type, created with the table as TABLE_COLUMN. The column is read for its values before the
+    /// load.
     Enum,
 }
 
-/// How values are taken.
+/// How to load values.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Values")]
 pub(crate) struct ValueArgs {
-    /// What timestamps become that are finer than the database's [default: error].
+    /// How to load timestamps with a finer unit than the database's [default: error].
     #[arg(long, value_enum)]
     timestamps: Option<TimestampsArg>,
-    /// What text with 0x00 becomes, which PostgreSQL cannot store [default: error].
+    /// How to load text that contains 0x00, which PostgreSQL cannot store [default: error].
     #[arg(long, value_enum)]
     nul: Option<NulArg>,
-    /// What columns annotated as ENUM, and Arrow dictionaries of strings, become in a new table of PostgreSQL
-    /// [default: text].
+    /// The type for columns annotated as ENUM and for Arrow dictionaries of strings, in a new table of
+    /// PostgreSQL [default: text].
     #[arg(long, value_enum)]
     enums: Option<EnumsArg>,
 }
 
-/// What happens to rows that cannot be loaded.
+/// How to treat rows that cannot be loaded.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Values")]
 pub(crate) struct RejectArgs {
-    /// Put rows that cannot be loaded aside in this file, with their place and the reason, and load the others:
-    /// Parquet with the columns of the source, for CrateDB NDJSON. With --nested tables these are whole records,
-    /// of which some row cannot be loaded into its table. Over staged partitions a primary key needs --key-after then.
+    /// Write rows that cannot be loaded to this file, with their place and the reason, and load the others.
+    /// The file is Parquet with the columns of the source; for CrateDB it is NDJSON. With --nested tables, a
+    /// record is rejected as a whole if any of its rows cannot be loaded. With staged partitions, a primary
+    /// key needs --key-after.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// End the load when more rows than this cannot be loaded [default: any number may be].
+    /// Fail the load when it rejects more rows than this [default: no limit].
     #[arg(long, value_name = "N", requires = "rejects")]
     max_rejects: Option<u64>,
 }
 
 impl ValueArgs {
-    /// The destination with these rules.
+    /// The destination with these conversions.
     pub(crate) fn of(&self, destination: Destination) -> Result<Destination, Error> {
         Ok(match destination {
             Destination::Postgres(postgres) => {
@@ -81,7 +83,11 @@ impl ValueArgs {
                     Some(TimestampsArg::Truncate) => Nanoseconds::Truncate,
                     Some(TimestampsArg::Text | TimestampsArg::Bigint) => {
                         let advice = "give error or truncate";
-                        return Err(Error::usage("this is for CrateDB", "--timestamps", advice));
+                        return Err(Error::usage(
+                            "text and bigint are available for CrateDB only",
+                            "--timestamps",
+                            advice,
+                        ));
                     }
                 };
                 let nul = match self.nul {
@@ -119,7 +125,7 @@ impl ValueArgs {
 }
 
 impl RejectArgs {
-    /// The destination, with a place for rows that it does not take.
+    /// The destination with a file for rejected rows.
     pub(crate) fn of(&self, destination: Destination) -> Destination {
         let rejects = self.rejects.clone().map(|path| RejectOptions { path, most: self.max_rejects });
         match destination {

@@ -1,6 +1,6 @@
-//! Other programs as sides of a benchmark, and what they tell of their work.
+//! Other programs as sides of a benchmark, and what they report of their work.
 //!
-//! A program can say what it did in the last line of its output, as a JSON object:
+//! A program can report what it did in the last line of its output, as a JSON object:
 //! `{"rows": 1000, "checksum": "...", "bytes": 5000, "versions": {"duckdb": "1.4"}}`, each part optional.
 
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use crate::error::Error;
 /// The name of our side.
 pub(crate) const OURS: &str = "sawmill";
 
-/// A program that is measured from outside.
+/// Another program, measured from outside.
 pub(crate) struct Other {
-    /// The program's name, with a number where there are several of it; or the name it was given.
+    /// The name that the user gave it, else the program's, with a number if it is taken.
     pub name: String,
     line: CommandLine,
 }
 
-/// What a program says it did.
+/// What a program reports that it did.
 #[derive(Debug, Default, Deserialize, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ReportedWork {
     pub rows: Option<u64>,
     pub bytes: Option<u64>,
     pub checksum: Option<String>,
@@ -31,8 +31,8 @@ pub(crate) struct Told {
     pub versions: BTreeMap<String, String>,
 }
 
-impl Told {
-    /// The last line of an output, where it is such an object.
+impl ReportedWork {
+    /// Parses the last line of an output; empty if it is not such an object.
     fn of(output: &str) -> Self {
         let last = output.lines().rev().find(|line| !line.trim().is_empty());
         let object = last.map(str::trim).filter(|line| line.starts_with('{'));
@@ -41,7 +41,7 @@ impl Told {
 }
 
 impl Other {
-    /// The programs of these command lines. `NAME=COMMAND` gives a name to a side.
+    /// The programs of these command lines. `NAME=COMMAND` names a side.
     pub(crate) fn all(commands: &[String]) -> Result<Vec<Self>, Error> {
         let mut others: Vec<Self> = Vec::new();
         for command in commands {
@@ -63,25 +63,25 @@ impl Other {
         self.line.text()
     }
 
-    /// Runs it once, with these variables in its environment; a failure of it is an error.
+    /// Runs the program once with these environment variables. Its failure is an error.
     pub(crate) fn run(
         &self,
         environment: &[(&str, String)],
         cancel: &AtomicBool,
-    ) -> Result<(Run, Told), Error> {
+    ) -> Result<(Run, ReportedWork), Error> {
         let mut line = self.line.clone();
         for (variable, value) in environment {
             line = line.environment(variable, value);
         }
         let run = line.run(cancel)?.checked()?;
-        let told = Told::of(&run.stdout.text());
-        let checksum = told.checksum.clone();
-        Ok((Run { rows: told.rows, bytes: told.bytes, checksum, ..run.figures() }, told))
+        let work = ReportedWork::of(&run.stdout.text());
+        let checksum = work.checksum.clone();
+        Ok((Run { rows: work.rows, bytes: work.bytes, checksum, ..run.figures() }, work))
     }
 }
 
-/// `polars=python3 load.py` as a name and a command line. What has a path or an option before the sign is
-/// no name.
+/// Splits `polars=python3 load.py` into a name and a command line. Text with a path or an option before the
+/// equals sign has no name.
 fn named(command: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = command.split_once('=') else { return (None, command) };
     let plain = |c: char| c.is_alphanumeric() || " -_.,()+".contains(c);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_have_names_of_their_own() {
+    fn each_program_has_a_unique_name() {
         let commands = ["/usr/bin/psql -c 'select 1'", "psql", "/old/sawmill gen"].map(str::to_owned);
         let others = Other::all(&commands).unwrap();
         let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
@@ -113,11 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_did_stands_in_its_last_line() {
-        let told = Told::of("reading\n{\"rows\": 7, \"versions\": {\"x\": \"1.2\"}, \"more\": 1}\n\n");
-        assert_eq!((told.rows, told.versions.len(), told.checksum), (Some(7), 1, None));
+    fn a_program_reports_its_work_in_the_last_line() {
+        let work =
+            ReportedWork::of("reading\n{\"rows\": 7, \"versions\": {\"x\": \"1.2\"}, \"more\": 1}\n\n");
+        assert_eq!((work.rows, work.versions.len(), work.checksum), (Some(7), 1, None));
         for output in ["", "{\"rows\": 7}\ndone", "{not json}", "[1]"] {
-            assert_eq!(Told::of(output), Told::default());
+            assert_eq!(ReportedWork::of(output), ReportedWork::default());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One case: the counted runs of ours and of the other programs, interleaved, with what was seen of
-//! ours from inside.
+//! One case: our counted runs and those of the other programs, interleaved, with measurements of ours from
+//! inside.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -11,76 +11,75 @@ use sawmill_profile::{
     Target, run_interleaved,
 };
 
-use crate::bench::against::{OURS, Other, Told};
-use crate::bench::own_process::{self, Once, Seen};
+use crate::bench::against::{OURS, Other, ReportedWork};
+use crate::bench::own_process::{self, Observed, Once};
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
 use crate::error::Error;
 use crate::screen::console::Console;
 
-/// What every case of a benchmark is measured with.
+/// How to measure a case.
 pub(crate) struct Measurement<'a> {
     pub name: &'static str,
     pub parameters: &'a Parameters,
     /// The number of these parameters in the sweep.
     pub point: usize,
-    /// Where this process is one run of ours, for another one that measures it.
+    /// Set if this process is a single run, started by the one that measures it.
     pub once: Option<&'a Once>,
     pub plan: &'a PlanArgs,
-    /// Whether a flame graph is drawn, for which a run is added.
+    /// Whether to draw a flame graph, which takes one more run.
     pub flame: bool,
     pub console: Console,
     pub cancel: &'a AtomicBool,
 }
 
-/// What one run of ours did: its measured phase, and a text that is equal for the same work.
+/// What one of our runs did: its measured phase, and a checksum that is equal for the same work.
 pub(crate) struct Done {
     pub phase: PhaseReport,
     pub rows: Option<u64>,
     pub bytes: u64,
-    /// The size of what it left, where that was asked for.
+    /// The size of what it stored, if that was asked for.
     pub stored: Option<u64>,
     pub checksum: Option<String>,
 }
 
-/// What surrounds the runs of a case: where other programs put their work, and other processes that are
-/// worth watching.
+/// What surrounds the runs of a case: places for the output of other programs, and other processes to watch.
 pub(crate) trait Surroundings {
-    /// Makes room for one run of another program; its environment says where.
+    /// Prepares a place for one run of another program. The returned environment variables name it.
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         Ok(Vec::new())
     }
 
-    /// Enters what that run is seen to have done, and clears the room.
-    fn after(&mut self, _side: &str, _run: &mut Run, _told: &Told) -> Result<(), Error> {
+    /// Completes that run's figures by its output, and removes the output.
+    fn after(&mut self, _side: &str, _run: &mut Run, _work: &ReportedWork) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Makes room for a run of ours in a process of its own; its environment says where.
+    /// The same for one of our runs in a process of its own.
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         Ok(Vec::new())
     }
 
-    /// Enters the size of what such a run left, and clears the room.
+    /// Adds the size of that run's output to its figures, and removes the output.
     fn after_ours(&mut self, _run: &mut Run) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Clears the room after a run that failed.
+    /// Removes the output of a run that failed.
     fn abandon(&mut self) {}
 
-    /// Processes that are sampled beside ours.
+    /// Other processes to sample.
     fn watched(&self) -> Vec<(&'static str, Target)> {
         Vec::new()
     }
 
-    /// Folders that data is in.
+    /// Folders that hold data.
     fn folders(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 }
 
-/// Nothing surrounds the runs but these folders.
+/// Runs that need only these folders.
 pub(crate) struct Folders(pub Vec<PathBuf>);
 
 impl Surroundings for Folders {
@@ -89,26 +88,34 @@ impl Surroundings for Folders {
     }
 }
 
-/// A measured case, and what was learnt on the way.
+/// A measured case, and what was learned on the way.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub case: Case,
     pub versions: BTreeMap<String, String>,
     pub folders: Vec<PathBuf>,
-    /// The stacks of a run of ours that does not count. Their names are looked up when all cases are measured: it takes
-    /// memory that the next case would show as its own.
+    /// The stacks of an extra run. They get names only after all cases are measured: the lookup takes memory
+    /// that the next case would count as its own.
     pub stacks: Option<SampledStacks>,
 }
 
+/// What runs of other programs revealed.
+#[derive(Default)]
+struct Notes {
+    versions: BTreeMap<String, String>,
+    /// A program that does not report what it did.
+    silent: Option<String>,
+}
+
 impl Measurement<'_> {
-    /// Runs `ours`, each time with a new profile, and the other programs.
+    /// Runs `ours` and the other programs in turn; each of our runs has a new profile.
     pub(crate) fn case(
         &self,
         mut surroundings: impl Surroundings,
         mut ours: impl FnMut(&Profile) -> Result<Done, Error>,
     ) -> Result<Measured, Error> {
         if let Some(once) = self.once {
-            once.leave(&observed(&mut ours, &surroundings.watched())?)?;
+            once.report(&observed(&mut ours, &surroundings.watched())?)?;
             return Ok(Measured::default());
         }
         let plan = self.plan.run_plan();
@@ -116,57 +123,41 @@ impl Measurement<'_> {
         let title = Case { name: self.name.into(), parameters: self.parameters.clone(), ..Case::default() };
         self.console.step(&format!("{}: {} runs, {} before", title.title(), plan.runs, plan.warmup));
         let (watched, folders) = (surroundings.watched(), surroundings.folders());
-        let versions = RefCell::new(BTreeMap::new());
-        let surroundings = RefCell::new(&mut surroundings);
-        let silent = Cell::new(None);
-        let mut seen: Vec<Seen> = Vec::new();
+        let notes = RefCell::new(Notes::default());
+        let surroundings: RefCell<&mut dyn Surroundings> = RefCell::new(&mut surroundings);
+        let mut seen: Vec<Observed> = Vec::new();
         let mut sides = vec![Side::new(OURS, |number| {
-            // Beside another program ours is measured as that is: as a whole process.
-            let of = match others.is_empty() {
+            // Against another program, our runs are measured like that program: as whole processes.
+            let observation = match others.is_empty() {
                 true => observed(&mut ours, &watched)?,
-                false => {
-                    let mut around = surroundings.borrow_mut();
-                    let environment = around.before_ours()?;
-                    let mut of = own_process::run(self.point, &environment, self.cancel)
-                        .inspect_err(|_| around.abandon())?;
-                    around.after_ours(&mut of.run)?;
-                    of
-                }
+                false => self.run_ours(*surroundings.borrow_mut())?,
             };
-            let run = of.run.clone();
+            let run = observation.run.clone();
             if !number.warmup {
-                seen.push(of);
+                seen.push(observation);
             }
             Ok::<_, Error>(run)
         })];
         for other in &others {
-            let (versions, surroundings, silent) = (&versions, &surroundings, &silent);
+            let (notes, surroundings) = (&notes, &surroundings);
             sides.push(Side::new(&other.name, move |_| {
-                let mut around = surroundings.borrow_mut();
-                let environment = around.before()?;
-                let (mut run, told) =
-                    other.run(&environment, self.cancel).inspect_err(|_| around.abandon())?;
-                around.after(&other.name, &mut run, &told)?;
-                if run.rows.is_none() && run.checksum.is_none() {
-                    silent.set(Some(other.name.as_str()));
-                }
-                versions.borrow_mut().extend(told.versions);
-                Ok(run)
+                self.run_other(other, *surroundings.borrow_mut(), &mut notes.borrow_mut())
             }));
         }
         let mut runs = run_interleaved(&mut sides, plan, self.cancel)?.into_iter();
         drop(sides);
-        if let Some(name) = silent.get() {
-            self.console.step(&format!("{name} does not tell what it did: only its time is compared"));
+        let Notes { versions, silent } = notes.into_inner();
+        if let Some(name) = silent {
+            self.console.step(&format!("{name} does not report what it did: only its time is compared"));
         }
         let mut result = SideResult::new(OURS, plan.warmup, runs.next().unwrap_or_default());
         if let Some(median) = result.median_run().filter(|place| *place < seen.len()) {
-            let Seen { phases, timeline, .. } = seen.swap_remove(median);
+            let Observed { phases, timeline, .. } = seen.swap_remove(median);
             result = SideResult { timeline: Some(timeline), ..result.with_phases(phases) };
         }
         let stacks = self.flame.then(|| self.stacks(&mut ours)).transpose()?;
         if !others.is_empty() {
-            // As of other programs: each run was a process of its own.
+            // As for other programs: each run was a process of its own.
             result.command = Some(format!("{OURS} bench {}, one run a process", self.name));
         }
         let mut results = vec![result];
@@ -175,7 +166,33 @@ impl Measurement<'_> {
             results.push(SideResult { command: Some(other.command()), ..result });
         }
         let case = Case::new(self.name, self.parameters.clone(), results)?;
-        Ok(Measured { case, versions: versions.into_inner(), folders, stacks })
+        Ok(Measured { case, versions, folders, stacks })
+    }
+
+    /// Does one of our runs in a process of its own.
+    fn run_ours(&self, around: &mut dyn Surroundings) -> Result<Observed, Error> {
+        let environment = around.before_ours()?;
+        let mut observation =
+            own_process::run(self.point, &environment, self.cancel).inspect_err(|_| around.abandon())?;
+        around.after_ours(&mut observation.run)?;
+        Ok(observation)
+    }
+
+    /// Does one run of another program.
+    fn run_other(
+        &self,
+        other: &Other,
+        around: &mut dyn Surroundings,
+        notes: &mut Notes,
+    ) -> Result<Run, Error> {
+        let environment = around.before()?;
+        let (mut run, work) = other.run(&environment, self.cancel).inspect_err(|_| around.abandon())?;
+        around.after(&other.name, &mut run, &work)?;
+        if run.rows.is_none() && run.checksum.is_none() {
+            notes.silent = Some(other.name.clone());
+        }
+        notes.versions.extend(work.versions);
+        Ok(run)
     }
 
     /// The stacks of a run that does not count.
@@ -189,11 +206,11 @@ impl Measurement<'_> {
     }
 }
 
-/// One run of ours with everything that can be seen of it from inside.
+/// Does one of our runs and measures it from inside.
 fn observed(
     ours: &mut impl FnMut(&Profile) -> Result<Done, Error>,
     watched: &[(&'static str, Target)],
-) -> Result<Seen, Error> {
+) -> Result<Observed, Error> {
     let profile = Profile::with_hardware();
     let mut options = SamplerOptions::new().profile(&profile);
     for (name, target) in watched {
@@ -212,5 +229,5 @@ fn observed(
         stored: done.stored,
         checksum: done.checksum,
     };
-    Ok(Seen { run, phases: profile.phases(), timeline })
+    Ok(Observed { run, phases: profile.phases(), timeline })
 }

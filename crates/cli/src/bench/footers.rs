@@ -1,4 +1,4 @@
-//! `sawmill bench footer`: files opened, their footers read and decoded, one file after the other.
+//! `sawmill bench footer`: opens files, reads and decodes their footers, one file after the other.
 
 use clap::Args;
 
@@ -15,8 +15,8 @@ Examples:
   sawmill bench footer wide.parquet --column 'a.*' --tail-hint 4096,65536,1048576
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips'
 
-The files are decoded one after the other; nothing is printed of them, so no view can be asked for.
-Another program can tell its work in the last line of its output, to be compared with ours:
+The footers are decoded one after the other and nothing is printed, so views are not available. Another
+program can report its work in the last line of its output, to be compared with ours:
   {\"checksum\": \"2 files, 2000 rows, 2 row groups\"}")]
 pub(crate) struct FooterBench {
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Resu
         }
         drop(attached);
         let phase = phase.finish();
-        // No rows are read, so there is no rate of them: they only show that the work was the same.
+        // No rows are read, so no rate is reported: their number only shows that the work was the same.
         let checksum = format!("{} files, {rows} rows, {row_groups} row groups", files.len());
         Ok(Done { bytes: phase.bytes, phase, rows: None, stored: None, checksum: Some(checksum) })
     })

@@ -1,4 +1,4 @@
-//! `sawmill bench gen`: whole generations, into a directory that is gone after each run.
+//! `sawmill bench gen`: whole generations, each into a directory that is removed afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use sawmill_profile::Run;
 use tempfile::TempDir;
 
 use crate::arguments::paths;
-use crate::bench::against::Told;
+use crate::bench::against::ReportedWork;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
@@ -25,10 +25,10 @@ Examples:
   sawmill bench gen contacts --rows 1M --threads 1,2 --html threads.html
   sawmill bench gen contacts --rows 1M --against 'sh -c \"my-generator --rows 1000000 --out $SAWMILL_BENCH_OUT\"'
 
-Each run writes into a new directory, which is removed after it: a temporary one or, where --out names
-one, inside of that. A device like /dev/null is written to as it is. Another program finds such a
-directory in SAWMILL_BENCH_OUT: rows of the Parquet files that it leaves there are counted and must be
-as many as ours. Or it tells them in the last line of its output: {\"rows\": 1000000}.")]
+Each run writes into a new directory, which is removed afterwards: a temporary directory, or one inside the
+directory that --out names. A device like /dev/null is written to directly. Another program finds its
+directory in SAWMILL_BENCH_OUT; the Parquet files that it leaves there must have as many rows as ours. Or it
+reports its rows in the last line of its output: {\"rows\": 1000000}.")]
 pub(crate) struct GenBench {
     #[command(flatten)]
     job: GenArgs,
@@ -38,13 +38,13 @@ pub(crate) struct GenBench {
 
 pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
     if args.job.prints() {
-        return Err(Error::usage("nothing is generated", "--print", "leave it out"));
+        return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
     let plan = args.job.plan()?;
     let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
     let asked = Output::from_path(out);
     if asked == Output::Stdout {
-        return Err(Error::usage("standard output has the results", "--out -", "give /dev/null"));
+        return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
     let device = matches!(asked, Output::Device(_));
     let room = Room { parent: parent_of(&asked, out), directory: None, device };
@@ -59,7 +59,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
             None => directory.output(&asked),
         };
         let job = args.job.job(&plan, &output);
-        // The table of the end has the figures of each run.
+        // The final table has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
         let (files, phase) = r#gen::generate(&job, profile, quiet, cancel)?;
         directory.close()?;
@@ -72,7 +72,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
 /// The variable that names the directory for the files of a run.
 const OUT: &str = "SAWMILL_BENCH_OUT";
 
-/// The same kind of output inside of a directory.
+/// The same kind of output inside a directory.
 fn inside(directory: &Path, asked: &Output) -> Output {
     match asked {
         Output::File(_) => Output::File(directory.join("dataset.parquet")),
@@ -80,7 +80,7 @@ fn inside(directory: &Path, asked: &Output) -> Output {
     }
 }
 
-/// Where new directories are made: where the output is asked for, or among the temporary files.
+/// Where to create directories: where the output was asked for, or among the temporary files.
 fn parent_of(asked: &Output, out: &Path) -> PathBuf {
     let here = Path::new(".");
     match asked {
@@ -93,7 +93,7 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
     }
 }
 
-/// Where another program puts its files.
+/// A place for the files of another program.
 struct Room {
     parent: PathBuf,
     directory: Option<Temporary>,
@@ -117,7 +117,7 @@ impl Surroundings for Room {
         self.directory.take().map_or(Ok(()), Temporary::close)
     }
 
-    fn after(&mut self, _: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
+    fn after(&mut self, _: &str, run: &mut Run, work: &ReportedWork) -> Result<(), Error> {
         let Some(directory) = self.directory.take() else { return Ok(()) };
         let path = directory.0.as_ref().map_or(Path::new(""), TempDir::path).to_owned();
         if !empty(&path) {
@@ -126,9 +126,9 @@ impl Surroundings for Room {
                 rows = rows.saturating_add(footer::summarise(&file)?.rows);
                 bytes += file.metadata().map_or(0, |file| file.len());
             }
-            // What is in the files counts, whatever the program says.
+            // The rows in the files count, whatever the program reports.
             run.rows = u64::try_from(rows).ok();
-            run.bytes = told.bytes.or(Some(bytes));
+            run.bytes = work.bytes.or(Some(bytes));
         }
         directory.close()
     }
@@ -150,7 +150,7 @@ fn empty(directory: &Path) -> bool {
 struct Temporary(Option<TempDir>);
 
 impl Temporary {
-    /// A new directory inside of the one that is asked for; none for a device.
+    /// A new directory inside the one that was asked for; none for a device.
     fn beside(asked: &Output, out: &Path) -> Result<Self, Error> {
         match asked {
             Output::Device(_) | Output::Stdout => Ok(Temporary(None)),
@@ -161,7 +161,7 @@ impl Temporary {
     fn inside(parent: &Path) -> Result<Self, Error> {
         let failed = |error: std::io::Error| {
             let place = parent.display().to_string();
-            Error::failure(format!("making a directory failed: {error}"), place, "name another with --out")
+            Error::failure(format!("creating a directory failed: {error}"), place, "name another with --out")
         };
         let made = tempfile::Builder::new().prefix("sawmill-bench-").tempdir_in(parent).map_err(failed)?;
         Ok(Temporary(Some(made)))

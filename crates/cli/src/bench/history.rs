@@ -1,4 +1,4 @@
-//! `sawmill bench report`: result files drawn as one page, their history where there are several.
+//! `sawmill bench report`: draws result files as one page; several files as a history.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use sawmill_profile::{ResultFile, results_table, write_html_report};
 use crate::error::Error;
 use crate::screen::console::Console;
 
-/// Draw results, in the order in which they are named, as one page.
+/// Draw result files as one page, in the given order.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   sawmill bench report a.json --html a.html
   sawmill bench report monday.json tuesday.json --html history.html")]
 pub(crate) struct ReportArgs {
-    /// Files that --json wrote; the last one is shown in detail.
+    /// Files written by --json. The last one is shown in detail.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The page.
+    /// The page to write.
     #[arg(long, value_name = "FILE")]
     html: PathBuf,
 }

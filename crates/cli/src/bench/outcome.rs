@@ -1,4 +1,4 @@
-//! What a benchmark comes to: its table, its files, and whether it passes.
+//! The outcome of a benchmark: its table, its files, and whether it passes.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -16,21 +16,21 @@ use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 use crate::screen::flame;
 
-/// Results as they come together.
+/// Results, collected case by case.
 pub(crate) struct Outcome<'a> {
     plan: &'a PlanArgs,
     baseline: Option<ResultFile>,
     file: ResultFile,
-    /// Of each case, not named yet.
+    /// The stacks of each case, without names yet.
     stacks: Vec<Option<SampledStacks>>,
 }
 
 impl<'a> Outcome<'a> {
-    /// No results yet; what can be wrong with where they go is told before any time is spent.
+    /// No results yet. Rejects places that cannot take them, before any time is spent.
     pub(crate) fn new(plan: &'a PlanArgs) -> Result<Self, Error> {
         if plan.fail_if_slower.is_some() && plan.baseline.is_none() && plan.against.is_empty() {
             let advice = "give --baseline or --against";
-            return Err(Error::usage("nothing to be slower than", "--fail-if-slower", advice));
+            return Err(Error::usage("nothing to compare with", "--fail-if-slower", advice));
         }
         if let Some(name) = &plan.save {
             saved::check(name)?;
@@ -45,7 +45,7 @@ impl<'a> Outcome<'a> {
         let mut file = ResultFile::new("", &command_text(std::env::args_os()));
         file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        // The folder of the code that this was built from, as long as it is there.
+        // The folder of the source that this program was built from, if it still exists.
         file.commit = Commit::of(Path::new(env!("CARGO_MANIFEST_DIR")));
         Ok(Outcome { plan, baseline, file, stacks: Vec::new() })
     }
@@ -68,13 +68,13 @@ impl<'a> Outcome<'a> {
         Ok(())
     }
 
-    /// Names a version of what took part.
+    /// Records the version of a participant.
     pub(crate) fn version(&mut self, of: &str, version: &str) {
         self.file.versions.insert(of.to_owned(), version.to_owned());
     }
 
-    /// Writes and prints the results, and gives the verdict.
-    pub(crate) fn tell(mut self, flamegraph: Option<&Path>, console: Console) -> Result<(), Error> {
+    /// Writes and prints the results, then decides whether the benchmark passes.
+    pub(crate) fn report(mut self, flamegraph: Option<&Path>, console: Console) -> Result<(), Error> {
         let mut together = FoldedStacks::default();
         for (case, stacks) in self.file.cases.iter_mut().zip(&self.stacks) {
             let (Some(side), Some(stacks)) = (case.sides.first_mut(), stacks) else { continue };
@@ -99,7 +99,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// The command line for the record. An address can hold a password and is left out.
+/// The command line for the record, without addresses, which may contain passwords.
 fn command_text(words: impl Iterator<Item = OsString>) -> String {
     let mut hidden = false;
     let words = words.map(|word| {
@@ -114,13 +114,13 @@ fn command_text(words: impl Iterator<Item = OsString>) -> String {
     CommandLine::new(words).map(|line| line.text()).unwrap_or_default()
 }
 
-/// A baseline that did something else is no baseline.
+/// Rejects a baseline that did other work.
 fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
     let same = |theirs: &&Case| theirs.name == case.name && theirs.parameters == case.parameters;
     let Some(theirs) = baseline.cases.iter().find(same) else {
-        let advice = "measure the same as --save did";
+        let advice = "measure what --save measured";
         return Err(Error::usage(
-            format!("no case {:?} in the baseline", case.title()),
+            format!("the baseline has no case {:?}", case.title()),
             &baseline.label,
             advice,
         ));
@@ -130,27 +130,27 @@ fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
         run.map(|run| (run.rows, run.checksum.clone()))
     };
     if work(case) != work(theirs) {
-        let tell = |case| match work(case) {
+        let shown = |case| match work(case) {
             Some((Some(rows), None)) => format!("{rows} rows"),
             Some((Some(rows), Some(sum))) => format!("{rows} rows of content {sum}"),
             Some((None, checksum)) => checksum.unwrap_or_default(),
             None => "nothing".to_owned(),
         };
-        let what = format!("the baseline did other work: {}, now {}", tell(theirs), tell(case));
-        return Err(Error::usage(what, &baseline.label, "give the same input and the same options"));
+        let what = format!("the baseline did other work: {}, now {}", shown(theirs), shown(case));
+        return Err(Error::usage(what, &baseline.label, "use the same input and the same options"));
     }
     Ok(())
 }
 
-/// An error where ours is seen to be slower by more than `share`, or where that cannot be told.
+/// An error if ours is slower by more than `share`, or if there are too few runs to tell.
 fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
     let mut slower = Vec::new();
     for case in &file.cases {
         for found in &case.comparisons {
             let place = format!("{} with {}", case.title(), found.with);
             if found.comparison.method == Method::TooFewRuns {
-                let advice = "give --runs 5 or more, for what is saved too";
-                return Err(Error::usage("too few runs to see whether it is slower", place, advice));
+                let advice = "give --runs 5 or more, also when saving the baseline";
+                return Err(Error::usage("too few runs to tell whether it is slower", place, advice));
             }
             if found.comparison.slower_by_more_than(share) {
                 slower.push(format!("{place}: takes {:.3} times as long", found.comparison.ratio));
@@ -166,7 +166,7 @@ fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
     }
 }
 
-/// The table of all runs, and one for each parameter that has more than one value.
+/// The table of all runs, and one for each swept parameter.
 fn text(file: &ResultFile) -> String {
     let mut text = results_table(file).to_string();
     let findings = file.cases.iter().filter_map(|case| {
@@ -179,8 +179,8 @@ fn text(file: &ResultFile) -> String {
     }
     let parameters = file.cases.first().map(|case| case.parameters.keys()).into_iter().flatten();
     let parameters: Vec<&String> = parameters.collect();
-    // Of a number tables of its values say how it scales; of names (the kinds of a table) only where no
-    // number is swept: their tables are told apart by the names then.
+    // A table of a number's values shows how it scales. Names, such as the kinds of a table, get tables only
+    // if no number is swept; otherwise they are the titles of its tables.
     let is_number = |name: &str| {
         file.cases
             .iter()
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_not_put_on_record() {
+    fn an_address_is_not_recorded() {
         let words = ["sawmill", "bench", "load", "--to", "postgres://me:secret@h/db", "--to=x", "a b"];
         let text = command_text(words.into_iter().map(OsString::from));
         assert_eq!(text, "sawmill bench load --to ... --to=... 'a b'");

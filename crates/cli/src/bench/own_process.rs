@@ -1,8 +1,7 @@
-//! One run of ours as a process of its own, so that it is measured as other programs are: from its start to
-//! its end.
+//! One of our runs as a process of its own, to be measured like other programs: from its start to its end.
 //!
-//! The process is this program with the same arguments; its environment says that it is to do one run of one point
-//! of the sweep, where, and in which file to leave what it saw of itself.
+//! The process is this program with the same arguments. Its environment tells it to do one run of one point
+//! of the sweep, where to do it, and in which file to leave its own measurements.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -15,15 +14,15 @@ use crate::error::Error;
 const REPORT: &str = "SAWMILL_BENCH_REPORT";
 const POINT: &str = "SAWMILL_BENCH_POINT";
 
-/// What a run of ours saw of itself.
+/// What a run measured of itself.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub run: Run,
     pub phases: Vec<PhaseReport>,
     pub timeline: Timeline,
 }
 
-/// That this process is to do one run, and how.
+/// The order to do one run.
 pub(crate) struct Once {
     report: PathBuf,
     /// Which point of the sweep.
@@ -31,14 +30,15 @@ pub(crate) struct Once {
 }
 
 impl Once {
-    /// What the environment says; none in a process that a user has started.
+    /// The order in the environment; `None` in a process that a user started.
     pub(crate) fn asked() -> Option<Self> {
         let report = std::env::var_os(REPORT)?.into();
         let point = std::env::var(POINT).ok()?.parse().ok()?;
         Some(Self { report, point })
     }
 
-    pub(crate) fn leave(&self, seen: &Seen) -> Result<(), Error> {
+    /// Leaves the measurements to the process that started this one.
+    pub(crate) fn report(&self, seen: &Observed) -> Result<(), Error> {
         let place = || self.report.display().to_string();
         let text =
             serde_json::to_vec(seen).map_err(|error| Error::failure(error.to_string(), place(), ""))?;
@@ -46,19 +46,19 @@ impl Once {
     }
 }
 
-/// The place that the environment names for the run, such as the directory or the table.
+/// The place that the environment names for the run, such as a directory or a table.
 pub(crate) fn place(variable: &str) -> Option<String> {
     Once::asked()?;
     std::env::var(variable).ok()
 }
 
-/// Does one run in a process of its own. Time, CPU time and memory are those of the whole process; what else
-/// is known of it stands in its report.
+/// Does one run in a process of its own. Time, CPU time and memory are those of the whole process; the rest
+/// comes from its report.
 pub(crate) fn run(
     point: usize,
     environment: &[(&'static str, String)],
     cancel: &AtomicBool,
-) -> Result<Seen, Error> {
+) -> Result<Observed, Error> {
     let failed = |what: &dyn std::fmt::Display| Error::failure(what.to_string(), "a run of our own", "");
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
@@ -74,9 +74,9 @@ pub(crate) fn run(
     let seen = read(&report).map_err(|error| failed(&error))?;
     let run =
         Run { rows: seen.run.rows, bytes: seen.run.bytes, checksum: seen.run.checksum, ..ran.figures() };
-    Ok(Seen { run, ..seen })
+    Ok(Observed { run, ..seen })
 }
 
-fn read(report: &Path) -> std::io::Result<Seen> {
+fn read(report: &Path) -> std::io::Result<Observed> {
     Ok(serde_json::from_slice(&std::fs::read(report)?)?)
 }

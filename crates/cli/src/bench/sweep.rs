@@ -1,7 +1,7 @@
-//! Sweeps: options whose value is a list or a range, as one command line for each combination.
+//! Sweeps: expands options whose value is a list or a range into one command line for each combination.
 //!
-//! The words of the command line are taken apart before they are parsed, so that every point of a
-//! sweep is parsed, checked and refused as if it had been typed.
+//! This happens before the command line is parsed, so that every point of a sweep is parsed and checked as if
+//! the user had typed it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,14 +13,14 @@ use crate::error::Error;
 /// The swept parameters of a point and their values.
 pub(crate) type Parameters = BTreeMap<String, String>;
 
-/// A command line and what was swept to come to it.
+/// A command line, and the swept values in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub parameters: Parameters,
     pub words: Vec<OsString>,
 }
 
-/// The options that can be swept, of each sub-command.
+/// The options that can be swept, for each sub-command.
 const SWEPT: [(&str, &[&str]); 3] = [
     (
         "gen",
@@ -38,19 +38,19 @@ const SWEPT: [(&str, &[&str]); 3] = [
     ("load", &["--degree", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk", "--strategy"]),
 ];
 
-/// Those whose values are words.
+/// The options among them whose values are words.
 const WORDS: [&str; 4] = ["--table", "--pk", "--strategy", "--compression"];
 
-/// Those whose values are sizes in bytes.
+/// The options among them whose values are sizes in bytes.
 const SIZES: [&str; 3] = ["--page-size", "--tail-hint", "--batch-bytes"];
 
-/// Points that a command line may have, and values that a sweep may have.
+/// Most points of a command line, and most values of an option.
 const MOST: usize = 1000;
 
 const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 1024..16384*2";
 
-/// The points of a command line, in the order of the values, the last option's fastest. What sweeps
-/// nothing, or is no benchmark, is one point.
+/// The points of a command line, in the order of the values; the last option varies fastest. A command line
+/// that sweeps nothing, or is not a benchmark, is one point.
 pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>, Error> {
     let words = with_json_files(words.into_iter().collect());
     let options = options_of(&words);
@@ -97,9 +97,9 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
     Ok(points)
 }
 
-/// What can be swept of this command line.
+/// The options of this command line that can be swept.
 fn options_of(words: &[OsString]) -> &'static [&'static str] {
-    // The flags before a sub-command have no values.
+    // The flags before a sub-command take no values.
     let mut names = words.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
     if names.next().map(OsString::as_os_str) != Some(OsStr::new("bench")) {
         return &[];
@@ -109,8 +109,8 @@ fn options_of(words: &[OsString]) -> &'static [&'static str] {
     found.map_or(&[], |(_, options)| options)
 }
 
-/// In a benchmark `--json FILE` is `--results FILE`. Elsewhere, before `bench`, with nothing or with another
-/// option behind it, `--json` is the flag of all sub-commands: results on standard output.
+/// After `bench`, `--json FILE` means `--results FILE`. Before `bench`, before another option and at the end,
+/// `--json` is the flag of all sub-commands: results on standard output.
 fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
     if options_of(&words).is_empty() {
         return words;
@@ -124,7 +124,7 @@ fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
         if at > bench && text == "--json" && words.peek().is_some_and(is_file) {
             written.push("--results".into());
         } else if at > bench && text == "--json" {
-            // `-` is standard output, which the flag alone means already.
+            // `-` is standard output, which the flag alone means, too.
             words.next_if(|(_, next)| next == "-");
             written.push(word);
         } else if let Some(file) = text.strip_prefix("--json=").filter(|_| at > bench) {
@@ -136,19 +136,19 @@ fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
     written
 }
 
-/// The values of a list of words; of a single one, none.
+/// The values of a list of words; none for a single word.
 fn words_of(text: &str, option: &str) -> Result<Vec<String>, Error> {
-    // A name of a table may hold commas between double quotes.
+    // A table's name may contain commas between double quotes.
     if !text.contains(',') || text.contains('"') {
         return Ok(Vec::new());
     }
     let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
     let wrong = |what: String| Error::usage(what, format!("{option} {text}"), "give a list like a,b");
     if words.iter().any(String::is_empty) {
-        return Err(wrong("a list with nothing between two commas".to_owned()));
+        return Err(wrong("nothing between two commas".to_owned()));
     }
     match (1..words.len()).find(|place| words[..*place].contains(&words[*place])) {
-        Some(place) => Err(wrong(format!("{} stands there twice", words[place]))),
+        Some(place) => Err(wrong(format!("{} is listed twice", words[place]))),
         None => Ok(words),
     }
 }
@@ -170,7 +170,7 @@ fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
             continue;
         };
         let (end, step) = match rest.split_once(['*', '+']) {
-            // A range is multiplied by a number, whatever it is a range of.
+            // The factor of a range is a plain number, even in a range of sizes.
             Some((end, step)) if rest.contains('*') => {
                 (end, parse_count(step).map_err(|error| wrong(error.what()))?)
             }
@@ -180,7 +180,7 @@ fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
         let times = rest.contains('*');
         let (mut at, end) = (number(start)?, number(end)?);
         if step < if times { 2 } else { 1 } || (times && at == 0) {
-            return Err(wrong("a range that does not get on".to_owned()));
+            return Err(wrong("a range whose step makes no progress".to_owned()));
         }
         if at > end {
             return Err(wrong("a range that ends before it starts".to_owned()));
@@ -196,7 +196,7 @@ fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
         }
     }
     match (1..values.len()).find(|place| values[..*place].contains(&values[*place])) {
-        Some(place) => Err(wrong(format!("{} stands there twice", values[place]))),
+        Some(place) => Err(wrong(format!("{} is listed twice", values[place]))),
         None => Ok(values),
     }
 }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_ranges_with_their_end_are_values() {
+    fn lists_and_inclusive_ranges_are_expanded() {
         let values = |text| values(text, "--degree").unwrap().join(" ");
         assert_eq!(values("1,2,4"), "1 2 4");
         assert_eq!(values("1..4"), "1 2 3 4");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sweep_is_refused_with_examples() {
+    fn a_malformed_sweep_is_rejected_with_examples() {
         for text in ["1,", "..", "4..1", "0..8*2", "1..8*1", "1..8+0", "1..", "a,b", "1,1", "1..100000"] {
             let error = values(text, "--degree").unwrap_err().to_string();
             assert!(error.contains("--degree") && error.contains("1,2,4"), "{error}");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn all_combinations_are_points_the_last_option_fastest() {
+    fn all_combinations_are_points_and_the_last_option_varies_fastest() {
         let line = "sawmill --json bench gen contacts --threads 1,2 --files=3,4 --rows 10,000";
         let expected = [("1", "3"), ("1", "4"), ("2", "3"), ("2", "4")].map(|(threads, files)| {
             format!("sawmill --json bench gen contacts --threads {threads} --files={files} --rows 10,000")

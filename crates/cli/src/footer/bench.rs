@@ -1,8 +1,8 @@
-//! `--bench`: how long decoding a file's footer takes, by this decoder and by the `parquet` crate's,
-//! in one run.
+//! `--bench`: how long decoding a file's footer takes, with this decoder and with the `parquet` crate's, in
+//! one run.
 //!
-//! The footer is in memory. The ways take turns, so that a machine that slows down slows all of them;
-//! what is dropped afterwards is part of the time.
+//! The footer is in memory. The decoders take turns, so that a machine that slows down slows all of them. The
+//! time includes dropping the result.
 
 use std::hint::black_box;
 use std::io::{self, Write};
@@ -17,15 +17,15 @@ use serde::Serialize;
 
 use crate::screen::phases::{bytes, seconds, table, thousands};
 
-/// Time for all ways together, and how often each is run at least and at most.
+/// The time for all decoders together, and the fewest and most runs of each.
 const BUDGET: Duration = Duration::from_secs(3);
 const LEAST: usize = 3;
 const MOST: usize = 1001;
 
-/// Columns of a projection, spread over the schema.
+/// Columns of a projection, spread evenly over the schema.
 const PROJECTED: usize = 10;
 
-/// A way to decode, and its median.
+/// A decoder and its median.
 #[derive(Serialize)]
 struct Timed {
     way: &'static str,
@@ -43,10 +43,10 @@ pub(crate) struct Bench {
     ways: Vec<Timed>,
 }
 
-/// One way to decode; whether it could.
+/// A decoder by name; it returns whether it succeeded.
 type Way<'a> = (&'static str, Box<dyn Fn() -> bool + 'a>);
 
-/// The way that all are compared with.
+/// The decoder that all are compared with.
 const PEER: &str = "parquet crate, all statistics skipped";
 
 pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
@@ -107,7 +107,7 @@ fn measure(ways: Vec<Way<'_>>, footer_bytes: usize, column_chunks: usize, cancel
     let mut works = vec![true; ways.len()];
     let started = Instant::now();
     let mut runs = 0;
-    // The first round warms up caches and the allocator, and is not counted.
+    // The first round warms up caches and the allocator; it is not counted.
     for round in 0..=MOST {
         if cancel.load(Relaxed) || (round > LEAST && started.elapsed() > BUDGET) {
             break;
@@ -124,7 +124,7 @@ fn measure(ways: Vec<Way<'_>>, footer_bytes: usize, column_chunks: usize, cancel
     let mut timed: Vec<Timed> = ways
         .iter()
         .zip(times.iter_mut().zip(works))
-        // A way that cannot decode the footer says nothing about time.
+        // The time of a decoder that fails means nothing.
         .filter(|(_, (times, works))| *works && !times.is_empty())
         .map(|((way, _), (times, _))| {
             times.sort_by(f64::total_cmp);
@@ -143,7 +143,7 @@ pub(crate) fn text(file: &OpenFile, cancel: &AtomicBool, out: &mut dyn Write) ->
     let Bench { footer_bytes, column_chunks, runs, ways } = bench(file, cancel);
     writeln!(
         out,
-        "a footer of {} with {} column chunks, in memory; medians of {} runs, dropping included",
+        "a footer of {} with {} column chunks, in memory; medians of {} runs, including dropping the result",
         bytes(footer_bytes as u64),
         thousands(column_chunks as u64),
         thousands(runs as u64)

@@ -1,8 +1,8 @@
-//! `sawmill footer bench-files`: the files whose footers `--bench` is about, made by the generator.
+//! `sawmill footer bench-files`: generates files with large footers, for `--bench`.
 //!
-//! Columns all of one type, many of them, in row groups of few rows: what is large about such a file is
-//! its footer. Values, statistics and page indexes are real. One row group is in memory at a time,
-//! besides what a writer must keep of every chunk for the footer.
+//! They have many columns of one type in row groups of few rows, so that most of a file is its footer.
+//! Values, statistics and page indexes are real. Besides what a writer must keep of every chunk for the
+//! footer, one row group is in memory at a time.
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use crate::r#gen::{GenJob, generate};
 use crate::screen::console::Console;
 use crate::screen::phases;
 
-/// Make files of many columns, whose footers are what `--bench` measures.
+/// Generate files of many columns, whose footers --bench measures.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -27,17 +27,17 @@ Examples:
   sawmill footer bench-files --dir /tmp/footers --columns 1000 --kind string
   sawmill footer /tmp/footers --bench      # measure them
 
-The names are those of the kind and the number of columns: float-100.parquet. A file of 100,000 columns
-takes 0.5 GB (float) or 1.3 GB (string) of disk, and 2 GB of memory while it is made: what the footer
-says of every chunk.")]
+A file is named after the type and the number of its columns: float-100.parquet. A file of 100,000 columns
+takes 0.5 GB (float) or 1.3 GB (string) of disk and, while it is written, 2 GB of memory for the contents of
+its footer.")]
 pub(crate) struct BenchFilesArgs {
-    /// The directory for the files, made if need be.
+    /// The directory for the files; created if missing.
     #[arg(long)]
     dir: PathBuf,
-    /// Numbers of columns, a file each.
+    /// Numbers of columns; one file for each.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000], value_parser = columns)]
     columns: Vec<u32>,
-    /// What the columns hold.
+    /// The type of the columns.
     #[arg(long, value_delimiter = ',', default_values_t = [Kind::Float, Kind::String])]
     kind: Vec<Kind>,
     /// Row groups of every file.
@@ -46,12 +46,12 @@ pub(crate) struct BenchFilesArgs {
     /// Rows of every row group.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     row_group_rows: u32,
-    /// The seed of all draws.
+    /// The seed of all random values.
     #[arg(long, default_value_t = 42)]
     seed: u64,
 }
 
-/// Columns of a dataset spec, which a person may want more of than a machine can hold.
+/// Parses a number of columns, within what a machine can hold.
 fn columns(text: &str) -> Result<u32, String> {
     match phases::count(text)? {
         count @ 1..=1_000_000 => Ok(count as u32),
@@ -59,12 +59,12 @@ fn columns(text: &str) -> Result<u32, String> {
     }
 }
 
-/// What all columns of a file hold.
+/// The type of all columns of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// FLOAT, every value another.
+    /// FLOAT; all values differ.
     Float,
-    /// Text, every value another.
+    /// Text; all values differ.
     String,
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn run(args: &BenchFilesArgs, console: Console, cancel: &AtomicBool) 
     let rows = u64::from(args.row_groups) * u64::from(args.row_group_rows);
     let layout = Layout::new(rows, 1)?.with_row_group_rows(args.row_group_rows.into())?;
     std::fs::create_dir_all(&args.dir).map_err(|error| {
-        let advice = "give a directory that can be made";
+        let advice = "give a directory that can be created";
         Error::failure(
-            format!("making the directory failed: {error}"),
+            format!("creating the directory failed: {error}"),
             args.dir.display().to_string(),
             advice,
         )
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &BenchFilesArgs, console: Console, cancel: &AtomicBool) 
             let output = Output::from_path(&args.dir.join(format!("{kind}-{columns}.parquet")));
             let job = GenJob {
                 seed: args.seed,
-                // A row group at a time: that is what bounds memory.
+                // One row group at a time bounds memory.
                 threads: Some(NonZeroUsize::MIN),
                 existing: Existing::Replace,
                 ..GenJob::new(&dataset, &layout, &output)
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &BenchFilesArgs, console: Console, cancel: &AtomicBool) 
     })
 }
 
-/// The spec of a file of these columns, which are optional and never null.
+/// The spec of a file of these columns, which are optional but never null.
 fn spec(kind: Kind, columns: u32) -> String {
     let mut spec = format!("name = \"{kind}-{columns}\"\n");
     for column in 0..columns {
@@ -146,7 +146,7 @@ mod tests {
     use super::{Kind, spec};
 
     #[test]
-    fn the_specs_are_datasets_of_as_many_columns() {
+    fn the_specs_have_the_right_number_of_columns() {
         for kind in [Kind::Float, Kind::String] {
             assert_eq!(Dataset::from_toml(&spec(kind, 12)).unwrap().columns(), 12);
         }

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::footer::bench;
 use crate::footer::{Run, Shown};
 
-/// The document of a run. Serialising it does the work, so it can be done once.
+/// The document of a run. Serialising it does the run, so this works only once.
 pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);
 
 struct Files<'a, 'b, 'r>(&'b RefCell<&'a mut Run<'r>>);
@@ -60,7 +60,7 @@ struct FileDoc<'a> {
     views: Option<Views<'a>>,
 }
 
-/// The views that were asked for, by the names of their flags.
+/// The views that were asked for, under the names of their flags.
 struct Views<'a> {
     file: &'a OpenFile,
     views: &'a [Shown],

@@ -1,4 +1,4 @@
-//! One run of the command: files decoded on threads, shown in their order, errors kept for the end.
+//! One run of the command: decodes files on threads, shows them in their order, and keeps errors for the end.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -21,7 +21,7 @@ use crate::footer::selection;
 use crate::footer::{decode, escaped_path, style};
 use crate::screen::console::Console;
 
-/// How the output is written.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
@@ -30,7 +30,7 @@ pub(crate) enum Format {
     Csv,
 }
 
-/// Summaries that may wait to be taken; footers are far larger and wait one a thread.
+/// How many summaries may wait to be shown. Of footers, which are far larger, one waits for each thread.
 const AHEAD: usize = 1024;
 
 /// A run of the command.
@@ -42,23 +42,23 @@ pub(crate) struct Run<'r> {
     console: Console,
     pub cancel: &'r AtomicBool,
     pub dataset: Dataset,
-    /// Files that could not be read, or not to their end.
+    /// Errors of files that could not be read, or not completely.
     pub failed: Vec<Error>,
     broken: Vec<usize>,
     /// Why the run ended early.
     pub ended: Option<Error>,
 }
 
-/// How files are opened.
+/// How to open files.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub options: Options,
-    /// The row groups that the options ask for by their numbers.
+    /// The row groups that the options select by number.
     pub row_groups: Option<Range<usize>>,
-    /// Whether footers are mapped from the files instead of read.
+    /// Whether to map footers into memory instead of reading them.
     #[cfg(all(unix, target_pointer_width = "64"))]
     pub mapped: bool,
-    /// Where the only file's index goes.
+    /// Where to save the index of the only file.
     pub save_index: Option<PathBuf>,
 }
 
@@ -66,9 +66,9 @@ pub(crate) struct Opening {
 struct Decoded {
     summary: FooterSummary,
     facts: Option<Facts>,
-    /// What of the selection the file has nothing of.
+    /// The selected row groups that the file does not have.
     missed: Option<String>,
-    /// Where views need it.
+    /// Set if views need it.
     footer: Option<Footer>,
 }
 
@@ -106,7 +106,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Shows everything, then says what could not be read.
+    /// Shows everything, then reports what could not be read.
     pub(crate) fn run(mut self) -> Result<(), Error> {
         match self.format {
             Format::Text if self.views.is_empty() => self.summary(),
@@ -122,7 +122,7 @@ impl<'r> Run<'r> {
             Some(last) => {
                 let mut stderr = io::stderr().lock();
                 for error in self.failed.iter().chain([&last]) {
-                    // Standard error is closed: nothing can report this failure.
+                    // If standard error is closed, nothing can report it.
                     let _ = writeln!(stderr, "error: {error}");
                 }
                 let what = format!("{total} of {} files are wrong or could not be read", self.files.len());
@@ -142,12 +142,11 @@ impl<'r> Run<'r> {
             || (self.format == Format::Text && self.views.is_empty() && self.files.len() > 1)
     }
 
-    /// Decodes all files and hands them to `take` in their order. Files that cannot be decoded are
-    /// remembered.
+    /// Decodes all files and passes them to `take` in their order. Errors of files are kept.
     ///
     /// # Errors
     ///
-    /// The first one of `take`; or the run was interrupted.
+    /// The first error of `take`; or the run was interrupted.
     pub(crate) fn each(
         &mut self,
         mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
@@ -170,7 +169,7 @@ impl<'r> Run<'r> {
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let ahead = if footers { threads } else { AHEAD };
-        // Views that are written to the terminal would be torn by a bar.
+        // A bar would disturb views that are written to the terminal.
         let bar = match several && !(footers && io::stdout().is_terminal()) {
             true => self.console.bar_of_files(files.len() as u64),
             false => None,
@@ -202,7 +201,7 @@ impl<'r> Run<'r> {
         let path = &self.files[index];
         match decoded {
             Ok(Some(Decoded { missed: Some(what), .. })) => {
-                let advice = "--row-groups shows those that there are";
+                let advice = "--row-groups shows the row groups of the file";
                 self.failed.push(Error::failure(what, escaped_path(path), advice));
             }
             Ok(Some(Decoded { summary, facts, footer, .. })) => {
@@ -285,7 +284,7 @@ impl<'r> Run<'r> {
         out.flush().map_err(|error| unwritten(&error, cancel))
     }
 
-    /// What is wrong in several files, and a total.
+    /// The findings in several files, and a total.
     fn check(&mut self, pages: bool) -> Result<(), Error> {
         let mut out = self.console.output(self.cancel);
         let cancel = self.cancel;
@@ -318,7 +317,7 @@ impl<'r> Run<'r> {
             .map_err(|error| unwritten(&error, cancel))
     }
 
-    /// The column chunks of all files, one a line.
+    /// The column chunks of all files, one on each line.
     fn lines(
         &mut self,
         head: Option<&str>,
@@ -342,7 +341,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Why the output ended: because the user said so, or because it could not be written.
+/// The error of an output that ended early: interrupted, or not writable.
 pub(crate) fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
     match cancel.load(Relaxed) {
         true => interrupted(),
@@ -350,7 +349,7 @@ pub(crate) fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
     }
 }
 
-/// The user said so.
+/// The user interrupted the command.
 pub(crate) fn interrupted() -> Error {
     Error::new(Exit::Interrupted, "interrupted", "", "")
 }

@@ -9,36 +9,36 @@ use sawmill_profile::parse_bytes;
 use crate::footer::FooterArgs;
 use crate::screen::phases;
 
-/// How much of a footer is looked at.
+/// How much of a footer to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Level {
     /// What is decoded.
     Decoded,
-    /// All values, statistics among them.
+    /// All values, including statistics.
     Values,
-    /// All values, and whether they can be true of one another and of the file.
+    /// All values, and whether they are consistent with each other and with the file.
     Consistency,
 }
 
-/// A range of row groups as a user writes it: `3`, `2..5`, `2..`, `..5`.
+/// Parses a range of row groups: `3`, `2..5`, `2..`, `..5`.
 pub(crate) fn row_groups(text: &str) -> Result<Range<usize>, String> {
-    let wrong = || format!("{text:?} is no range of row groups: give one like 3, 2..5, 2.. or ..5");
+    let wrong = || format!("{text:?} is not a range of row groups: give one like 3, 2..5, 2.. or ..5");
     let range = range(text, |number| number.parse::<u64>().map_err(|_| wrong()))?;
     let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(place(range.start)..place(range.end))
 }
 
-/// A range of numbers of rows: `5000`, `..5k`, `1M..`.
+/// Parses a range of numbers of rows: `5000`, `..5k`, `1M..`.
 pub(crate) fn rows(text: &str) -> Result<Range<u64>, String> {
     range(text, phases::count)
 }
 
-/// A range of bytes of a file: `0..64MB`, `64MB..`.
+/// Parses a range of bytes of a file: `0..64MB`, `64MB..`.
 pub(crate) fn bytes(text: &str) -> Result<Range<u64>, String> {
     range(text, |number| parse_bytes(number).map_err(|error| error.to_string()))
 }
 
-/// What both ends may be left out of; a single number is a range of one.
+/// Parses a range. Both ends are optional; a single number is a range of one.
 fn range(text: &str, number: impl Fn(&str) -> Result<u64, String>) -> Result<Range<u64>, String> {
     let end = |text: &str, none: u64| match text.trim() {
         "" => Ok(none),
@@ -52,13 +52,13 @@ fn range(text: &str, number: impl Fn(&str) -> Result<u64, String>) -> Result<Ran
         }
     };
     if range.is_empty() {
-        return Err(format!("{text:?} is an empty range: its end is not part of it"));
+        return Err(format!("{text:?} is an empty range: a range does not include its end"));
     }
     Ok(range)
 }
 
-/// What is wrong with asking a file of `there` row groups for those of `wanted`, if it has none of them and
-/// that is no matter of course: a range without an end is what is left, and one from 0 on all up to there.
+/// The error if a file of `there` row groups has none of those in `wanted`. A range without an end takes what
+/// is left and a range from 0 takes all up to its end, so that these may be empty.
 pub(crate) fn none_of(wanted: &Range<usize>, there: usize) -> Option<String> {
     let open = wanted.end == usize::MAX || (wanted.start == 0 && wanted.end > 1);
     if open || wanted.start < there {
@@ -75,7 +75,7 @@ pub(crate) fn none_of(wanted: &Range<usize>, there: usize) -> Option<String> {
     })
 }
 
-/// What is to be decoded.
+/// What to decode.
 pub(crate) fn options(args: &FooterArgs) -> Options {
     let mut options = Options::new()
         .tail_hint(usize::try_from(args.tail_hint).unwrap_or(usize::MAX))
@@ -93,7 +93,7 @@ pub(crate) fn options(args: &FooterArgs) -> Options {
         (Some(range), ..) => options.row_groups(range.clone()),
         (_, Some(range), _) => {
             let range = range.clone();
-            // No row group has fewer rows than none: the decoder refuses it.
+            // The decoder rejects negative numbers of rows.
             options.row_groups_where(move |rows| range.contains(&u64::try_from(rows).unwrap_or(0)))
         }
         (_, _, Some(range)) => options.row_groups_in_bytes(range.clone()),
@@ -101,7 +101,7 @@ pub(crate) fn options(args: &FooterArgs) -> Options {
     }
 }
 
-/// The wanted columns; none for all.
+/// The selected columns; none for all.
 pub(crate) fn columns(args: &FooterArgs) -> Vec<ColumnSelector> {
     let selector = |column: &String| match column.contains(['*', '?']) {
         true => ColumnSelector::Glob(column.clone()),
@@ -116,7 +116,7 @@ mod tests {
     use super::{bytes, none_of, row_groups, rows};
 
     #[test]
-    fn ranges_of_row_groups_are_read_or_refused() {
+    fn ranges_of_row_groups_are_parsed_or_rejected() {
         assert_eq!(row_groups("3"), Ok(3..4));
         assert_eq!(row_groups("2..5"), Ok(2..5));
         assert_eq!(row_groups("2.."), Ok(2..usize::MAX));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_group_that_is_not_there_is_missed_and_the_rest_of_none_is_not() {
+    fn a_missing_row_group_is_an_error_and_an_empty_rest_is_not() {
         for (text, there) in [("0", 1), ("2..9", 3), ("7..", 3), ("..5", 0), ("0..", 0), ("0..2", 0)] {
             assert_eq!(none_of(&row_groups(text).unwrap(), there), None, "{text} of {there}");
         }

@@ -1,7 +1,7 @@
-//! The content sum of generated rows: the same that a load of their files into PostgreSQL takes.
+//! The content sum of generated rows: the same that a load of their files into PostgreSQL computes.
 //!
-//! Without folders the rows are drawn once more for it. In folders the column that names them comes last and has the
-//! type of its text, so the files are read, as a load reads them.
+//! Without folders, the rows are generated again. With folders, the column in their names comes last and gets
+//! its type from its text, so the files are read as a load reads them.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::r#gen::GenArgs;
 use crate::screen::console::Console;
 
-/// The content sum of the rows that are to be written, where it is asked for. They are drawn once more for it, from
-/// the dataset alone: that the files hold them, the sum of a load of the files tells.
+/// The content sum of the rows to write, if asked for. It generates the rows again from the dataset; whether
+/// the files hold them is for the sum of a load of the files to show.
 pub(super) fn of(
     args: &GenArgs,
     (dataset, layout): (&Dataset, &Layout),
@@ -31,7 +31,7 @@ pub(super) fn of(
         return Ok(None);
     }
     if args.layout.partition_by.is_some() {
-        // Of the files, when they are there.
+        // Computed from the files once they are written.
         return Ok(None);
     }
     let place = || args.out.display().to_string();
@@ -45,13 +45,12 @@ pub(super) fn of(
         true => 0..0,
         false => layout.file_rows(files.start).start..layout.file_rows(files.end - 1).end,
     };
-    console.step("taking the content sum of the rows");
+    console.step("computing the content sum of the rows");
     let source = GeneratedRows::new(again, layout.rows, args.seed).within(rows);
-    taken(args, &source, profile, cancel).map(Some)
+    compute(args, &source, profile, cancel).map(Some)
 }
 
-/// The content sum of the rows that are in files of folders, where it is asked for: of all of them, those that were there
-/// before among them.
+/// The content sum of the rows in partitioned files, if asked for. It includes files that were kept.
 pub(super) fn of_folders(
     args: &GenArgs,
     files: &[WrittenFile],
@@ -65,10 +64,10 @@ pub(super) fn of_folders(
     console.step("reading the files for the content sum of their rows");
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let inputs = inputs::open(&paths, &ColumnArgs::default(), cancel)?;
-    taken(args, inputs.source(), profile, cancel).map(Some)
+    compute(args, inputs.source(), profile, cancel).map(Some)
 }
 
-fn taken(
+fn compute(
     args: &GenArgs,
     source: &dyn Source,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! Which dataset is meant: a built-in one, a spec, or one inferred from data that is there.
+//! Which dataset to use: a built-in one, a spec, or one inferred from existing data.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use crate::screen::phases;
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(crate) struct DatasetArgs {
-    /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string) or
-    /// a dataset spec (a TOML file).
+    /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string) or a dataset
+    /// spec (a TOML file).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
-    /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, their
-    /// values plain ones of their types.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, with
+    /// plain values for their types.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
     /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, and
-    /// nulls, list lengths, distinct values and skew from a sample of its rows.
+    /// take nulls, list lengths, distinct values and skew from a sample of its rows.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
-    /// Rows of the sample that --like looks at.
+    /// How many rows --like samples.
     #[arg(long, value_name = "ROWS", default_value = "100k", value_parser = phases::count)]
     sample: u64,
 }
@@ -45,7 +45,7 @@ impl DatasetArgs {
         }
     }
 
-    /// The files that the dataset is taken from; none for a built-in one.
+    /// The files that the dataset is read from; none for a built-in one.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
         let spec = self.dataset.as_deref().filter(|name| Dataset::built_in_text(name).is_none());
         self.like.iter().chain(&self.schema).cloned().chain(spec.map(PathBuf::from)).collect()
@@ -60,7 +60,7 @@ impl DatasetArgs {
     }
 }
 
-/// The dataset that a user means by `name`: a built-in one, or the spec in a file.
+/// The dataset called `name`: a built-in one, or the spec in that file.
 pub(crate) fn named(name: &str) -> Result<Dataset, Error> {
     match Dataset::built_in(name) {
         Some(dataset) => Ok(dataset?),

@@ -1,4 +1,4 @@
-//! `sawmill gen explain`: what a dataset will be, before it is made.
+//! `sawmill gen explain`: describes a dataset before it is generated.
 
 use clap::Args;
 use sawmill_generator::Explanation;
@@ -11,7 +11,7 @@ use crate::r#gen::file_args::FileArgs;
 use crate::r#gen::layout_args::LayoutArgs;
 use crate::screen::console::Console;
 
-/// Show what a dataset will be: schema, sizes of rows and files, expected values.
+/// Describe a dataset before it is generated: schema, sizes of rows and files, expected values.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -63,9 +63,9 @@ fn text(explained: &Explained) -> String {
     let mut table = Table::new([
         ("column", Align::Left),
         ("type", Align::Left),
-        ("entries a row", Align::Right),
-        ("values a row", Align::Right),
-        ("bytes a row", Align::Right),
+        ("entries/row", Align::Right),
+        ("values/row", Align::Right),
+        ("bytes/row", Align::Right),
         ("drawn", Align::Left),
         ("expected", Align::Left),
     ]);
@@ -81,7 +81,8 @@ fn text(explained: &Explained) -> String {
         ]);
     }
     format!(
-        "{}\n{} rows in {}, about {:.1} bytes a row and {} in all, pages not compressed\n{} rows and about {} a file, row groups of {} rows\n\n{table}",
+        "{}\n{} rows in {}, about {:.1} bytes per row and {} in total, pages not compressed\n\
+         {} rows and about {} per file, row groups of {} rows\n\n{table}",
         explained.dataset.schema,
         format_count(explained.rows),
         if explained.files == 1 { "1 file".to_owned() } else { format!("{} files", explained.files) },

@@ -1,4 +1,4 @@
-//! The options of `sawmill gen` that say how files are written.
+//! The options of `sawmill gen` about how to write files.
 
 use arrow_schema::Schema;
 use clap::{Args, ValueEnum};
@@ -12,37 +12,38 @@ use crate::arguments::size_arg::bytes;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How files are written")]
 pub(crate) struct FileArgs {
-    /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
+    /// The compression codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
     #[arg(long, default_value = "none")]
     compression: Compression,
-    /// How values are encoded: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split;
-    /// of one column, or of every column whose type allows it. May be given several times [default:
-    /// dict for columns drawn from listed values and for names in long row groups, else plain].
+    /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
+    /// one column or for every column whose type allows it. May be repeated [default: dict for columns drawn
+    /// from listed values and for names in long row groups, else plain].
     #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = encoding)]
     encoding: Vec<(Option<String>, Encoding)>,
-    /// The layout of data pages.
+    /// The version of data pages.
     #[arg(long, value_enum, default_value = "1")]
     data_page_version: DataPageVersion,
-    /// Bytes, before compression, beyond which a page is cut, like 64KiB [default: 1MiB].
+    /// End a page when it reaches this size before compression, like 64KiB [default: 1MiB].
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     page_size: Option<u64>,
-    /// Statistics of column chunks, and of pages too.
+    /// Which statistics to write.
     #[arg(long, value_enum, default_value = "page")]
     statistics: Statistics,
-    /// Whether page indexes are written.
+    /// Whether to write page indexes.
     #[arg(long, value_enum, default_value = "yes")]
     page_index: YesNo,
-    /// Write the CRC-32 of each page into its header, which readers compare with the page's bytes.
+    /// Write the CRC-32 of each page into its header, for readers to verify.
     #[arg(long)]
     page_checksums: bool,
-    /// Whether the footer has the Arrow schema too, from which Arrow readers take zones and the like.
+    /// Whether to write the Arrow schema into the footer, from which Arrow readers take time zones and the
+    /// like.
     #[arg(long, value_enum, default_value = "no")]
     arrow_schema: YesNo,
-    /// A Bloom filter of this column, with this share of false positives [default: 0.01]. May be given
-    /// several times.
+    /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be
+    /// repeated.
     #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = bloom)]
     bloom: Vec<BloomColumn>,
-    /// A key and a value for the footer. May be given several times.
+    /// Write a key and a value into the footer. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     key_value: Vec<(String, String)>,
 }
@@ -57,11 +58,11 @@ enum DataPageVersion {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Statistics {
-    /// None at all.
+    /// No statistics.
     None,
     /// Bounds, null counts and sizes of column chunks.
     Chunk,
-    /// Of pages too: in the column index or, without page indexes, in their headers.
+    /// The same for pages, too: in the column index or, without page indexes, in page headers.
     Page,
 }
 
@@ -72,7 +73,7 @@ pub(crate) enum YesNo {
 }
 
 impl FileArgs {
-    /// An option that differs from what it is unasked.
+    /// An option that differs from its default.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             (self.compression != Compression::default(), "--compression"),
@@ -89,7 +90,7 @@ impl FileArgs {
         given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
     }
 
-    /// The options for files of `dataset` without the column that is in the names of folders.
+    /// The options for files of `dataset`, without the column in the names of folders.
     pub(crate) fn options(&self, dataset: &Dataset, partition_by: Option<&str>) -> FileOptions {
         let mut options = FileOptions::default();
         options.compression = self.compression;
@@ -134,7 +135,7 @@ fn encoding(text: &str) -> Result<(Option<String>, Encoding), String> {
 
 fn bloom(text: &str) -> Result<BloomColumn, String> {
     let Some((column, share)) = text.rsplit_once(':') else { return Ok(BloomColumn::new(text)) };
-    let share = share.parse().map_err(|_| format!("{share:?} is no share: write COLUMN:0.01"))?;
+    let share = share.parse().map_err(|_| format!("{share:?} is not a number: write COLUMN:0.01"))?;
     let mut bloom = BloomColumn::new(column);
     bloom.false_positives = share;
     Ok(bloom)

@@ -1,17 +1,18 @@
-//! What generated files can hold.
+//! The format of generated files.
 
 use clap::ValueEnum;
 
-/// What files hold.
+/// The format of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     #[default]
     Parquet,
-    /// Arrow IPC: files, a stream on standard output.
+    /// Arrow IPC: the file format, or the stream format on standard output.
     Arrow,
-    /// One JSON object a line.
+    /// One JSON object on each line.
     Ndjson,
-    /// Comma-separated values behind a line of names; not for nested columns. Null is nothing, the empty string "".
+    /// Comma-separated values after a line of names; not for nested columns. Null is empty, the empty string
+    /// is "".
     Csv,
 }
 
@@ -30,7 +31,7 @@ impl Format {
         self.extension()
     }
 
-    /// Whether a terminal would show nothing but gibberish.
+    /// Whether a terminal cannot show it.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Format::Parquet | Format::Arrow)
     }

@@ -1,4 +1,4 @@
-//! Specs from files that are there: Parquet, Arrow IPC, or JSON records.
+//! Infers specs from existing files: Parquet, Arrow IPC, or JSON records.
 
 use std::fs::File;
 use std::io::{BufReader, Seek};
@@ -14,14 +14,14 @@ use sawmill_generator::InferredSpec;
 use crate::arguments::paths;
 use crate::error::Error;
 
-/// Rows of JSON whose keys and types are looked at where no sample is asked for.
+/// Least rows of JSON to infer keys and types from.
 const JSON_ROWS: u64 = 10_000;
 
-/// Rows that are read at a time.
+/// Rows to read at a time.
 const BATCH_ROWS: usize = 8192;
 
-/// The spec of the columns of `named`, a file or the first one in a directory, and of the values of its first `sample`
-/// rows.
+/// The spec for a file like `named`, or like the first file in that directory: its columns, and the values of
+/// its first `sample` rows.
 pub(crate) fn spec(named: &Path, sample: u64) -> Result<String, Error> {
     let searched = if named.is_dir() { paths::parquet_files(&[named.to_owned()])? } else { Vec::new() };
     let file = searched.first().map_or(named, PathBuf::as_path);
@@ -29,7 +29,7 @@ pub(crate) fn spec(named: &Path, sample: u64) -> Result<String, Error> {
         Error::usage(
             what,
             file.display().to_string(),
-            "give a Parquet file, an Arrow IPC file or stream, or JSON records one a line",
+            "give a Parquet file, an Arrow IPC file or stream, or one JSON record on each line",
         )
     };
     let open = || File::open(file).map_err(|error| wrong(format!("cannot be read: {error}")));
@@ -37,7 +37,7 @@ pub(crate) fn spec(named: &Path, sample: u64) -> Result<String, Error> {
     let mut batches: Box<dyn RecordBatchReader> = match kind.as_str() {
         "arrow" | "ipc" | "feather" | "arrows" => match FileReader::try_new(BufReader::new(open()?), None) {
             Ok(reader) => Box::new(reader),
-            // What does not end as a file does may be a stream.
+            // What is not in the file format may be in the stream format.
             Err(_) => Box::new(
                 StreamReader::try_new(BufReader::new(open()?), None)
                     .map_err(|error| wrong(error.to_string()))?,

@@ -1,4 +1,4 @@
-//! The options of `sawmill gen` that say which rows stand where.
+//! The options of `sawmill gen` about which rows go where.
 
 use std::num::NonZeroUsize;
 
@@ -13,49 +13,48 @@ use crate::error::Error;
 use crate::screen::phases;
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Which rows stand where")]
+#[command(next_help_heading = "Which rows go where")]
 pub(crate) struct LayoutArgs {
-    /// Rows of the dataset, like 1000, 10M or 1.5B [default: those that its spec says, or 1M].
+    /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else 1M].
     #[arg(long, value_parser = phases::count)]
     rows: Option<u64>,
-    /// Files that they are spread over, alike [default: 1].
+    /// Number of files, with an equal share of the rows each [default: 1].
     #[arg(long, conflicts_with_all = ["rows_per_file", "file_size"])]
     files: Option<u32>,
-    /// Rows of each file but the last.
+    /// Rows of each file except the last.
     #[arg(long, value_parser = phases::count, conflicts_with = "file_size")]
     rows_per_file: Option<u64>,
-    /// About the size of each file but the last, like 256MB; its rows are found from a sample. With
-    /// --partition-by of each file in the largest folder; in another folder files are smaller by its share of the rows.
+    /// Approximate size of each file except the last, like 256MB; a sample tells how many rows it takes. With
+    /// --partition-by this is the size in the largest folder; files of a folder with fewer rows are smaller.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     file_size: Option<u64>,
-    /// Most rows of a row group, like 128k or 1M, before they are sorted into folders [default: 131072,
-    /// fewer where these would take more than 64 MiB].
+    /// Most rows of a row group, like 128k or 1M, before rows are sorted into folders [default: 131072, or
+    /// fewer if these would take more than 64 MiB].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
-    /// About the size of a row group in the file, like 16MiB; its rows are found from a sample, and it ends with
-    /// the page that reaches a quarter more. With --partition-by of those in the largest folder, as far as those of
-    /// all folders take 1 GiB.
+    /// Approximate size of a row group in the file, like 16MiB; a sample tells how many rows it takes, and it
+    /// ends with the page that exceeds the size by a quarter. With --partition-by this is the size in the
+    /// largest folder, limited so that the row groups of all folders together take at most 1 GiB.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     row_group_size: Option<u64>,
     /// Most rows of a page [default: 16384].
     #[arg(long, value_parser = phases::count)]
     page_rows: Option<u64>,
-    /// Sort rows into folders COLUMN=VALUE by a column without nesting, which the files then leave out.
+    /// Sort rows into folders COLUMN=VALUE. The column must not be nested, and the files leave it out.
     #[arg(long, value_name = "COLUMN")]
     pub partition_by: Option<String>,
-    /// Make only the files of part K of N, like 2/8: the parts together are the same files as the
-    /// whole; --resume without --part checks them, makes those that are missing and ends them.
+    /// Generate only the files of part K of N, like 2/8. All parts together are the same files as the whole
+    /// dataset. --resume without --part checks them, generates missing files and completes the dataset.
     #[arg(long, value_name = "K/N", default_value = "1/1")]
     pub part: Part,
-    /// Files that are written at a time [default: as many as threads].
+    /// Files to write in parallel [default: as many as threads].
     #[arg(long)]
     pub writers: Option<NonZeroUsize>,
-    /// Keep the files of an earlier run that are whole, also those that were made with --part, and make
-    /// the others.
+    /// Keep the complete files of an earlier run, also of one with --part, and generate the others.
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
-    /// Replace the files of an earlier run, or an existing single file. The file that --like,
-    /// --schema or the spec is read from is never replaced.
+    /// Replace the files of an earlier run, or an existing single file. A file that --like, --schema or the
+    /// spec reads is never replaced.
     #[arg(long)]
     overwrite: bool,
 }
@@ -70,7 +69,7 @@ impl LayoutArgs {
     ) -> Result<Layout, Error> {
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         let size = RowSize::measure(dataset, options, seed)?;
-        // Of the rows of a file the largest folder gets this share.
+        // The share of a file's rows that goes to the largest folder.
         let share = match &self.partition_by {
             Some(column) => size.largest_folder(dataset, options, column, seed)?,
             None => 1.0,
@@ -116,13 +115,13 @@ impl LayoutArgs {
     }
 }
 
-/// Refuses row groups of a size that a single value may exceed.
+/// Rejects row groups of a size that a single value may exceed.
 fn fits_in(group: u64, dataset: &Dataset) -> Result<(), Error> {
     match dataset.longest_value() {
         Some((path, longest)) if longest > group => Err(Error::usage(
             format!("a value may take {longest} bytes, more than a row group of {group}"),
             path,
-            "give a greater --row-group-size, or shorten the values in the spec",
+            "give a larger --row-group-size, or shorten the values in the spec",
         )),
         _ => Ok(()),
     }

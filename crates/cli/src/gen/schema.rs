@@ -1,4 +1,4 @@
-//! `sawmill gen schema`: the JSON schema of dataset specs, for editors.
+//! `sawmill gen schema`: prints the JSON schema of dataset specs, for editors.
 
 use clap::Args;
 use sawmill_generator::json_schema;

@@ -1,4 +1,4 @@
-//! `sawmill gen spec`: the spec of a dataset, to be read or edited.
+//! `sawmill gen spec`: prints the spec of a dataset, to read or edit.
 
 use clap::Args;
 

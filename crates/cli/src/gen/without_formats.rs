@@ -1,4 +1,4 @@
-//! Replaces what the feature `formats` adds: says how to build it.
+//! Stands in for the modules of the feature `formats`: their options are errors that explain how to build it.
 
 pub(super) mod formats {
     use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! What is read of the files: the columns that their folders name, and what a condition leaves unread.
+//! What a load reads of the files: the columns that folders name, and what a condition skips.
 
 use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::arguments::inputs::Inputs;
 use crate::screen::phases::thousands;
 
-/// What is said of it, and printed with `--json`.
+/// The part of a report about it, for people and for `--json`.
 #[derive(Serialize)]
 pub(crate) struct Reading {
     pub folders: Vec<FolderColumn>,
@@ -19,11 +19,11 @@ impl Reading {
         Self { folders, pruned: filtered.map(Filtered::pruned) }
     }
 
-    /// `columns of folders: year (integer), region (text)`; none where folders name no columns.
+    /// `columns from folders: year (integer), region (text)`; `None` if no folder names a column.
     pub(crate) fn folders(&self) -> Option<String> {
         let named = |column: &FolderColumn| {
             let kind = match (column.in_files, column.kind) {
-                (true, _) => "values of the files, which have it too",
+                (true, _) => "taken from the files, which have it too",
                 (_, FolderKind::Integer) => "integer",
                 (_, FolderKind::Date) => "date",
                 (_, FolderKind::Text) => "text",
@@ -31,7 +31,7 @@ impl Reading {
             format!("{} ({kind})", column.name)
         };
         let named: Vec<String> = self.folders.iter().map(named).collect();
-        (!named.is_empty()).then(|| format!("columns of folders: {}", named.join(", ")))
+        (!named.is_empty()).then(|| format!("columns from folders: {}", named.join(", ")))
     }
 
     pub(crate) fn lines(&self) -> String {
@@ -40,15 +40,15 @@ impl Reading {
         let of_folders = match pruned.files_pruned + pruned.files_whole {
             0 => String::new(),
             _ => format!(
-                "folders: of {} files no row passes in {}, all rows do in {}\n",
+                "folders: of {} files, {} have no matching rows and {} have only matching rows\n",
                 thousands(pruned.files),
                 thousands(pruned.files_pruned),
                 thousands(pruned.files_whole),
             ),
         };
         format!(
-            "{folders}{of_folders}statistics: of {} row groups no row passes in {}, all rows do in {}; of {} pages of \
-             the condition's columns in the others, no row passes in {}\n",
+            "{folders}{of_folders}statistics: of {} row groups, {} have no matching rows and {} have only matching rows; \
+             of {} pages of the condition's columns in the other row groups, {} have no matching rows\n",
             thousands(pruned.row_groups),
             thousands(pruned.row_groups_pruned),
             thousands(pruned.row_groups_whole),

@@ -6,10 +6,10 @@ use std::time::Instant;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use sawmill_profile::{LiveThread, WaitKind, format_byte_rate, format_rate};
 
-/// Looks that a line is made of: what was a few seconds ago is not shown any more.
-const LOOKS: usize = 20;
+/// Samples that make up a line, which covers the last few seconds.
+const SAMPLES: usize = 20;
 
-/// Connections that have lines; more would not fit a screen.
+/// Most connections that get lines; more would not fit on a screen.
 const MOST: usize = 16;
 
 /// The lines below a bar.
@@ -20,10 +20,10 @@ pub(crate) struct ConnectionLines {
 
 struct Line {
     bar: ProgressBar,
-    looks: VecDeque<Look>,
+    samples: VecDeque<Sample>,
 }
 
-struct Look {
+struct Sample {
     at: Instant,
     rows: u64,
     bytes: u64,
@@ -31,13 +31,13 @@ struct Look {
 }
 
 impl ConnectionLines {
-    /// No lines yet, below the bars of `screen`.
+    /// Starts without lines, below the bars of `screen`.
     pub(crate) fn below(screen: MultiProgress) -> Self {
         Self { screen, lines: BTreeMap::new() }
     }
 
-    /// Takes a look at the threads that send, which are called `sender N`.
-    pub(crate) fn look(&mut self, threads: &[LiveThread]) {
+    /// Samples the sending threads, which are called `sender N`.
+    pub(crate) fn sample(&mut self, threads: &[LiveThread]) {
         for thread in threads {
             let number = thread.name.strip_prefix("sender ").and_then(|number| number.parse().ok());
             let Some(number) = number.filter(|number| *number <= MOST) else { continue };
@@ -48,18 +48,18 @@ impl ConnectionLines {
                 if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
                     bar.set_style(style);
                 }
-                Line { bar: self.screen.insert(place, bar), looks: VecDeque::with_capacity(LOOKS + 1) }
+                Line { bar: self.screen.insert(place, bar), samples: VecDeque::with_capacity(SAMPLES + 1) }
             });
             let (rows, bytes) = (thread.rows, thread.bytes);
-            line.looks.push_back(Look { at: Instant::now(), rows, bytes, waiting: thread.waiting });
-            if line.looks.len() > LOOKS {
-                line.looks.pop_front();
+            line.samples.push_back(Sample { at: Instant::now(), rows, bytes, waiting: thread.waiting });
+            if line.samples.len() > SAMPLES {
+                line.samples.pop_front();
             }
             line.bar.set_message(format!("connection {number:<2} {}", line.text()));
         }
     }
 
-    /// Takes the lines away.
+    /// Removes the lines.
     pub(crate) fn clear(self) {
         self.lines.into_values().for_each(|line| line.bar.finish_and_clear());
     }
@@ -67,12 +67,14 @@ impl ConnectionLines {
 
 impl Line {
     fn text(&self) -> String {
-        let (Some(first), Some(last)) = (self.looks.front(), self.looks.back()) else { return String::new() };
+        let (Some(first), Some(last)) = (self.samples.front(), self.samples.back()) else {
+            return String::new();
+        };
         let seconds = last.at.duration_since(first.at).as_secs_f64().max(1e-3);
         let rate = |first: u64, last: u64| last.saturating_sub(first) as f64 / seconds;
         let share = |kind: WaitKind| {
-            let waiting = self.looks.iter().filter(|look| look.waiting == Some(kind)).count();
-            100 * waiting / self.looks.len()
+            let waiting = self.samples.iter().filter(|sample| sample.waiting == Some(kind)).count();
+            100 * waiting / self.samples.len()
         };
         format!(
             "{}, {}, waits for the server {} %, for rows {} %",
@@ -89,21 +91,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_its_connection_waited_for_lately() {
+    fn a_line_shows_what_its_connection_waited_for_lately() {
         let mut lines = ConnectionLines::below(MultiProgress::new());
         let thread = |waiting| LiveThread { name: "sender 2".into(), waiting, rows: 10, bytes: 100 };
         for _ in 0..3 {
-            lines.look(&[thread(Some(WaitKind::Network))]);
+            lines.sample(&[thread(Some(WaitKind::Network))]);
         }
-        lines.look(&[
+        lines.sample(&[
             thread(Some(WaitKind::ChannelEmpty)),
             LiveThread { name: "encoder 2".into(), ..thread(None) },
         ]);
         assert_eq!(lines.lines.keys().collect::<Vec<_>>(), [&2]);
         let text = lines.lines[&2].text();
         assert!(text.ends_with("waits for the server 75 %, for rows 25 %"), "{text}");
-        for _ in 0..LOOKS {
-            lines.look(&[thread(None)]);
+        for _ in 0..SAMPLES {
+            lines.sample(&[thread(None)]);
         }
         assert!(lines.lines[&2].text().ends_with("the server 0 %, for rows 0 %"));
     }

@@ -1,7 +1,7 @@
-//! What a person sees: results on standard output, everything else on standard error.
+//! Output for people: results on standard output, everything else on standard error.
 //!
-//! Progress bars and notes appear only where standard error is a terminal; in a pipe a command is
-//! quiet but for its result and its errors.
+//! Progress bars and notes appear only if standard error is a terminal. In a pipe, a command prints its
+//! result and its errors.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,27 +15,27 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::screen::connections::ConnectionLines;
 
-/// How the user wants to be talked to.
+/// What the user wants to see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     /// Results as JSON.
     pub json: bool,
-    /// No progress, no steps.
+    /// No progress bars and steps.
     pub quiet: bool,
     /// How many `-v` were given.
     pub verbose: u8,
 }
 
-/// How often a progress bar looks at its phase.
+/// How often a progress bar reads its phase.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The bars that are shown now.
+/// The bars on the screen, if any.
 static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
 
-/// Bytes of output that are written in one go.
+/// Bytes of output that are written at a time.
 const OUTPUT_BUFFER: usize = 64 * 1024;
 
-/// Standard output that ends when the command is told to stop.
+/// Standard output that fails when the command is asked to stop.
 pub(crate) struct Output<'a> {
     stdout: StdoutLock<'static>,
     cancel: &'a AtomicBool,
@@ -44,7 +44,7 @@ pub(crate) struct Output<'a> {
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.cancel.load(Relaxed) {
-            // Not `ErrorKind::Interrupted`, upon which `write_all` would try again.
+            // Not `ErrorKind::Interrupted`, after which `write_all` would try again.
             return Err(io::Error::other("interrupted"));
         }
         self.stdout.write(bytes)
@@ -70,17 +70,17 @@ impl Console {
         print(&(json.map_err(|e| Error::failure(e.to_string(), "the result", ""))? + "\n"))
     }
 
-    /// Prints the first part of a result that has more to come; `--json` prints all at the end.
+    /// Prints the first part of a result; `--json` prints everything at the end.
     pub(crate) fn text(self, text: &str) -> Result<(), Error> {
         if self.json { Ok(()) } else { print(text) }
     }
 
-    /// Standard output for results that are written piece by piece, buffered: flush it in the end.
+    /// Buffered standard output for results that are written piece by piece. Flush it at the end.
     pub(crate) fn output(self, cancel: &AtomicBool) -> BufWriter<Output<'_>> {
         BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock(), cancel })
     }
 
-    /// A bar that counts files, where bars are shown.
+    /// A bar that counts files, if bars are shown.
     pub(crate) fn bar_of_files(self, files: u64) -> Option<ProgressBar> {
         if !self.live() {
             return None;
@@ -89,7 +89,7 @@ impl Console {
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} files, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // A terminal that is closed cannot show an error.
+                // A closed terminal cannot show an error.
                 let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
             };
             bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
@@ -97,35 +97,35 @@ impl Console {
         Some(bar.with_prefix("read"))
     }
 
-    /// Says what happens next, on a terminal or with `-v`.
+    /// Reports what happens next, on a terminal or with `-v`.
     pub(crate) fn step(self, text: &str) {
         if self.live() || self.verbose > 0 {
-            // Standard error is closed: nothing can report this failure.
+            // If standard error is closed, nothing can report it.
             let _ = writeln!(std::io::stderr(), "{text}");
         }
     }
 
-    /// Says at once what a person should know, above the bars where there are some.
+    /// Reports something that the user should know at once, above the bars if there are any.
     pub(crate) fn notice(self, text: &str) {
         if self.quiet {
             return;
         }
         let screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Standard error is closed: nothing can report this failure.
+        // If standard error is closed, nothing can report it.
         let _ = match screen {
             Some(screen) => screen.println(text),
             None => writeln!(std::io::stderr(), "{text}"),
         };
     }
 
-    /// Says how it happens, with `-v`.
+    /// Reports details, with `-v`.
     pub(crate) fn detail(self, text: impl FnOnce() -> String) {
         if self.verbose > 0 {
             let _ = writeln!(std::io::stderr(), "  {}", text());
         }
     }
 
-    /// A spinner for work whose steps are known but not its size; none without a terminal.
+    /// A spinner for work of unknown size; hidden without a terminal.
     pub(crate) fn spinner(self) -> ProgressBar {
         if !self.live() {
             return ProgressBar::hidden();
@@ -136,8 +136,7 @@ impl Console {
     }
 
     /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted, with a line for each
-    /// connection that sends. `kept` are those of
-    /// them that turn out to need no work.
+    /// connection that sends. `kept` counts rows that turn out to need no work.
     pub(crate) fn with_bar<T>(
         self,
         title: &str,
@@ -149,7 +148,7 @@ impl Console {
         self.with_named_bar(title, rows, kept, phase, |_| work())
     }
 
-    /// The same for work that gives the bar other names as it goes on.
+    /// The same for work that renames the bar as it goes on.
     pub(crate) fn with_named_bar<T>(
         self,
         title: &str,
@@ -167,7 +166,7 @@ impl Console {
         let bar = screen.add(ProgressBar::new(rows).with_prefix(title.to_owned()));
         if let Ok(style) = ProgressStyle::with_template(style) {
             let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // A terminal that is closed cannot show an error.
+                // A closed terminal cannot show an error.
                 let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
             };
             bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
@@ -180,7 +179,7 @@ impl Console {
                     bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
                     bar.set_position(phase.rows());
                     bar.set_message(format_decimal_bytes(phase.bytes()));
-                    connections.look(&phase.live());
+                    connections.sample(&phase.live());
                     std::thread::park_timeout(TICK);
                 }
                 connections.clear();

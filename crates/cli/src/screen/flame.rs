@@ -1,4 +1,4 @@
-//! `--flamegraph`: the stacks of a whole command, sampled while it runs, as one picture.
+//! `--flamegraph`: samples the stacks of a whole command and draws them as one picture.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,8 +8,7 @@ use sawmill_profile::{CpuSampler, FoldedStacks};
 use crate::error::Error;
 use crate::screen::console::Console;
 
-/// Runs `work`; where a path is given, its stacks are sampled and drawn into that file, also when the
-/// work fails.
+/// Runs `work`. If a path is given, samples the stacks and draws them into that file, even if the work fails.
 pub(crate) fn drawn(
     path: Option<&Path>,
     console: Console,
@@ -19,14 +18,14 @@ pub(crate) fn drawn(
     check(path)?;
     let sampler = CpuSampler::start()?;
     let worked = work();
-    // Names are looked up now that all figures were taken: it takes much memory.
+    // Names are looked up after everything was measured, because this takes much memory.
     let stacks = sampler.stop().map(|stacks| stacks.named());
     let drawn = stacks.map_err(Error::from).and_then(|stacks| write(path, &stacks, console));
-    // What the command itself has to say goes first.
+    // The error of the command itself takes precedence.
     worked.and(drawn)
 }
 
-/// Tells before any time is spent that there is nothing to sample with, or nowhere to draw.
+/// Rejects a path that cannot take the picture, before any time is spent.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     #[cfg(not(feature = "flamegraph"))]
     return Err(Error::not_built(format!("--flamegraph {}", path.display()), "flamegraph"));
@@ -39,7 +38,7 @@ fn check_place(path: &Path) -> Result<(), Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = || format!("--flamegraph {}", path.display());
     if !folder.is_dir() {
-        return Err(Error::usage("there is no such folder", place(), "make it, or name another file"));
+        return Err(Error::usage("the folder does not exist", place(), "create it, or name another file"));
     }
     if path.is_dir() {
         return Err(Error::usage("it is a folder", place(), "name a file"));
@@ -47,7 +46,7 @@ fn check_place(path: &Path) -> Result<(), Error> {
     may_replace(path, b'<', &place())
 }
 
-/// Refuses to write over a file of another kind, such as data named by mistake: what is replaced must be
+/// Rejects overwriting a file of another kind, such as data named by mistake: a file that is replaced must be
 /// empty or begin with this byte.
 pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<(), Error> {
     let regular = path.metadata().is_ok_and(|there| there.is_file());
@@ -55,20 +54,20 @@ pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<(), Er
     let read = regular.then(|| std::fs::File::open(path).and_then(|mut file| file.read(&mut first)));
     match read {
         Some(Ok(1)) if first != [begins] => {
-            Err(Error::usage("a file of another kind is in the way", place, "name another file"))
+            Err(Error::usage("the file exists and is of another kind", place, "name another file"))
         }
         _ => Ok(()),
     }
 }
 
-/// Draws stacks under the command line that made them.
+/// Draws stacks, titled with the command.
 pub(crate) fn write(path: &Path, stacks: &FoldedStacks, console: Console) -> Result<(), Error> {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
     let title = format!("sawmill {command}");
     stacks.write_svg(path, title.trim_end())?;
-    let short = if stacks.too_short() { ", too few to say much: let it run for longer" } else { "" };
+    let short = if stacks.too_short() { ", too few to be meaningful: measure a longer run" } else { "" };
     console.step(&format!("flame graph of {} samples in {}{short}", stacks.samples(), path.display()));
     Ok(())
 }

@@ -1,14 +1,15 @@
-//! Help whose examples can be copied into a shell: each of them stays one line, however narrow the terminal is.
+//! Help with examples that can be pasted into a shell: each stays on one line, however narrow the terminal
+//! is.
 
 use std::io::Write;
 
 use clap::Command;
 use clap::error::ErrorKind;
 
-/// Stands for the blanks of examples while clap wraps help, which it does at blanks alone.
+/// Replaces the blanks of examples while clap wraps the help, which it does only at blanks.
 const UNBROKEN_BLANK: char = '\u{a0}';
 
-/// The command with its sub-commands, whose examples clap does not wrap.
+/// Protects the examples of a command and its sub-commands from being wrapped.
 pub(crate) fn with_whole_examples(command: Command) -> Command {
     let after_help = command.get_after_help().map(|text| unbroken(&text.to_string()));
     let command = match after_help {
@@ -18,21 +19,32 @@ pub(crate) fn with_whole_examples(command: Command) -> Command {
     command.mut_subcommands(with_whole_examples)
 }
 
-/// Indented lines are examples, all others are prose.
+/// Replaces blanks in indented lines, which are examples. All other lines are prose: those of a paragraph are
+/// joined, for clap to wrap.
 fn unbroken(text: &str) -> String {
-    let line = |line: &str| match line.starts_with("  ") {
-        true => line.replace(' ', &UNBROKEN_BLANK.to_string()),
-        false => line.to_owned(),
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    let mut unbroken = String::with_capacity(text.len());
+    let is_prose = |line: &str| !line.is_empty() && !line.starts_with("  ");
+    let mut goes_on = false;
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            unbroken.push(if goes_on && is_prose(line) { ' ' } else { '\n' });
+        }
+        match line.starts_with("  ") {
+            true => unbroken.push_str(&line.replace(' ', &UNBROKEN_BLANK.to_string())),
+            false => unbroken.push_str(line),
+        }
+        // A colon introduces examples.
+        goes_on = is_prose(line) && !line.ends_with(':');
+    }
+    unbroken
 }
 
-/// Prints what clap has to say instead of running the command, and ends the process.
+/// Prints clap's message, such as help or an error, and ends the process.
 pub(crate) fn exit(message: &clap::Error) -> ! {
     match message.kind() {
         ErrorKind::DisplayHelp => {
             let help = message.render().ansi().to_string().replace(UNBROKEN_BLANK, " ");
-            // Colours stand in it for terminals alone. A reader that went away has read enough.
+            // The stream drops colours unless it is a terminal. A reader that went away has read enough.
             let _ = anstream::stdout().write_all(help.as_bytes());
             std::process::exit(message.exit_code())
         }
@@ -56,7 +68,7 @@ mod tests {
     use crate::Cli;
     use crate::bench::sweep;
 
-    /// The names of each command and its examples as they are written in the source.
+    /// The names of each command, and its examples as in the source.
     fn examples(command: &Command, names: &[String], found: &mut Vec<(Vec<String>, Vec<String>)>) {
         let text =
             command.get_after_help().unwrap_or_else(|| panic!("{names:?} has no examples")).to_string();
@@ -77,7 +89,7 @@ mod tests {
         found
     }
 
-    /// What a command's `--help` prints where the terminal has so many columns.
+    /// What `--help` prints in a terminal of this width.
     fn help(names: &[String], width: usize) -> String {
         let command = with_whole_examples(Cli::command()).term_width(width);
         let words = names.iter().map(String::as_str).chain(["--help"]);
@@ -99,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_still_wrapped() {
+    fn prose_is_wrapped() {
         let longest = |width| {
             let help = help(&["sawmill".to_owned(), "load".to_owned()], width);
             let prose =
@@ -109,7 +121,14 @@ mod tests {
         assert!(longest(80) <= 80, "{}", longest(80));
     }
 
-    /// The words that a shell gives to `sawmill` when a line is pasted into it; none for a comment.
+    #[test]
+    fn the_lines_of_a_paragraph_are_joined_and_all_others_stay() {
+        let text = "Examples:\n  a b\n  c\n\nOne\ntwo\nthree.\n\nFour\nfive:\n  {1: 2}\nsix";
+        let expected = "Examples:\n  a b\n  c\n\nOne two three.\n\nFour five:\n  {1: 2}\nsix";
+        assert_eq!(unbroken(text).replace(UNBROKEN_BLANK, " "), expected);
+    }
+
+    /// The words that a shell passes to `sawmill` if a line is pasted into it; none for a comment.
     fn pasted(line: &str, home: &std::path::Path) -> Vec<OsString> {
         use std::os::unix::ffi::OsStringExt;
         let words = home.join("words");
@@ -129,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_example_is_a_command_line_that_is_understood() {
+    fn a_pasted_example_is_a_valid_command_line() {
         let home = tempfile::tempdir().unwrap();
         for folder in [".local/share/bash-completion/completions", ".zfunc"] {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();

@@ -1,24 +1,24 @@
-//! What set the speed of a load: what its threads measured, and what was seen of the server's side.
+//! What limited the speed of a load, from the measurements of its threads and samples of the server.
 
 use sawmill_loader::ServerWaits;
 use sawmill_profile::{Bottleneck, Limit, ThreadReport, bottleneck};
 
-/// Of a server that waited for rows longer than this it cannot be said that it was the limit.
+/// A server that waited for rows for a larger share of the time was not the limit.
 const WAITED: f64 = 0.5;
-/// Of a server that waited for rows shorter than this it cannot be said that something of ours was.
+/// If the server waited for rows for a smaller share of the time, our side was not the limit.
 const BUSY: f64 = 0.1;
 
-/// What the server's side was at, where it was looked at often enough.
-pub(crate) fn seen(server: Option<&ServerWaits>) -> Option<&ServerWaits> {
+/// The samples of the server, if there are enough of them.
+pub(crate) fn enough(server: Option<&ServerWaits>) -> Option<&ServerWaits> {
     server.filter(|server| server.tell_enough())
 }
 
-/// The bottleneck of a load. It never says the opposite of what was [`seen`] of the server: where our threads
-/// waited for the server and the server for rows, the way between them is the limit; where both sides were
-/// busy, it gives no verdict.
+/// The bottleneck of a load. It never contradicts the server's samples: if our threads waited for the server
+/// and the server for rows, the connection between them is the limit; if both sides were busy, there is no
+/// verdict.
 pub(crate) fn of_load(threads: &[ThreadReport], server: Option<&ServerWaits>) -> Option<Bottleneck> {
     let found = bottleneck(threads)?;
-    let Some(server) = seen(server) else { return Some(found) };
+    let Some(server) = enough(server) else { return Some(found) };
     match found.limit {
         Limit::Server if server.client > WAITED => Some(Bottleneck { limit: Limit::Connection, ..found }),
         Limit::Server => Some(found),
@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn one_look_at_the_server_says_nothing() {
+    fn a_single_sample_of_the_server_proves_nothing() {
         let one = server(1, 1.0);
-        assert_eq!(seen(Some(&one)), None);
+        assert_eq!(enough(Some(&one)), None);
         assert_eq!(of_load(&sender(1, 8), Some(&one)).unwrap().limit, Limit::Server);
     }
 
     #[test]
-    fn where_both_sides_were_busy_there_is_no_verdict() {
+    fn if_both_sides_were_busy_there_is_no_verdict() {
         assert_eq!(of_load(&sender(9, 1), Some(&server(40, 0.05))), None);
         assert_eq!(of_load(&sender(9, 1), Some(&server(40, 0.3))).unwrap().limit, Limit::Work);
     }

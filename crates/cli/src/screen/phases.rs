@@ -1,4 +1,4 @@
-//! Phases as people read them, and the figures and tables that other results are shown with.
+//! Phases, figures and tables for people.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use sawmill_profile::{
     format_grouped, format_rate, parse_count,
 };
 
-/// A count of rows as a user writes it: `1000`, `10k`, `1M`, `1.5B`.
+/// Parses a count of rows: `1000`, `10k`, `1M`, `1.5B`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     parse_count(text).map_err(|error| error.to_string())
 }
 
-/// Bytes of files and of what goes over a wire.
+/// A size of files or network traffic.
 pub(crate) fn bytes(bytes: u64) -> String {
     format_decimal_bytes(bytes)
 }
 
-/// A count with its thousands set apart.
+/// A count with its digits in groups of three.
 pub(crate) fn thousands(count: u64) -> String {
     format_grouped(count)
 }
 
-/// A time.
+/// A duration.
 pub(crate) fn seconds(time: Duration) -> String {
     format_duration(time)
 }
@@ -45,9 +45,9 @@ pub(crate) fn summary(phase: &PhaseReport) -> String {
 /// The phases of a run as a table.
 pub(crate) fn table_of(phases: &[PhaseReport]) -> String {
     let mut rows = vec![["phase", "seconds", "rows/s", "MB/s", "CPU s", "peak memory"].map(str::to_owned)];
-    // Phases within phases are for the reports that draw them.
+    // Nested phases are for the reports that draw them.
     for phase in phases.iter().filter(|phase| phase.depth == 0) {
-        // A phase that moves no rows or bytes has no rate of them.
+        // A phase without rows or bytes has no rate.
         let per_second = |n: u64, rate: f64, unit: f64| match n {
             0 => "-".to_owned(),
             _ => format_grouped((rate / unit).round() as u64),
@@ -64,8 +64,7 @@ pub(crate) fn table_of(phases: &[PhaseReport]) -> String {
     table(&rows)
 }
 
-/// Rows of equal length as aligned columns under the first one: its first column to the left, the
-/// others to the right.
+/// Aligns rows in columns; the first row is the header. The first column is aligned left, the others right.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let Some((head, rows)) = rows.split_first() else { return String::new() };
     let align = |i| if i == 0 { Align::Left } else { Align::Right };

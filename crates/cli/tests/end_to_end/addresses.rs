@@ -73,7 +73,7 @@ fn load_status_and_forget_share_a_schema_for_their_records() {
     bench.load(&file, "t", &[]).fails(1);
     let url = bench.server.url();
     let status = |more: &[&str]| sawmill([&["load", "status", "--to", &url], more].concat()).ok().out;
-    assert!(status(&records).contains("public.t") && status(&[]).contains("no loads"));
+    assert!(status(&records).contains("public.t") && status(&[]).contains("no recorded loads"));
     let forget = ["load", "forget", "--to", &url, "--table", "t"];
     assert!(sawmill([forget.as_slice(), &records].concat()).ok().out.contains("forgot 1 load"));
     assert_eq!(bench.count("select count(*) from pg_namespace where nspname = 'My records'"), 0);

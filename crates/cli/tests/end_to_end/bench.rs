@@ -143,7 +143,7 @@ fn a_sweep_has_a_case_for_each_combination_and_a_table_for_each_parameter() {
 }
 
 #[test]
-fn footers_are_measured_and_views_are_refused() {
+fn footers_are_measured_and_views_are_rejected() {
     let home = home();
     let files = contacts(&home);
     let args = ["footer", &files, "--runs", "2", "--tail-hint", "8,65536", "--json"];

@@ -70,7 +70,7 @@ fn data_is_not_written_over_by_results() {
     let before = std::fs::read(&data).unwrap();
     for option in ["--json", "--html", "--flamegraph"] {
         let error = bench(&home, &["footer", &files, option, &data]).fails(2);
-        assert!(error.contains("in the way"), "{error}");
+        assert!(error.contains("of another kind"), "{error}");
     }
     assert_eq!(std::fs::read(&data).unwrap(), before);
 }

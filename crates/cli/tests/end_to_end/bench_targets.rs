@@ -65,7 +65,7 @@ fn every_layout_of_nested_values_is_measured_and_leaves_nothing() {
 }
 
 #[test]
-fn what_only_a_table_of_postgresql_has_is_refused() {
+fn options_of_a_single_postgresql_table_are_rejected() {
     let home = home();
     let files = contacts(&home);
     for more in [
@@ -83,5 +83,5 @@ fn what_only_a_table_of_postgresql_has_is_refused() {
         assert!(error.contains(more[0]) && error.contains("nested"), "{error}");
     }
     let load = ["load", &files, "--to", "postgres://localhost:1/db", "--row-key"];
-    assert!(bench(&home, &load).fails(2).contains("--row-key is for CrateDB"));
+    assert!(bench(&home, &load).fails(2).contains("--row-key is available for CrateDB only"));
 }

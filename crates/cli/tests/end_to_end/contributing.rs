@@ -36,7 +36,7 @@ fn variables(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_environment_variable_stands_in_the_table_and_no_other() {
+fn every_environment_variable_is_in_the_table_and_no_other() {
     let page = root().join("CONTRIBUTING.md");
     let text = std::fs::read_to_string(&page).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `SAWMILL_"));

@@ -143,7 +143,7 @@ fn a_load_without_a_key_asks_for_consent_before_it_starts() {
 }
 
 #[test]
-fn the_plan_is_told_without_a_server() {
+fn the_plan_is_printed_without_a_server() {
     let bench = Bench::standin();
     let file = bench.contacts("1000");
     bench.standin.as_ref().unwrap().stop(0);
@@ -164,13 +164,13 @@ fn the_plan_is_told_without_a_server() {
 }
 
 #[test]
-fn options_of_crate_are_refused_for_postgresql() {
+fn options_of_cratedb_are_rejected_for_postgresql() {
     let bench = Bench::any();
     let file = bench.contacts("10");
     let file = file.to_str().unwrap();
     let error =
         sawmill(["load", file, "--to", "postgres://localhost/db", "--table", "c", "--row-key"]).fails(2);
-    assert!(error.contains("--row-key is for CrateDB"), "{error}");
+    assert!(error.contains("--row-key is available for CrateDB only"), "{error}");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn a_kept_server_answers_and_goes_with_the_command_that_was_printed() {
     assert!((7_000..9_000).contains(&count(url, nulls)));
     let mobile = "select count(*) from contacts where phones @> '[{\"phone_type\": \"Mobile\"}]'";
     assert!((5_000..9_000).contains(&count(url, mobile)));
-    // The line to look at the data is one that a shell runs as it stands.
+    // A shell runs the printed query as it is.
     let psql = json["kept"]["psql"].as_str().unwrap();
     match Command::new("sh").args(["-c", psql]).output() {
         Ok(output) if output.status.success() => {

@@ -60,7 +60,7 @@ fn what_is_named_itself_is_taken_whatever_its_name() {
 }
 
 #[test]
-fn a_directory_of_unfinished_output_alone_is_an_error_that_says_so() {
+fn a_directory_of_unfinished_output_only_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let made = dir.path().join("made.parquet");
     sawmill(["gen", "contacts", "--rows", "10", "--out", made.to_str().unwrap()]).ok();

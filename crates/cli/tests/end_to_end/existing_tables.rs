@@ -4,7 +4,7 @@ use crate::harness::{sawmill, start, until, wait};
 use crate::load::Bench;
 
 #[test]
-fn a_replacement_says_on_the_screen_for_whom_it_waits_and_ends_when_its_patience_does() {
+fn a_replacement_reports_whom_it_waits_for_and_fails_after_the_timeout() {
     let bench = Bench::new();
     let file = bench.contacts("500");
     bench.load(&file, "contacts", &[]).ok();

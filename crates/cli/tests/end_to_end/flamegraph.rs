@@ -51,7 +51,7 @@ fn every_sub_command_draws_one() {
 }
 
 #[test]
-fn where_there_is_no_place_for_it_nothing_is_done() {
+fn a_picture_that_cannot_be_written_is_an_error_before_any_work() {
     let home = home();
     let made = home.path().join("made");
     let made = made.display().to_string();
@@ -85,7 +85,7 @@ fn a_benchmarks_picture_is_in_no_figure_of_its_cases() {
 }
 
 #[test]
-fn a_run_that_is_too_short_says_so() {
+fn a_run_that_is_too_short_is_reported() {
     let home = home();
     let svg = home.path().join("gen.svg");
     let path = svg.display().to_string();

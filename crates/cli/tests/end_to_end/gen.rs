@@ -111,7 +111,7 @@ fn a_file_can_go_to_standard_output() {
 }
 
 #[test]
-fn a_spec_of_ones_own_is_generated_and_a_wrong_one_is_refused_with_its_place() {
+fn a_spec_file_is_generated_and_a_wrong_one_is_rejected_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let spec = dir.path().join("mine.toml");
     let out = dir.path().join("out");
@@ -125,7 +125,7 @@ fn a_spec_of_ones_own_is_generated_and_a_wrong_one_is_refused_with_its_place() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_with_what_would_be_right() {
+fn wrong_arguments_are_rejected_with_advice() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.parquet");
     for (args, expected) in [

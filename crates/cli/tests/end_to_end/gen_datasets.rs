@@ -9,7 +9,7 @@ fn every_built_in_dataset_is_explained_and_generated() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["contacts", "orders", "events", "devices", "deep", "wide:30", "wide:3:string"] {
         let text = sawmill(["gen", "explain", name, "--rows", "10M"]).ok().out;
-        assert!(text.contains("message ") && text.contains("bytes a row"), "{text}");
+        assert!(text.contains("message ") && text.contains("bytes per row"), "{text}");
         let json = sawmill(["gen", "explain", name, "--json"]).ok().json();
         let out = dir.path().join("x.parquet");
         let out = out.to_str().unwrap();
@@ -23,7 +23,7 @@ fn every_built_in_dataset_is_explained_and_generated() {
 }
 
 #[test]
-fn a_spec_says_how_many_rows_there_are_and_the_command_overrides_it() {
+fn a_spec_sets_the_number_of_rows_and_the_command_overrides_it() {
     let rows = |extra: &[&str]| {
         let args = ["gen", "explain", "devices", "--json"].iter().chain(extra).copied();
         sawmill(args).ok().json()["rows"].as_u64().unwrap()

@@ -50,7 +50,7 @@ fn a_value_that_text_cannot_show_is_an_error_with_field_and_row() {
             let out = dir.path().join("out");
             let args = ["gen", spec, "--rows", "9", "--format", format, "--out", out.to_str().unwrap()];
             let error = sawmill(args).fails(2);
-            assert!(error.contains("past what text shows") && error.contains(place), "{error}");
+            assert!(error.contains("cannot be written as text") && error.contains(place), "{error}");
             assert_eq!(names(&out), [""; 0]);
             // Three rows of them can be shown.
             let args = ["gen", spec, "--rows", "3", "--format", format, "--out", "-"];

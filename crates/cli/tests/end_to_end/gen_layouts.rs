@@ -113,7 +113,7 @@ fn a_directory_has_a_manifest_of_what_is_in_it() {
 }
 
 #[test]
-fn files_of_an_earlier_run_are_refused_kept_or_replaced_as_one_says() {
+fn files_of_an_earlier_run_are_rejected_kept_or_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let whole = make(dir.path(), "out", &["--files", "4"]);
     let out = dir.path().join("out");
@@ -134,7 +134,7 @@ fn files_of_an_earlier_run_are_refused_kept_or_replaced_as_one_says() {
         resumed["files"].as_array().unwrap().iter().map(|f| f["kept"].as_bool().unwrap()).collect();
     assert_eq!(kept, [true, false, false, true]);
     assert!(files(&out) == whole);
-    assert!(run(&["--resume"]).ok().out.contains("4 were there"));
+    assert!(run(&["--resume"]).ok().out.contains("4 kept"));
     let error = run(&["--resume", "--seed", "43"]).fails(2);
     assert!(error.contains("seed was 42, is 43"), "{error}");
     let error = run(&["--resume", "--compression", "snappy"]).fails(2);
@@ -218,7 +218,7 @@ fn files_and_row_groups_can_be_asked_for_by_rows_and_by_size() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_with_what_could() {
+fn layouts_that_cannot_be_written_are_rejected_with_advice() {
     for (args, expected) in [
         (vec!["--encoding", "name=delta"], "plain, dict, delta-length, delta-bytearray"),
         (vec!["--encoding", "byte-stream-split"], "no column can be encoded"),
@@ -324,7 +324,7 @@ fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
     });
     let total = parts.fold(0, u128::wrapping_add);
     assert_eq!(format!("{total:032x}"), sum(&whole));
-    // It stands in the manifest, also when the rest is made later.
+    // It is in the manifest, even if the rest is generated later.
     let manifest = |directory: &Path| -> serde_json::Value {
         serde_json::from_str(&fs::read_to_string(directory.join("_sawmill.all.json")).unwrap()).unwrap()
     };
@@ -344,7 +344,7 @@ fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
     let out = at("out-0");
     let resumed = sawmill(args.iter().copied().chain(["--out", out.to_str().unwrap()])).ok().out;
     assert!(
-        resumed.contains("file checksum") && resumed.contains("content sum not taken (--content-sum"),
+        resumed.contains("file checksum") && resumed.contains("content sum not computed (add --content-sum"),
         "{resumed}"
     );
     assert_eq!(manifest(&out)["content_sum"], sum(&whole));

@@ -88,7 +88,7 @@ fn parts_of_another_seed_or_layout_are_not_mixed_with() {
 }
 
 #[test]
-fn a_part_that_replaces_files_of_the_whole_leaves_no_manifest_that_says_otherwise() {
+fn a_part_that_replaces_files_of_the_whole_removes_the_outdated_manifest() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), &[]).ok();
     run(dir.path(), &["--part", "2/3", "--overwrite", "--seed", "43"]).ok();
@@ -102,8 +102,8 @@ fn datasets_in_one_directory_have_a_manifest_each_and_are_resumed_by_it() {
     let contacts = ["gen", "contacts", "--rows", "1000", "--out", dir.path().to_str().unwrap()];
     run(dir.path(), &[]).ok();
     sawmill(contacts).ok();
-    assert!(run(dir.path(), &["--resume"]).ok().out.contains("6 were there"));
-    assert!(sawmill(contacts.iter().chain(&["--resume"])).ok().out.contains("1 were there"));
+    assert!(run(dir.path(), &["--resume"]).ok().out.contains("6 kept"));
+    assert!(sawmill(contacts.iter().chain(&["--resume"])).ok().out.contains("1 kept"));
     let manifests: Vec<String> =
         names(dir.path()).into_iter().filter(|n| n.starts_with("_sawmill")).collect();
     assert_eq!(manifests, ["_sawmill.contacts.json", "_sawmill.devices.json"]);
@@ -119,12 +119,12 @@ fn manifests_under_their_earlier_names_are_read_and_take_the_new_ones() {
     let contacts = ["gen", "contacts", "--rows", "1000", "--out", dir.path().to_str().unwrap()];
     sawmill(contacts).ok();
     assert!(dir.path().join("_sawmill.json").exists());
-    assert!(run(dir.path(), &["--resume"]).ok().out.contains("6 were there"));
+    assert!(run(dir.path(), &["--resume"]).ok().out.contains("6 kept"));
     assert!(!dir.path().join("_sawmill.json").exists() && dir.path().join("_sawmill.devices.json").exists());
     let out = dir.path().join("part");
     run(&out, &["--part", "1/2"]).ok();
     fs::rename(out.join("_sawmill.devices.part-1-of-2.json"), out.join("_sawmill-part-1-of-2.json")).unwrap();
-    assert!(run(&out, &["--part", "1/2", "--resume"]).ok().out.contains("3 were there"));
+    assert!(run(&out, &["--part", "1/2", "--resume"]).ok().out.contains("3 kept"));
     assert_eq!(names(&out)[0], "_sawmill.devices.part-1-of-2.json");
 }
 

@@ -169,7 +169,7 @@ fn row_groups_end_at_their_bytes_where_a_sample_has_none_of_the_long_rows() {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused_with_what_could() {
+fn sizes_beyond_memory_are_rejected_with_the_largest_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = spec(dir.path(), "blobs", BLOBS);
     let long = r#"fields = [{ name = "all", type = "list", length = { uniform = { min = 0, max = 4000 } },

@@ -32,7 +32,7 @@ fn is_tidy(directory: &Path) -> bool {
 }
 
 #[test]
-fn of_two_runs_into_one_directory_one_ends_with_its_files_and_the_other_says_so() {
+fn of_two_runs_into_one_directory_one_writes_its_files_and_the_other_fails() {
     let dir = tempfile::tempdir().unwrap();
     for (kind, more) in [("parquet", &["--files", "4"][..]), ("csv", &["--files", "3", "--format", "csv"])] {
         let expected = ["1", "2"].map(|seed| alone(&dir.path().join(kind), seed, more));
@@ -66,7 +66,7 @@ fn of_two_runs_into_one_directory_one_ends_with_its_files_and_the_other_says_so(
 }
 
 #[test]
-fn of_two_runs_into_one_file_one_is_refused_or_waits() {
+fn of_two_runs_into_one_file_one_fails_or_waits() {
     let dir = tempfile::tempdir().unwrap();
     let expected = ["1", "2"].map(|seed| {
         let out = dir.path().join(format!("alone-{seed}.parquet"));
@@ -89,7 +89,7 @@ fn of_two_runs_into_one_file_one_is_refused_or_waits() {
 }
 
 #[test]
-fn a_run_that_keeps_or_replaces_files_waits_for_the_one_at_work_and_says_so() {
+fn a_run_that_keeps_or_replaces_files_waits_for_another_and_reports_it() {
     let dir = tempfile::tempdir().unwrap();
     let expected = alone(dir.path(), "7", &[]);
     for how in ["INT", "KILL"] {
@@ -131,7 +131,7 @@ fn waiting_ends_when_it_is_interrupted() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_in_nobodys_way() {
+fn leftovers_of_a_killed_run_do_not_disturb_others() {
     let dir = tempfile::tempdir().unwrap();
     for (name, more) in
         [("many", &["--files", "4"][..]), ("one.parquet", &[]), ("one.ndjson", &["--format", "ndjson"])]
@@ -156,7 +156,7 @@ fn what_a_killed_run_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn names_are_on_disk_before_the_manifest_says_so_and_the_manifest_before_the_run_ends() {
+fn names_are_on_disk_before_the_manifest_and_the_manifest_before_the_run_ends() {
     if !Command::new("strace")
         .args(["-e", "trace=none", "true"])
         .output()

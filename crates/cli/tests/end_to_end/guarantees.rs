@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What stands in backticks and reads `file::function`, over all of the page.
+/// All texts of the form `file::function` in backticks on the page.
 fn named_tests(page: &str) -> BTreeSet<(&str, &str)> {
     let words = page.split('`').skip(1).step_by(2);
     words

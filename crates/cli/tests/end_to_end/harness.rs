@@ -1,4 +1,4 @@
-//! Runs the `sawmill` binary as a user would, and keeps what it said.
+//! Runs the `sawmill` binary as a user would, and keeps its output.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -51,7 +51,7 @@ impl Bench {
 }
 
 #[test]
-fn a_file_that_somebody_else_wrote_arrives_and_is_verified() {
+fn a_file_by_another_writer_is_loaded_and_verified() {
     // Made-up taxi trips, written by pyarrow (`scripts/fixtures.py`).
     let taxi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/taxi.parquet");
     let bench = Bench::new();
@@ -174,7 +174,7 @@ fn a_killed_load_that_puts_rows_aside_ends_with_each_of_them_once() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_an_error_that_says_where_and_leaves_nothing() {
+fn a_value_that_cannot_be_loaded_is_located_and_nothing_is_left() {
     let bench = Bench::new();
     let good = bench.contacts("1000");
     let at = |name: &str| bench.dir.path().join(name);
@@ -195,7 +195,7 @@ fn what_cannot_be_loaded_is_an_error_that_says_where_and_leaves_nothing() {
 }
 
 #[test]
-fn a_table_that_does_not_fit_is_refused_with_the_columns() {
+fn a_table_that_does_not_fit_is_rejected_with_the_columns() {
     let bench = Bench::new();
     let file = bench.contacts("100");
     bench.client().batch_execute("create table c (name box, address text not null)").unwrap();
@@ -287,7 +287,7 @@ fn a_killed_load_of_generated_rows_is_finished_by_the_same_command() {
 }
 
 #[test]
-fn what_no_generated_rows_are_is_refused() {
+fn malformed_names_of_generated_rows_are_rejected() {
     let refused =
         |name: &str| sawmill(["load", name, "--to", "postgres://127.0.0.1:1/x", "--table", "t"]).fails(2);
     assert!(refused("gen:kontacts").contains("contacts"));
@@ -296,7 +296,7 @@ fn what_no_generated_rows_are_is_refused() {
     assert!(refused("gen:contacts?seed=-1").contains("seed=-1"));
     assert!(refused("gen:contacts?seed=1&rows=5&seed=2").contains("seed is given twice"));
     let beside = ["load", "gen:contacts", "x.parquet", "--to", "postgres://127.0.0.1:1/x", "--table", "t"];
-    assert!(sawmill(beside).fails(2).contains("beside other sources"));
+    assert!(sawmill(beside).fails(2).contains("together with other sources"));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn the_state_of_loads_is_shown() {
     let bench = Bench::new();
     let url = bench.server.url();
     let status = |more: &[&str]| sawmill(["load", "status", "--to", &url].iter().chain(more)).ok();
-    assert_eq!(status(&[]).out, "no loads are recorded\n");
+    assert_eq!(status(&[]).out, "no recorded loads\n");
     // So many that the load is killed long before its end.
     let rows = Path::new("gen:contacts?rows=20M");
     bench.load(Path::new("gen:events?rows=10"), "done", &[]).ok();
@@ -347,7 +347,7 @@ fn the_state_of_loads_is_shown() {
     wait(child);
     until("the server notices", || of("under_way")[0]["running"] == false);
     let text = status(&[]).out;
-    assert!(text.contains("public.under_way") && text.contains("broken off"), "{text}");
+    assert!(text.contains("public.under_way") && text.contains("interrupted"), "{text}");
     assert!(text.contains("public.done") && text.contains("complete 20"), "{text}");
     let done = of("public.done");
     assert_eq!(

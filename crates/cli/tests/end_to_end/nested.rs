@@ -110,7 +110,7 @@ fn a_killed_load_into_several_tables_is_finished_by_the_same_command() {
         assert!(client.query_one(seen, &[]).unwrap().get::<_, bool>(0));
     }
     let ran = sawmill(&args).ok();
-    assert!(ran.out.contains("public.c_phones") && ran.out.contains("went on"), "{}", ran.out);
+    assert!(ran.out.contains("public.c_phones") && ran.out.contains("resumed"), "{}", ran.out);
     let exact = "select count(*) = 400000 and count(distinct _row) = 400000 and \
                  sum(phones_count) = (select count(*) from c_phones) from c";
     assert!(client(&server).query_one(exact, &[]).unwrap().get::<_, bool>(0));
@@ -118,7 +118,7 @@ fn a_killed_load_into_several_tables_is_finished_by_the_same_command() {
 }
 
 #[test]
-fn a_dry_run_of_several_tables_says_what_would_be_done_and_changes_nothing() {
+fn a_dry_run_of_several_tables_reports_the_plan_and_changes_nothing() {
     let server = LocalPg::start().unwrap();
     let (file, more) = ("gen:contacts?rows=3k", ["--nested", "tables", "--unlogged", "--foreign-keys"]);
     let rehearse = || load(&server, file, "c", &[&more[..], &["--dry-run"]].concat()).ok().out;
@@ -134,14 +134,14 @@ fn a_dry_run_of_several_tables_says_what_would_be_done_and_changes_nothing() {
     let unlogged =
         "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relname IN ('c', 'c_phones')";
     assert_eq!(client(&server).query_one(unlogged, &[]).unwrap().get::<_, i64>(0), 2);
-    // What a load would refuse is refused.
+    // A dry run rejects what a load would reject.
     client(&server).batch_execute("DROP SCHEMA _sawmill CASCADE").unwrap();
     let error = load(&server, file, "c", &[&more[..], &["--dry-run"]].concat()).fails(1);
     assert!(error.contains("tables exist already: public.c, public.c_phones"), "{error}");
 }
 
 #[test]
-fn layouts_that_do_not_go_with_the_target_are_refused() {
+fn layouts_that_the_target_does_not_have_are_rejected() {
     let server = LocalPg::start().unwrap();
     let file = "gen:contacts?rows=10";
     let error = load(&server, file, "c", &["--nested", "tables", "--mode", "append"]).fails(2);

@@ -46,7 +46,7 @@ fn completions_name_the_sub_commands() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_crash() {
+fn a_reader_that_goes_away_does_not_cause_a_crash() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut child = command(["completions", "zsh"]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();

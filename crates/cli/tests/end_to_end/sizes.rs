@@ -11,7 +11,7 @@ fn batch_bytes(file: &str, size: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_size_is_read_alike_by_load_gen_footer_and_benchmarks() {
+fn load_gen_footer_and_benchmarks_parse_a_size_the_same_way() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.parquet");
     let file = file.to_str().unwrap();
@@ -44,7 +44,7 @@ fn a_size_is_read_alike_by_load_gen_footer_and_benchmarks() {
 }
 
 #[test]
-fn what_is_not_a_size_is_refused_by_every_option_with_an_example() {
+fn every_option_rejects_a_malformed_size_with_an_example() {
     let options: [&[&str]; 6] = [
         &["load", "a", "--to", "postgres://localhost/db", "--table", "t", "--batch-bytes"],
         &["gen", "contacts", "--file-size"],

@@ -37,7 +37,7 @@ fn a_file_that_is_cut_off_in_mid_load_is_named_and_the_load_goes_on_when_it_is_b
 }
 
 #[test]
-fn a_file_that_was_replaced_between_two_runs_is_refused() {
+fn a_file_that_was_replaced_between_two_runs_is_rejected() {
     let bench = Bench::new();
     let file = bench.contacts("1M");
     let args = bench.args("load", &file, "c", &["--unit-rows", "5000"]);

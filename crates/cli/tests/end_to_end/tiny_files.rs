@@ -148,7 +148,7 @@ fn a_file_that_changed_after_it_was_loaded_is_named() {
 }
 
 #[test]
-fn a_row_that_the_server_refuses_is_named_by_its_file_and_put_aside_where_that_is_asked_for() {
+fn a_row_that_the_server_refuses_is_located_and_rejected_if_asked_for() {
     let bench = Bench::new();
     let files = orders(&bench, 300);
     bench

@@ -1,5 +1,5 @@
-//! Lists of files: `@NAME` on a command line stands for the lines of the file NAME, `@-` for those of
-//! standard input. Thousands of files are too many for a command line.
+//! Lists of files: `@NAME` on a command line stands for the files on the lines of NAME, `@-` for those on the
+//! lines of standard input. Thousands of files do not fit on a command line.
 
 use std::fs;
 use std::io::Read;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// The longest list that is read: more is no list of names.
+/// The longest list that is read: anything longer is not a list of names.
 const LONGEST: u64 = 256 * 1024 * 1024;
 
-/// Whether a path stands for a list. A file may have the name of one.
+/// The name of the list that a path stands for. An existing file called `@NAME` is that file.
 fn list_of(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix('@').filter(|name| !name.is_empty() && path.symlink_metadata().is_err())
 }
 
-/// Whether a path stands for a list on standard input.
+/// Whether a path is the list on standard input.
 pub(crate) fn is_on_standard_input(path: &Path) -> bool {
     list_of(path) == Some("-")
 }
 
-/// The paths with the lines of lists in their place. Empty lines stand for nothing; a list in a list is
-/// none.
+/// The paths, with each list replaced by its lines. Empty lines are skipped; `@` has no meaning inside a
+/// list.
 pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
@@ -33,7 +33,7 @@ pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let text = read(name)?;
         files.extend(text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(PathBuf::from));
         if files.len() == before {
-            let advice = "write one name a line";
+            let advice = "write one file name on each line";
             return Err(Error::failure("the list names no file", path.display().to_string(), advice));
         }
     }
@@ -46,7 +46,7 @@ fn read(name: &str) -> Result<String, Error> {
         name => (name, "check the name of the list"),
     };
     let failed = |error: std::io::Error| {
-        Error::failure(format!("the list of files cannot be read: {error}"), place, advice)
+        Error::failure(format!("reading the list of files failed: {error}"), place, advice)
     };
     let mut text = String::new();
     let read = match name {

@@ -1,21 +1,24 @@
-//! Patterns of file names, for those who quote them: thousands of files are too many for a shell's
-//! command line, and `**` is not every shell's.
+//! Patterns of file names, for users who quote them: the names of thousands of files do not fit on a command
+//! line, and not every shell has `**`.
+//!
+//! Why not `globset`: it answers whether a path matches. This walk opens only the directories that can hold a
+//! match, and skips hidden names as `walk` does.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::walk::{directories, entries, is_left_out};
 
-/// Whether a path has characters that a pattern is made of.
+/// Whether a path contains characters that only patterns have.
 pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
 
 /// The paths that match a pattern, in the order of their names.
 ///
-/// In a name `*` stands for any characters, `?` for one, `[a-z]` for one of these and `[!a-z]` for one
-/// of the others; `**` as a name stands for any directories, or none. Names that a walk leaves out, which start with
-/// `.` or `_`, are found only by patterns that start so; links to directories are not followed by `**`.
+/// In a name, `*` matches any characters, `?` one, `[a-z]` one of these and `[!a-z]` one of the others; `**`
+/// as a whole name matches any number of directories. Names that start with `.` or `_` match only patterns
+/// that start so. `**` does not follow links to directories.
 ///
 /// # Errors
 ///
@@ -35,7 +38,7 @@ pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
                 Some("**") => directories(&path, &mut next)?,
                 Some(name) if is_pattern(Path::new(name)) => {
                     for entry in entries(&path)? {
-                        // A name that is not text cannot match a pattern, which is text.
+                        // A name that is not UTF-8 cannot match a pattern, which is.
                         let is_found = entry.name().to_str().is_some_and(|entry| matches(name, entry));
                         if is_found && (last || entry.is_dir) {
                             next.push(entry.path);
@@ -52,7 +55,7 @@ pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
         }
         found = next;
     }
-    // `**` finds a directory's own files by more than one way if it stands there twice.
+    // A second `**` finds a directory's files again.
     found.sort();
     found.dedup();
     Ok(found)
@@ -66,7 +69,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // Where to go on if what follows the last star does not match: the star takes one more.
+    // Where to go on if the text after the last star does not match: the star takes one more character.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() || p < pattern.len() {
         let step = match pattern.get(p) {
@@ -92,14 +95,14 @@ fn matches(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// The length of the class at the start of `pattern`, if `c` is in it. A bracket that is not closed
-/// stands for itself.
+/// The length of the class at the start of `pattern`, if `c` is in it. A bracket that is not closed matches
+/// itself.
 fn class(pattern: &[char], c: char) -> Option<usize> {
     let (start, negated) = match pattern.get(1) {
         Some('!' | '^') => (2, true),
         _ => (1, false),
     };
-    // A bracket right at the start of a class is one of its characters.
+    // A closing bracket at the start of a class is one of its characters.
     let Some(end) = pattern.iter().skip(start + 1).position(|&c| c == ']').map(|at| at + start + 1) else {
         return (c == '[').then_some(1);
     };
@@ -150,12 +153,12 @@ mod tests {
         ] {
             assert!(!matches(pattern, name), "{pattern} {name}");
         }
-        // Stars do not cost exponential time.
+        // Many stars do not take exponential time.
         assert!(!matches(&"*a".repeat(40), &"a".repeat(39)));
     }
 
     #[test]
-    fn directories_are_walked_as_far_as_the_pattern_says() {
+    fn a_pattern_searches_only_the_directories_that_it_names() {
         let dir = tempfile::tempdir().unwrap();
         for name in [
             "a.parquet",

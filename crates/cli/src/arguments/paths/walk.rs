@@ -1,23 +1,23 @@
-//! Walks directories. Names that start with `_` or `.` are left out, by the convention of Spark and Hive: unfinished
-//! output (`_temporary`), markers (`_SUCCESS`) and checksums (`.part-0.parquet.crc`) stand under such names.
+//! Walks directories, skipping names that start with `_` or `.`: by the convention of Spark and Hive these
+//! are unfinished output (`_temporary`), markers (`_SUCCESS`) and checksums (`.part-0.parquet.crc`).
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whether a walk leaves a name out. `_day=5` is the folder of a column called `_day`, and is not.
+/// Whether a walk skips a name. It does not skip `_day=5`, the folder of a column called `_day`.
 pub(crate) fn is_left_out(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") || (name.starts_with(b"_") && !name.contains(&b'='))
 }
 
-/// What a walk has found.
+/// What a walk found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The files, in the order of their names.
     pub files: Vec<PathBuf>,
-    /// Directories and `.parquet` files that were left out for their names.
+    /// How many directories and `.parquet` files it skipped because of their names.
     pub left_out: usize,
 }
 
@@ -39,7 +39,7 @@ impl Entry {
     }
 }
 
-/// The entries of a directory in the order of their names; none of a path that is not a directory.
+/// The entries of a directory in the order of their names; none if the path is not a directory.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unfinished_output_markers_and_checksums_are_left_out() {
+    fn unfinished_output_markers_and_checksums_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         for name in [
             "part-0.parquet",
@@ -124,7 +124,7 @@ mod tests {
         let names = ["_day=5/c.parquet", "a/b.PARQUET", "part-0.parquet"];
         assert_eq!(found.files, names.map(|name| dir.path().join(name)));
         assert_eq!(found.left_out, 3);
-        // A directory that is named itself is walked, whatever its name.
+        // A directory that the user names is walked, whatever its name.
         let mut found = Found::default();
         parquet_files(&dir.path().join("_temporary"), &mut found).unwrap();
         assert_eq!(found.files.len(), 1);

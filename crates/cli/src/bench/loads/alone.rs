@@ -1,4 +1,4 @@
-//! Loads that are measured with no other program beside them: into CrateDB, and into several tables of PostgreSQL.
+//! Loads that cannot be compared with another program: into CrateDB, and into several tables of PostgreSQL.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::demo;
 use crate::error::Error;
 use crate::load::load_files;
-use crate::load_tables;
+use crate::load::tables as load_tables;
 use crate::screen::console::Console;
 
-/// Whether a benchmark is measured so.
+/// Whether the arguments ask for such a load.
 pub(super) fn is_meant(args: &LoadBench) -> bool {
     into_crate_db(args) || args.nested.makes_tables()
 }
@@ -29,8 +29,8 @@ fn into_crate_db(args: &LoadBench) -> bool {
     args.to.as_deref().is_some_and(CrateServer::understands)
 }
 
-/// Refuses what only a single table of PostgreSQL has.
-fn refuse_other_options(args: &LoadBench) -> Result<(), Error> {
+/// Rejects options that only a single table of PostgreSQL has.
+fn reject_other_options(args: &LoadBench) -> Result<(), Error> {
     let kind = ["logged", "unlogged"].contains(&args.table.as_str());
     let given = [
         ("--against", !args.plan.against.is_empty()),
@@ -43,13 +43,13 @@ fn refuse_other_options(args: &LoadBench) -> Result<(), Error> {
     ];
     let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
     let what = match into_crate_db(args) {
-        true => "a benchmark of CrateDB has new tables, and no other program beside it",
-        false => "a benchmark of nested values as tables has new tables, and no other program beside it",
+        true => "a benchmark of CrateDB always creates new tables and runs no other program",
+        false => "a benchmark with --nested tables always creates new tables and runs no other program",
     };
     Err(Error::usage(what, option, "leave the option out"))
 }
 
-/// What is beside the runs.
+/// The server and the folders of the runs.
 struct Beside {
     server: Option<(&'static str, Target)>,
     folders: Vec<PathBuf>,
@@ -65,7 +65,7 @@ impl Surroundings for Beside {
     }
 }
 
-/// Measures loads, each into new tables that are dropped after it.
+/// Measures loads, each into new tables that are dropped afterwards.
 pub(super) fn measure(
     args: &LoadBench,
     source: &dyn Source,
@@ -73,7 +73,7 @@ pub(super) fn measure(
     folders: Vec<PathBuf>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    refuse_other_options(args)?;
+    reject_other_options(args)?;
     let number = Cell::new(0);
     let name = args.name()?;
     let (product, listener) = match into_crate_db(args) {
@@ -94,7 +94,7 @@ pub(super) fn measure(
         };
         let made = match &loaded {
             Ok(_) => Some(true),
-            // Nothing was made where the server was never reached.
+            // Nothing was created if the server was never reached.
             Err(error) => error.made_table(),
         };
         let removed = made.map_or(Ok(()), |made| remove(&destination, tables.as_ref(), url, made));
@@ -164,7 +164,7 @@ fn into_tables(
     })
 }
 
-/// Takes back what a run left, its tables too where it made them.
+/// Removes what a run left, with its tables if it created them.
 fn remove(
     destination: &Destination,
     tables: Option<&PostgresTables<'_>>,
@@ -177,7 +177,7 @@ fn remove(
             Ok(())
         }
         (Destination::Postgres(postgres), None) => demo::remove(postgres, made),
-        // Those of lists first: they may refer to the others.
+        // Tables of lists first: they may refer to the others.
         (Destination::Postgres(_), Some(tables)) => tables
             .names()
             .into_iter()

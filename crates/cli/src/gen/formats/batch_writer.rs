@@ -10,10 +10,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 use sawmill_profile::Phase;
 
 use super::csv::CsvWriter;
+use super::files::OpenFile;
 use super::ndjson::Encoders;
 use super::text_form::{NoText, text_batch, text_schema};
 use crate::r#gen::format::Format;
-use crate::r#gen::format_files::OpenFile;
 
 /// A writer of one of the formats.
 pub(super) enum BatchWriter<'a, 'w> {
@@ -24,7 +24,7 @@ pub(super) enum BatchWriter<'a, 'w> {
 }
 
 impl<'a, 'w> BatchWriter<'a, 'w> {
-    /// A writer of a format to a stream or a file, which for CSV writes null as a text.
+    /// A writer of a format to a stream or a file; the text is CSV's null.
     pub(super) fn new(
         (format, is_stream, csv_null): (Format, bool, &str),
         schema: &SchemaRef,
@@ -37,7 +37,7 @@ impl<'a, 'w> BatchWriter<'a, 'w> {
                 let builder = arrow_json::WriterBuilder::new().with_encoder_factory(Arc::new(Encoders));
                 BatchWriter::Ndjson(builder.build(out))
             }
-            // The names, even where no row follows.
+            // Writes the names, even if no row follows.
             Format::Csv => BatchWriter::Csv(CsvWriter::new(out, &text_schema(schema), csv_null)?),
         })
     }
@@ -62,7 +62,7 @@ impl<'a, 'w> BatchWriter<'a, 'w> {
     }
 }
 
-/// A writer that counts what goes through it.
+/// A writer that counts the bytes that pass through.
 pub(super) struct Counted<'w> {
     pub target: OpenFile,
     pub bytes: u64,

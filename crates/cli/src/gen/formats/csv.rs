@@ -1,5 +1,5 @@
-//! CSV in which null and the empty string differ, as PostgreSQL's COPY writes and reads it: null is nothing between
-//! the commas (or another text), a string that would look like it stands in quotes.
+//! CSV in which null and the empty string differ, as PostgreSQL's COPY writes and reads it: null is empty (or
+//! another text), and a string that equals it is quoted.
 
 use std::io::Write;
 
@@ -19,12 +19,12 @@ pub(super) struct CsvWriter<W> {
 /// The cells of a column.
 enum Cells<'a> {
     Text(&'a StringArray),
-    /// Types whose values never need quotes for what is in them.
+    /// Types whose values never contain anything that needs quotes.
     Plain(&'a ArrayRef, ArrayFormatter<'a>),
 }
 
 impl<W: Write> CsvWriter<W> {
-    /// A writer that has written the line of names.
+    /// Makes a writer, and writes the line of names.
     pub(super) fn new(out: W, schema: &Schema, null: &str) -> Result<Self, ArrowError> {
         let mut writer = CsvWriter { out, null: null.to_owned(), lines: Vec::new() };
         for (i, field) in schema.fields().iter().enumerate() {
@@ -78,8 +78,8 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-/// Appends a string, in quotes where it would be read as something else without: as null, as several cells or
-/// lines, or (`\.`) as the end of the data.
+/// Appends a string. It is quoted if a reader would otherwise take it for null, for several cells or lines,
+/// or (`\.`) for the end of the data.
 fn push_text(out: &mut Vec<u8>, text: &str, null: &str) {
     let special = |b: u8| matches!(b, b',' | b'"' | b'\n' | b'\r');
     if text.is_empty() || text == null || text == "\\." || text.bytes().any(special) {

@@ -1,5 +1,5 @@
-//! What JSON lines write otherwise than the `arrow-json` crate: floats that are not finite, which JSON has no numbers
-//! for, and entries of maps whose value is null. Both would be lost without a word.
+//! Encoders for NDJSON where it differs from the `arrow-json` crate: floats that are not finite, for which
+//! JSON has no numbers, and map entries whose value is null. The crate would drop both silently.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use arrow_json::writer::{NullableEncoder, make_encoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
-/// The options that make the crate's own encoders.
+/// Options that produce the crate's own encoders.
 static PLAIN: LazyLock<EncoderOptions> = LazyLock::new(EncoderOptions::default);
 
-/// Makes the encoders of these values; others have those of the crate.
+/// Makes the encoders of these values; all others get the crate's.
 #[derive(Debug)]
 pub(super) struct Encoders;
 
@@ -42,7 +42,7 @@ impl EncoderFactory for Encoders {
     }
 }
 
-/// Floats, those that are not finite as the strings that `to_jsonb` of PostgreSQL has for them.
+/// Floats. Those that are not finite become the strings that PostgreSQL's `to_jsonb` writes.
 struct Floats<'a> {
     array: &'a dyn Array,
     finite: NullableEncoder<'a>,
@@ -66,7 +66,7 @@ impl Encoder for Floats<'_> {
     }
 }
 
-/// Maps with text keys, every entry of them.
+/// Maps with text keys, with all entries.
 struct Map<'a> {
     offsets: &'a [i32],
     keys: NullableEncoder<'a>,

@@ -1,7 +1,7 @@
-//! Batches in the form that text shows: what JSON and CSV write as it is, and nothing that they cannot.
+//! Converts batches to a form that JSON and CSV can write.
 //!
-//! UUIDs are their 36 characters, instants are in UTC (names of zones need a database of them), keys of maps are
-//! text. A date or time that no calendar here reaches is an error: text formats have no place for it.
+//! UUIDs become 36 characters, instants are in UTC (names of time zones would need a database), map keys are
+//! text. A date or time beyond the range of `arrow`'s calendar is an error.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use arrow_array::{
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 
-/// The mark of UUIDs among columns of 16 bytes.
+/// The extension type of 16 bytes that are a UUID.
 const UUID: &str = "arrow.uuid";
 
 /// Why a batch has no text form.
 #[derive(Debug)]
 pub(super) enum NoText {
-    /// A value that text cannot show.
+    /// A value that text cannot represent.
     Value {
         column: String,
         row: usize,
@@ -40,7 +40,7 @@ impl From<ArrowError> for NoText {
     }
 }
 
-/// The types that the columns of a batch have in its text form.
+/// The schema of a batch's text form.
 pub(super) fn text_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(text_field).collect::<Fields>()))
 }
@@ -86,7 +86,7 @@ fn text_field(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), kind, field.is_nullable()))
 }
 
-/// The text form of an array; an error counts its slots as rows.
+/// The text form of an array. An error gives the slot as its row.
 fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
     match field.data_type() {
         _ if is_uuid(field) => Ok(Arc::new(uuids(array))),
@@ -147,7 +147,7 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
     }
 }
 
-/// An error of the array inside of another, whose slot around the one inside is `slot`.
+/// The error of an inner array, with the slot of the outer array that `slot` computes.
 fn within(error: NoText, name: &str, slot: impl Fn(usize) -> usize) -> NoText {
     match error {
         NoText::Value { column, row, what } => {
@@ -158,12 +158,12 @@ fn within(error: NoText, name: &str, slot: impl Fn(usize) -> usize) -> NoText {
     }
 }
 
-/// The list that has the element `slot`.
+/// The list that contains the element `slot`.
 fn slot_around(offsets: &[i32], slot: usize) -> usize {
     offsets.partition_point(|offset| *offset as usize <= slot).saturating_sub(1)
 }
 
-/// The array as it is, where `is_shown` says of every value that it can be.
+/// The array itself, if `is_shown` holds for every value; else an error.
 fn all_shown<T: ArrowPrimitiveType>(
     array: &ArrayRef,
     is_shown: impl Fn(T::Native) -> bool,
@@ -172,7 +172,7 @@ where
     T::Native: Ord + Copy + std::fmt::Display,
 {
     let values = array.as_primitive::<T>();
-    // What can be shown has no gaps, so that the ends tell.
+    // The values that can be shown are a range without gaps, so checking the ends is enough.
     let ends = values.iter().flatten().fold(None, |ends: Option<(T::Native, T::Native)>, v| {
         Some(ends.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
     });
@@ -182,8 +182,8 @@ where
     let mut wrong = values.iter().enumerate().filter_map(|(row, v)| Some((row, v?)));
     let Some((row, value)) = wrong.find(|(_, value)| !is_shown(*value)) else { return Ok(Arc::clone(array)) };
     let what = match array.data_type() {
-        DataType::Date32 => format!("the date {value} days from 1970-01-01 is past what text shows"),
-        _ => format!("the time {value} units from 1970-01-01 is past what text shows"),
+        DataType::Date32 => format!("the date {value} days from 1970-01-01 cannot be written as text"),
+        _ => format!("the time {value} units from 1970-01-01 cannot be written as text"),
     };
     Err(NoText::Value { column: String::new(), row, what })
 }

@@ -55,7 +55,7 @@ fn a_selection_by_an_index_reads_nothing_else() {
 }
 
 #[test]
-fn an_index_of_another_footer_or_none_is_refused() {
+fn an_index_of_another_footer_or_none_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     contacts(dir.path(), "20k", "2");
     let [one, other] = ["contacts-00000.parquet", "contacts-00001.parquet"].map(|name| dir.path().join(name));
@@ -77,7 +77,7 @@ fn an_index_of_another_footer_or_none_is_refused() {
 }
 
 #[test]
-fn a_damaged_index_is_refused_and_the_error_says_to_write_it_again() {
+fn a_damaged_index_is_rejected_with_the_advice_to_write_it_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("types.parquet");
     many_types(&path);

@@ -29,7 +29,7 @@ fn confined<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Ran
 }
 
 #[track_caller]
-fn refused_for_memory(ran: Ran, file: &Path) -> String {
+fn rejected_for_memory(ran: Ran, file: &Path) -> String {
     let error = ran.fails(1);
     let name = file.file_name().unwrap().to_str().unwrap();
     assert!(error.contains("expected memory for") && error.contains(name), "{error}");
@@ -67,13 +67,13 @@ fn one_column() -> ThriftWriter {
 }
 
 #[test]
-fn a_footer_that_memory_does_not_hold_is_refused() {
+fn a_footer_that_does_not_fit_into_memory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("long.parquet");
     sparse(&path, b"", CLAIMED);
     let name = path.to_str().unwrap();
     for args in [&[][..], &["--json"], &["--check"], &["--tail-hint", "900MiB"]] {
-        let error = refused_for_memory(confined(["footer", name].iter().chain(args)), &path);
+        let error = rejected_for_memory(confined(["footer", name].iter().chain(args)), &path);
         assert!(error.contains("943718"), "{error}");
     }
     // Beside a file that can be read, which is shown.
@@ -81,13 +81,13 @@ fn a_footer_that_memory_does_not_hold_is_refused() {
     crate::parquet_files::many_columns(&good, 3);
     let ran = confined(["footer", name, good.to_str().unwrap()]);
     assert!(ran.out.contains("good.parquet"), "{}", ran.out);
-    refused_for_memory(ran, &path);
+    rejected_for_memory(ran, &path);
     let load = ["load", name, "--to", "postgres://localhost:1/db", "--table", "t"];
-    refused_for_memory(confined(load), &path);
+    rejected_for_memory(confined(load), &path);
 }
 
 #[test]
-fn a_list_of_row_groups_that_memory_does_not_hold_is_refused() {
+fn a_list_of_row_groups_that_does_not_fit_into_memory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("groups.parquet");
     let len: u32 = 200 << 20;
@@ -95,13 +95,13 @@ fn a_list_of_row_groups_that_memory_does_not_hold_is_refused() {
     // As many as might fit into so many bytes; a row of each takes 32.
     w.list(4, 12, u64::from(len) / 5 - 100);
     sparse(&path, w.bytes(), len);
-    refused_for_memory(confined(["footer", path.to_str().unwrap()]), &path);
+    rejected_for_memory(confined(["footer", path.to_str().unwrap()]), &path);
     let load = ["load", path.to_str().unwrap(), "--to", "postgres://localhost:1/db", "--table", "t"];
-    refused_for_memory(confined(load), &path);
+    rejected_for_memory(confined(load), &path);
 }
 
 #[test]
-fn page_indexes_that_memory_does_not_hold_are_refused() {
+fn page_indexes_that_do_not_fit_into_memory_are_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("indexes.parquet");
     let mut w = one_column();
@@ -138,12 +138,12 @@ fn page_indexes_that_memory_does_not_hold_are_refused() {
     file.write_all(&footer).unwrap();
     file.write_all(&(footer.len() as u32).to_le_bytes()).unwrap();
     file.write_all(b"PAR1").unwrap();
-    let error = refused_for_memory(confined(["footer", path.to_str().unwrap(), "--page-index"]), &path);
+    let error = rejected_for_memory(confined(["footer", path.to_str().unwrap(), "--page-index"]), &path);
     assert!(error.contains("row_groups[0].columns[0]"), "{error}");
 }
 
 #[test]
-fn a_kept_index_that_memory_does_not_hold_is_refused() {
+fn a_saved_index_that_does_not_fit_into_memory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("good.parquet");
     crate::parquet_files::many_columns(&path, 3);
@@ -151,7 +151,7 @@ fn a_kept_index_that_memory_does_not_hold_is_refused() {
     let by_index = || confined(["footer", path.to_str().unwrap(), "--by-index", index.to_str().unwrap()]);
     fs::write(&index, b"SAWFIDX4").unwrap();
     File::options().write(true).open(&index).unwrap().set_len(CLAIMED.into()).unwrap();
-    refused_for_memory(by_index(), &index);
+    rejected_for_memory(by_index(), &index);
     // What is not an index is not read, whatever its length.
     fs::write(&index, b"some other file").unwrap();
     File::options().write(true).open(&index).unwrap().set_len(1 << 40).unwrap();

@@ -38,7 +38,7 @@ fn names_and_values_cannot_drive_a_terminal() {
     assert_eq!(views["columns"][2]["path"], "名前");
     assert_eq!(views["key_value"][0]["value"], evil);
     assert_eq!(json["files"][0]["file"], path.to_str().unwrap());
-    // A name that is no text at all.
+    // A name that is not UTF-8.
     let odd = dir.path().join(PathBuf::from(std::ffi::OsString::from_vec(b"odd\xff.parquet".to_vec())));
     fs::copy(&path, &odd).unwrap();
     let ran = sawmill(["footer".as_ref(), odd.as_os_str(), "--json".as_ref()]).ok();
@@ -105,7 +105,7 @@ fn columns_of_one_name_and_names_with_dots_are_all_selected() {
 }
 
 #[test]
-fn what_names_no_file_of_this_machine_is_told_before_anything_is_read() {
+fn urls_and_standard_input_are_rejected_before_anything_is_read() {
     for (name, expected) in [
         ("-", "standard input"),
         ("s3://bucket/key.parquet", "cannot be read from s3://"),
@@ -173,7 +173,7 @@ fn a_schema_of_any_depth_is_shown() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_told_with_its_place() {
+fn what_is_wrong_in_a_file_is_reported_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     contacts(dir.path(), "200k", "1");
     let good = dir.path().join("contacts-00000.parquet");
@@ -200,7 +200,7 @@ fn what_is_wrong_in_a_file_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_no_whole_parquet_file_is_an_error_that_names_it() {
+fn a_file_that_is_not_a_complete_parquet_file_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let good = dir.path().join("good.parquet");
     sawmill(["gen", "contacts", "--rows", "10", "--out", good.to_str().unwrap()]).ok();

@@ -116,7 +116,7 @@ fn a_selection_shows_nothing_else() {
 }
 
 #[test]
-fn a_dataset_is_told_what_is_unusual_in_it() {
+fn what_is_unusual_in_a_dataset_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     contacts(dir.path(), "20k", "2");
     fs::create_dir(dir.path().join("more")).unwrap();

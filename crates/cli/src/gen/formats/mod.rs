@@ -1,10 +1,11 @@
-//! `sawmill gen --format arrow|ndjson|csv`: the same rows through Arrow batches.
+//! `sawmill gen --format arrow|ndjson|csv`: writes the same rows from Arrow batches.
 //!
-//! Files are made whole or not at all, as Parquet files are. Several files are made at a time; a file is
-//! made by one thread.
+//! Files are written whole or not at all, like Parquet files. Several files are written in parallel, each by
+//! one thread.
 
 mod batch_writer;
 mod csv;
+mod files;
 mod ndjson;
 mod text_form;
 
@@ -21,9 +22,9 @@ use sawmill_profile::{Phase, PhaseReport, Profile};
 
 use crate::error::Error;
 use crate::r#gen::format::Format;
-use crate::r#gen::format_files::{Planned, plan};
 use crate::r#gen::{GenArgs, GenResult, content_sum, summary};
 use crate::screen::console::Console;
+use files::{Planned, plan};
 use text_form::NoText;
 
 /// Rows of a batch.
@@ -31,18 +32,18 @@ const BATCH_ROWS: usize = 8192;
 
 /// Generates another format than Parquet.
 pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let refuse = |what: &str, advice: &str| {
+    let reject = |what: &str, advice: &str| {
         let what = format!("{what} with --format {}", args.format.name());
         Err(Error::usage(what, args.out.display().to_string(), advice))
     };
     if args.layout.partition_by.is_some() {
-        return refuse("--partition-by", "folders are made for Parquet files alone");
+        return reject("--partition-by", "folders are available for Parquet files only");
     }
     if args.layout.existing() == Existing::Resume {
-        return refuse("--resume", "--overwrite makes all files again");
+        return reject("--resume", "use --overwrite, which writes all files again");
     }
     if let Some(option) = args.files.given() {
-        return refuse(option, "it is an option of Parquet files: leave it out");
+        return reject(option, "leave it out: it is available for Parquet files only");
     }
     let (dataset, layout, _) = args.plan()?;
     let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
@@ -61,9 +62,9 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Resu
     let profile = Profile::new();
     let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console, cancel)?;
     let (files, phase) = generate(&job, &profile, console, cancel)?;
-    let said = || summary(&files, (None, content_sum), &phase, &args.out);
+    let summary = || summary(&files, (None, content_sum), &phase, &args.out);
     if args.out == Path::new("-") {
-        console.step(&said());
+        console.step(&summary());
         return Ok(());
     }
     let rows = files.iter().map(|file| file.rows).sum();
@@ -76,10 +77,10 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Resu
         files: &files,
         phase: phase.clone(),
     };
-    console.result(&result, || said() + "\n")
+    console.result(&result, || summary() + "\n")
 }
 
-/// What is to be made in a format other than Parquet.
+/// What to write in a format other than Parquet.
 pub(crate) struct FormatJob<'a> {
     pub dataset: &'a Dataset,
     pub layout: &'a Layout,
@@ -91,7 +92,7 @@ pub(crate) struct FormatJob<'a> {
     pub existing: Existing,
     /// How CSV writes null.
     pub csv_null: &'a str,
-    /// Files that the dataset was taken from.
+    /// Files that the dataset was read from.
     pub sources: &'a [PathBuf],
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn generate(
     cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, PhaseReport), Error> {
     if job.format == Format::Csv {
-        refuse_what_csv_cannot_be(job)?;
+        reject_what_csv_cannot_hold(job)?;
     }
     let planned = plan(job, console, cancel)?;
     let files = &planned.files;
@@ -117,7 +118,7 @@ pub(crate) fn generate(
             let stopped = || cancel.load(Relaxed) || stop.load(Relaxed);
             let made = make(job, file, &phase, &stopped);
             let failed = made.is_err();
-            // Before the others stop: theirs is not the reason.
+            // Before the others stop, whose errors are not the reason.
             results.lock().unwrap_or_else(PoisonError::into_inner).push(made);
             stop.fetch_or(failed, Relaxed);
             if stop.load(Relaxed) {
@@ -134,7 +135,7 @@ pub(crate) fn generate(
         });
     });
     let mut written = Vec::new();
-    // The first error is why the others stopped.
+    // The first error is the reason why the others stopped.
     for result in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         written.push(result?);
     }
@@ -142,35 +143,36 @@ pub(crate) fn generate(
     Ok((written, phase.finish()))
 }
 
-/// CSV has no place for nested values, and readers skip empty lines, as which nulls of an only column would come.
-fn refuse_what_csv_cannot_be(job: &FormatJob<'_>) -> Result<(), Error> {
-    let refuse = |what: String, advice: &str| Err(Error::usage(what, job.dataset.name(), advice));
+/// Rejects nested columns, for which CSV has no place, and nulls of an only column: they would be empty
+/// lines, which readers skip.
+fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<(), Error> {
+    let reject = |what: String, advice: &str| Err(Error::usage(what, job.dataset.name(), advice));
     let schema = job.dataset.arrow_schema();
     let fields = schema.fields();
     if let Some(field) = fields.iter().find(|field| field.data_type().is_nested()) {
-        let what = format!("the column {} is nested, which CSV cannot be", field.name());
-        return refuse(what, "use --format ndjson");
+        let what = format!("the column {} is nested, which CSV cannot represent", field.name());
+        return reject(what, "use --format ndjson");
     }
     if let (true, [only]) = (job.csv_null.is_empty(), &fields[..])
         && only.is_nullable()
     {
         let what =
             format!("nulls of the only column {} would be empty lines, which readers skip", only.name());
-        return refuse(what, "give null a text, like --csv-null NULL");
+        return reject(what, "give null a text, like --csv-null NULL");
     }
     Ok(())
 }
 
 pub(crate) fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {
-        io::ErrorKind::StorageFull => "make room or write somewhere else, then run the same command again",
+        io::ErrorKind::StorageFull => "free some space or write elsewhere, then run the same command again",
         io::ErrorKind::BrokenPipe => "the reader of the output went away",
-        _ => "mend the cause, then run the same command again",
+        _ => "fix the cause, then run the same command again",
     };
     Error::failure(format!("{doing} failed: {error}"), path.display().to_string(), advice)
 }
 
-/// Makes one file.
+/// Writes one file.
 fn make(
     job: &FormatJob<'_>,
     planned: &Planned,
@@ -211,7 +213,7 @@ fn write_rows(
     let mut writer = BatchWriter::new(form, &schema, out).map_err(arrow)?;
     let rows = job.layout.file_rows(planned.file);
     let mut first = rows.start;
-    // As many rows together as in a page of Parquet, which are fewer where they are large.
+    // As many rows as in a page of Parquet, which has fewer if rows are large.
     let batch_rows = BATCH_ROWS.min(usize::try_from(job.layout.page_rows).unwrap_or(BATCH_ROWS));
     for batch in job.dataset.batches(rows, job.seed, batch_rows) {
         if stopped() {
@@ -222,7 +224,7 @@ fn write_rows(
             NoText::Value { column, row, what } => Error::usage(
                 what,
                 format!("{}, field {column}, row {}", shown.display(), first + row as u64),
-                "--format parquet and --format arrow hold it; or keep the values within the years 0 to 9999",
+                "use --format parquet or arrow, or keep the values within the years 0 to 9999",
             ),
             NoText::Arrow(error) => arrow(error),
         })?;

@@ -1,12 +1,11 @@
-//! `sawmill footer`: what the footers of Parquet files say.
+//! `sawmill footer`: shows what the footers of Parquet files state.
 //!
 //! ```text
 //! paths ─walk─▶ files ─decode, on threads─▶ summary, facts, footer ─in order─▶ views ─▶ standard output
-//!                                                      └──▶ dataset: sums and what is unusual
+//!                                                      └──▶ dataset: sums, and what is unusual
 //! ```
 //!
-//! Each view has a file below `footer/`. Nothing is kept of a file but its summary once its views are
-//! written.
+//! The views are those of `sawmill-inspect`. Once the views of a file are written, only its summary is kept.
 
 mod bench;
 mod bench_files;
@@ -30,10 +29,10 @@ use crate::footer::run::{Format, Opening, Run, unwritten};
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
 
-/// Decode the footers of Parquet files and show what they say.
+/// Decode the footers of Parquet files and show what they state.
 ///
-/// Without a view: a line a file and, of several files, what they are together: rows, bytes, schemas
-/// that differ, row groups of unusual size, columns without bounds.
+/// Without a view, shows one line for each file. For several files, it also summarises the dataset: rows,
+/// bytes, schemas that differ, row groups of unusual size, columns without bounds.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -47,16 +46,16 @@ pub(crate) struct FooterCommand {
     args: FooterArgs,
 }
 
-/// What is not about files that there are.
+/// What does not need existing files.
 #[derive(Subcommand, Debug)]
 enum Other {
     BenchFiles(bench_files::BenchFilesArgs),
 }
 
-/// Files, and what is shown of them.
+/// Files, and what to show of them.
 ///
-/// Without a view: a line a file and, of several files, what they are together: rows, bytes, schemas
-/// that differ, row groups of unusual size, columns without bounds.
+/// Without a view, shows one line for each file. For several files, it also summarises the dataset: rows,
+/// bytes, schemas that differ, row groups of unusual size, columns without bounds.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -74,99 +73,101 @@ Examples:
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
 
-A file that cannot be read is an error that names it; the others are shown all the same, and
-the exit code is 1. Control characters in names and values are escaped.")]
+If a file cannot be read, an error names it, the other files are still shown, and the exit code is 1. Control
+characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
-    /// Parquet files, directories that are searched for them but for names that start with _ or ., patterns in quotes (*, ?, [a-z], and
-    /// ** for any directories), or @LIST for the names in a file (@- on standard input).
+    /// Parquet files, directories to search for them (except names that start with _ or .), quoted patterns
+    /// (*, ?, [a-z], and ** for any directories), or @LIST for a file with one path on each line (@- for
+    /// standard input).
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The schema, as a message type and as a tree.
+    /// Show the schema, as a message type and as a tree.
     #[arg(long, help_heading = "Views")]
     schema: bool,
-    /// Rows, sizes, places and orders of the row groups.
+    /// Show rows, sizes, offsets and sort orders of the row groups.
     #[arg(long, help_heading = "Views")]
     row_groups: bool,
-    /// Types, codecs, encodings, sizes and places of the column chunks.
+    /// Show types, codecs, encodings, sizes and offsets of the column chunks.
     #[arg(long, help_heading = "Views")]
     columns: bool,
-    /// Bounds and counts of the column chunks (-v: long values whole).
+    /// Show bounds and counts of the column chunks (-v: long values in full).
     #[arg(long, help_heading = "Views")]
     statistics: bool,
-    /// The data pages of the column chunks, from the page indexes: places, rows, bounds.
+    /// Show the data pages of the column chunks, from the page indexes: offsets, rows, bounds.
     #[arg(long, help_heading = "Views")]
     page_index: bool,
-    /// The file's keys and values (-v: long values whole).
+    /// Show the file's keys and values (-v: long values in full).
     #[arg(long, help_heading = "Views")]
     key_value: bool,
-    /// Where the bytes of the file and of its footer go, by column (-v: all columns).
+    /// Show where the bytes of the file and of its footer go, by column (-v: all columns).
     #[arg(long, help_heading = "Views")]
     sizes: bool,
-    /// The footer's Thrift: byte offset, field id, name and value (-v: long values whole).
+    /// Show the footer's Thrift: byte offset, field id, name and value (-v: long values in full).
     #[arg(long, help_heading = "Views")]
     dump: bool,
-    /// Everything that is wrong: offsets, sizes, overlaps, counts, indexes (exit code 1 if
-    /// anything is). Of several files, only what is wrong, and a total.
+    /// Check offsets, sizes, overlaps, counts and indexes, and show everything that is wrong (exit code 1 if
+    /// anything is). For several files, show only findings and a total.
     #[arg(long, help_heading = "Views")]
     check: bool,
-    /// With --check: read all pages, too, and compare the checksums that they have with their bytes.
+    /// With --check: read all pages, too, and verify the checksums of those that have one.
     #[arg(long, help_heading = "Views", requires = "check")]
     pages: bool,
-    /// Time the decoding of the footer: our ways and the parquet crate's.
+    /// Measure how long decoding the footer takes, with this decoder and with the parquet crate.
     #[arg(long, help_heading = "Views")]
     bench: bool,
-    /// A line of JSON for every column chunk, with its bounds.
+    /// Print one line of JSON for each column chunk, with its bounds.
     #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS, conflicts_with = "csv")]
     ndjson: bool,
-    /// A line of comma-separated values for every column chunk, with its bounds.
+    /// Print one line of comma-separated values for each column chunk, with its bounds.
     #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS)]
     csv: bool,
-    /// Only columns whose paths match: * is any part of a name, ** any of a path, ? a character.
-    /// Without these, the columns at or below the path. What follows a \ stands for itself. May be
-    /// given more than once.
+    /// Only columns whose paths match: * is any part of a name, ** any part of a path, ? any character. A
+    /// text without these selects the columns at or below that path. A \ makes the next character literal.
+    /// May be repeated.
     #[arg(long, value_name = "GLOB", help_heading = "Selection")]
     column: Vec<String>,
-    /// Only the columns of these numbers, from 0 on, and those that --column names.
+    /// Only the columns with these numbers, starting at 0, and those that --column names.
     #[arg(long, value_name = "N,N", value_delimiter = ',', help_heading = "Selection")]
     column_number: Vec<usize>,
     /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
     #[arg(long, value_name = "N..M", value_parser = selection::row_groups, help_heading = "Selection")]
     row_group: Option<Range<usize>>,
-    /// Only row groups of so many rows: ..5000 (fewer), 1M.. (as many at least).
+    /// Only row groups with this many rows: ..5000 (fewer than 5000), 1M.. (at least a million).
     #[arg(long, value_name = "N..M", value_parser = selection::rows, help_heading = "Selection",
         conflicts_with = "row_group")]
     row_group_rows: Option<Range<u64>>,
-    /// Only row groups whose data starts in this range of the file's bytes: 0..64MB. Ranges that cover a
-    /// file share its row groups out.
+    /// Only row groups whose data starts in this range of the file's bytes: 0..64MB. Adjacent ranges that
+    /// cover the file select each row group exactly once.
     #[arg(long, value_name = "BYTES..BYTES", value_parser = selection::bytes, help_heading = "Selection",
         conflicts_with_all = ["row_group", "row_group_rows"])]
     row_group_bytes: Option<Range<u64>>,
-    /// Bytes to read from a file's end at first; a longer footer costs a second read.
+    /// How many bytes to read from the end of a file at first. A longer footer takes a second read.
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "64KiB", help_heading = "Opening")]
     tail_hint: u64,
-    /// The longest footer that is read, like 2GiB: a damaged file may claim one of 4 GiB.
+    /// The longest footer to accept, such as 2GiB: a damaged file may claim a footer of 4 GiB.
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "1GiB", help_heading = "Opening")]
     max_footer: u64,
-    /// How much of a footer is looked at before it is shown; what is wrong is an error of the file.
+    /// How much of a footer to verify before showing it. Anything wrong is an error.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded, help_heading = "Opening")]
     verify: selection::Level,
-    /// Map footers instead of reading them: for footers of hundreds of megabytes in the page cache.
-    /// Nobody may change or shorten the files meanwhile.
+    /// Map footers into memory instead of reading them: for footers of hundreds of megabytes in the page
+    /// cache. The files must not be changed or truncated meanwhile.
     #[cfg(all(unix, target_pointer_width = "64"))]
     #[arg(long, help_heading = "Opening", conflicts_with = "by_index")]
     mapped: bool,
-    /// Keep an index of the file's footer in INDEX: twelve bytes a column chunk, the schema and a checksum.
+    /// Save an index of the file's footer to INDEX: twelve bytes for each column chunk, the schema and a
+    /// checksum.
     #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = PARTS, conflicts_with = "by_index")]
     save_index: Option<PathBuf>,
-    /// Show column chunks by a kept index: the footer is not decoded, each chunk is one small read.
+    /// Locate column chunks by a saved index: the footer is not decoded, and each chunk takes one small read.
     #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS,
         conflicts_with_all = ["ndjson", "csv", "row_group_rows", "row_group_bytes", "verify"])]
     by_index: Option<PathBuf>,
 }
 
-/// What leaves parts of a footer out.
+/// The options that select parts of a footer.
 const PARTS: [&str; 5] = ["column", "column_number", "row_group", "row_group_rows", "row_group_bytes"];
 
 const VIEWS: [&str; 10] = [
@@ -200,12 +201,12 @@ impl Shown {
 }
 
 impl FooterArgs {
-    /// The files and what is to be decoded of them, for who shows nothing of it.
+    /// The files and what to decode of them, for a benchmark, which shows nothing.
     pub(crate) fn without_views(&self) -> Result<(Vec<PathBuf>, Options), Error> {
         let indexed = self.save_index.is_some() || self.by_index.is_some();
         if !self.views().is_empty() || self.ndjson || self.csv || indexed {
-            let advice = "leave the views and indexes out";
-            return Err(Error::usage("nothing of the files is shown", "a view", advice));
+            let advice = "leave out views and indexes";
+            return Err(Error::usage("a benchmark shows nothing of the files", "a view", advice));
         }
         Ok((paths::parquet_files(&self.files)?, selection::options(self)))
     }
@@ -257,18 +258,19 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
     }
     if console.json && (args.ndjson || args.csv) {
         let advice = "give one of --json, --ndjson and --csv";
-        return Err(Error::usage("two formats for one output", "", advice));
+        return Err(Error::usage("several formats for one output", "", advice));
     }
     let files = paths::parquet_files(&args.files)?;
     if (args.save_index.is_some() || args.by_index.is_some()) && files.len() != 1 {
-        let what = format!("expected one file, as an index is of one footer, found {}", files.len());
+        let what =
+            format!("expected one file, because an index belongs to one footer, found {}", files.len());
         return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));
     }
     if let Some(path) = &args.save_index
         && path.exists()
         && !matches!(FooterIndex::is_kept_in(path), Ok(true))
     {
-        let what = "expected no file in the index's place but an older index, found another one";
+        let what = "expected an older index or no file at the index's path, found another file";
         return Err(Error::usage(what, escaped_path(path), "give the index another name"));
     }
     if let (Some(index), [file]) = (&args.by_index, files.as_slice()) {

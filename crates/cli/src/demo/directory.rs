@@ -1,7 +1,7 @@
-//! The directory that the demo's files go into: the user's, or one that goes when the demo does.
+//! The directory for the demo's files: the user's, or a temporary one.
 //!
-//! A temporary directory holds a lock file that its process keeps locked. A process that is killed
-//! cannot remove its directory, but its lock is gone, so the next demo knows to remove it.
+//! A temporary directory has a lock file that its process keeps locked. A killed process cannot remove its
+//! directory, but it loses its lock, so that the next demo removes the directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Directory {
         remove_abandoned(&parent);
         let make = || {
             let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
-            // Locked before it has its name: a lock file that can be locked has no owner.
+            // Locked before it gets its name: a lock file that can be locked has no owner.
             let lock = tempfile::NamedTempFile::new_in(directory.path())?;
             lock.as_file().lock()?;
             let lock = lock.persist(directory.path().join(LOCK)).map_err(|error| error.error)?;
@@ -37,7 +37,7 @@ impl Directory {
         };
         make().map_err(|error: std::io::Error| {
             let place = parent.display().to_string();
-            Error::failure(format!("making a directory failed: {error}"), place, "set TMPDIR or give --dir")
+            Error::failure(format!("creating a directory failed: {error}"), place, "set TMPDIR or give --dir")
         })
     }
 
@@ -48,7 +48,7 @@ impl Directory {
         }
     }
 
-    /// Removes a temporary directory, and says so if that fails.
+    /// Removes a temporary directory; an error if that fails.
     pub(crate) fn close(self) -> Result<(), Error> {
         let Directory::Temporary { directory, .. } = self else { return Ok(()) };
         let place = directory.path().display().to_string();
@@ -58,8 +58,7 @@ impl Directory {
     }
 }
 
-/// Removes the directories of demos that were killed. What cannot be removed, such as another
-/// account's, is left to its owner.
+/// Removes the directories of killed demos, except those it may not remove, such as another account's.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_demo_left_is_removed_and_what_another_uses_is_not() {
+    fn directories_of_killed_demos_are_removed_and_those_in_use_are_not() {
         let parent = tempfile::tempdir().unwrap();
         let make = |name: &str| {
             let directory = parent.path().join(name);

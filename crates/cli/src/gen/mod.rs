@@ -1,12 +1,10 @@
-//! `sawmill gen`: a dataset into Parquet files, and what else there is to do with a dataset.
+//! `sawmill gen`: generates a dataset as files; prints and explains specs.
 
 mod content_sum;
 pub(crate) mod dataset_args;
 mod explain;
 pub(crate) mod file_args;
 mod format;
-#[cfg(feature = "formats")]
-mod format_files;
 #[cfg(feature = "formats")]
 mod formats;
 #[cfg(feature = "formats")]
@@ -49,18 +47,18 @@ Examples:
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill gen contacts --rows 1000 --out sample.parquet --seed 7
   sawmill gen spec contacts > my.toml   # a spec to edit; `gen explain my.toml` shows what it makes
-  sawmill gen --like trips.parquet --rows 1B --files 100 --out /tmp/trips   # more of what is there
+  sawmill gen --like trips.parquet --rows 1B --files 100 --out /tmp/trips   # more rows like these
   sawmill gen my.toml --rows 1M --out /tmp/mine
-  sawmill gen contacts --rows 100M --out /dev/null   # as fast as rows can be made
+  sawmill gen contacts --rows 100M --out /dev/null   # measures generation without a disk
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
   sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/big   # on the second of 8 machines
   sawmill gen contacts --rows 1M --out /tmp/c --content-sum   # the sum that a load of /tmp/c prints
-  sawmill gen orders --rows 1000 --format ndjson --out -   # as JSON, one record a line
+  sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
-The same dataset, seed, rows, files and options give the same bytes, whatever the threads, writers and
-parts; the same dataset and seed give the same rows, whatever the layout.
-A spec file that is named like a sub-command is given with its folder: ./spec"
+The same dataset, seed, rows, files and options produce the same bytes with any number of threads, writers and
+parts. The same dataset and seed produce the same rows in any layout.
+If a spec file has the name of a sub-command, give its folder, too: ./spec"
 )]
 pub(crate) struct GenCommand {
     #[command(subcommand)]
@@ -69,7 +67,7 @@ pub(crate) struct GenCommand {
     generate: GenArgs,
 }
 
-/// What is done with a dataset other than generating it.
+/// What else to do with a dataset.
 #[derive(Subcommand, Debug)]
 enum AboutDataset {
     Spec(spec::SpecArgs),
@@ -77,48 +75,48 @@ enum AboutDataset {
     Schema(schema::SchemaArgs),
 }
 
-/// What is to be generated, and how.
+/// What to generate, and how.
 #[derive(Args, Debug)]
 pub(crate) struct GenArgs {
     #[command(flatten)]
     dataset: DatasetArgs,
-    #[command(flatten)]
-    layout: LayoutArgs,
-    /// A directory for the files (made if need be), a name ending in .parquet for one file, a
-    /// device like /dev/null, or - for standard output.
+    /// A directory for the files (created if missing), a name ending in .parquet for a single file, a device
+    /// like /dev/null, or - for standard output.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
-    /// The seed of all draws.
+    /// The seed of all random values.
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Threads that make row groups [default: one for each core].
+    /// Threads that generate row groups [default: one for each core].
     #[arg(long)]
     threads: Option<NonZeroUsize>,
     /// Print the dataset's spec instead of generating it.
     #[arg(long)]
     print: bool,
-    /// What the files hold; the options of Parquet files belong to parquet alone.
+    /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long, value_enum, default_value = "parquet")]
     format: Format,
-    /// How CSV writes null: nothing between the commas unless said. A string that looks like it stands in quotes, so
-    /// that the two differ.
+    /// The text for null in CSV [default: empty]. A string that equals it is quoted, so that the two differ.
     #[arg(long, value_name = "TEXT", value_parser = csv_null)]
     csv_null: Option<String>,
-    /// Also print the content sum of the rows, which load and verify print for PostgreSQL and which depends neither on
-    /// the layout nor on the format. The rows are drawn and encoded once more for it, which takes three to four
-    /// times as long as writing them; with --partition-by the files are read. With --resume it is that of the files that
-    /// were there, too. Unasked there is the checksum of the files' bytes alone.
+    /// Also print the content sum of the rows, which load and verify print for PostgreSQL; it depends neither
+    /// on the layout nor on the format. For it, the rows are generated again and encoded, which takes three
+    /// to four times as long as writing them; with --partition-by, the files are read instead. With --resume
+    /// it includes the files that were kept. By default only the checksum of the files' bytes is printed.
     #[arg(long)]
     content_sum: bool,
+    #[command(flatten)]
+    layout: LayoutArgs,
     #[command(flatten)]
     files: FileArgs,
 }
 
-/// What CSV can write for null.
+/// Parses a text that CSV can write for null.
 fn csv_null(text: &str) -> Result<String, String> {
     match text.contains([',', '"', '\n', '\r']) {
         true => {
-            Err("null stands without quotes: give a text without commas, quotes and line ends".to_owned())
+            Err("null is written without quotes: give a text without commas, quotes and line breaks"
+                .to_owned())
         }
         false => Ok(text.to_owned()),
     }
@@ -139,24 +137,25 @@ struct GenResult<'a> {
 }
 
 impl GenArgs {
-    /// What is to be generated, how it is laid out and how files are written.
+    /// The dataset, its layout, and how to write files.
     pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
         let dataset = self.dataset.dataset()?;
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }
-    /// Where to, as the user says it.
+
+    /// The output as the user wrote it.
     pub(crate) fn out(&self) -> &Path {
         &self.out
     }
 
-    /// Whether only the spec is asked for.
+    /// Whether to print the spec only.
     pub(crate) fn prints(&self) -> bool {
         self.print
     }
 
-    /// The generation of what [`GenArgs::plan`] says.
+    /// The job for what [`GenArgs::plan`] returned.
     pub(crate) fn job<'a>(
         &self,
         (dataset, layout, options): &'a (Dataset, Layout, FileOptions),
@@ -193,23 +192,19 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
     let output = output(&args.out)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
         let what = format!("{} is binary, and standard output is a terminal", args.format.name());
-        let advice = "redirect it (--out - > FILE), name a file with --out, or take --format ndjson";
+        let advice = "redirect it (--out - > FILE), name a file with --out, or use --format ndjson";
         return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
     if args.csv_null.is_some() && args.format != Format::Csv {
         let what = "--csv-null without --format csv";
-        return Err(Error::usage(
-            what,
-            args.out.display().to_string(),
-            "it is an option of CSV: leave it out",
-        ));
+        return Err(Error::usage(what, args.out.display().to_string(), "leave it out"));
     }
     if args.format != Format::Parquet {
         return formats::run(args, console, cancel);
     }
     if !matches!(output, Output::Directory(_)) && args.layout.existing() == Existing::Resume {
         let advice = "give a directory, or replace a single file with --overwrite";
-        return Err(Error::usage("there is nothing to resume", args.out.display().to_string(), advice));
+        return Err(Error::usage("only a directory can be resumed", args.out.display().to_string(), advice));
     }
     let plan = args.plan()?;
     let profile = Profile::new();
@@ -220,10 +215,10 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
     let of_folders = content_sum::of_folders(args, &files, &profile, console, cancel)?;
     let content_sum = content_sum.or(of_folders);
     let file_checksum = file_checksum(&files, &output);
-    let said = || summary(&files, (file_checksum, content_sum), &phase, &args.out);
+    let summary = || summary(&files, (file_checksum, content_sum), &phase, &args.out);
     if output == Output::Stdout {
-        // The stream of rows has the standard output.
-        console.step(&said());
+        // Standard output holds the rows.
+        console.step(&summary());
         return Ok(());
     }
     let result = GenResult {
@@ -235,37 +230,37 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         files: &files,
         phase: phase.clone(),
     };
-    console.result(&result, || said() + "\n")
+    console.result(&result, || summary() + "\n")
 }
 
-/// Where files go, as a user says it.
+/// Parses the place for the files.
 fn output(path: &Path) -> Result<Output, Error> {
     let text = path.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
         return Err(Error::usage(
             format!("files cannot be written to {scheme}://"),
             text.as_ref(),
-            "write into a directory and copy the files from there",
+            "write to a directory and copy the files from there",
         ));
     }
     Ok(Output::from_path(path))
 }
 
-/// The error of a run whose finished files stay, with how to go on from them.
+/// The error of a run whose complete files are kept, with the way to resume.
 fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
     use sawmill_generator::ErrorKind;
     let (kind, what, place, advice) = (error.kind(), error.what(), error.place(), error.advice());
     let converted = Error::from(error);
     match (kind, output) {
         (ErrorKind::Io | ErrorKind::Cancelled, Output::Directory(_)) => {
-            let with_resume = "; give it --resume, which keeps the files that are whole";
+            let with_resume = "; add --resume to keep the complete files";
             Error::new(converted.exit(), what, place, advice + with_resume)
         }
         _ => converted,
     }
 }
 
-/// What is to be generated, and where to. [`GenJob::new`] fills in the rest.
+/// What to generate, and where to. [`GenJob::new`] fills in the rest.
 pub(crate) struct GenJob<'a> {
     pub dataset: &'a Dataset,
     pub layout: &'a Layout,
@@ -277,14 +272,14 @@ pub(crate) struct GenJob<'a> {
     pub part: Part,
     pub partition_by: Option<String>,
     pub existing: Existing,
-    /// Files that the dataset was taken from.
+    /// Files that the dataset was read from.
     pub sources: Vec<PathBuf>,
-    /// The content sum of the rows, where it is known.
+    /// The content sum of the rows, if known.
     pub content_sum: Option<Checksum>,
 }
 
 impl<'a> GenJob<'a> {
-    /// All files of `layout`, as they are written unasked.
+    /// All files of `layout`, with default options.
     pub(crate) fn new(dataset: &'a Dataset, layout: &'a Layout, output: &'a Output) -> Self {
         GenJob {
             dataset,
@@ -341,7 +336,7 @@ pub(crate) fn generate(
     Ok((files, phase.finish()))
 }
 
-/// The checksum over all files: that of the manifest of a directory.
+/// The checksum over all files: for a directory, the manifest's.
 fn file_checksum(files: &[WrittenFile], output: &Output) -> Option<Checksum> {
     let Output::Directory(directory) = output else { return files.first().and_then(|file| file.sum) };
     let named: Option<Vec<(String, Checksum)>> = files
@@ -366,11 +361,11 @@ fn summary(
         files => format!("{} files", files.len()),
     };
     let kept = files.iter().filter(|file| file.kept).count();
-    let kept = if kept > 0 { format!(" ({kept} were there)") } else { String::new() };
+    let kept = if kept > 0 { format!(" ({kept} kept)") } else { String::new() };
     let line =
         |what: &str, sum: Option<Checksum>| sum.map_or_else(String::new, |sum| format!("\n{what} {sum}"));
     let content = content.map_or_else(
-        || "\ncontent sum not taken (--content-sum takes it)".to_owned(),
+        || "\ncontent sum not computed (add --content-sum)".to_owned(),
         |sum| format!("\ncontent sum {sum}"),
     );
     let sums = line("file checksum", checksum) + &content;

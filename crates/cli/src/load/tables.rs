@@ -1,16 +1,16 @@
-//! `sawmill load --nested tables` and the same of `verify`: one line a table.
+//! `--nested tables` of `sawmill load` and `sawmill verify`: one line for each table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use sawmill_loader::{LoadOptions, LoadReport, ServerWaits, Standing, TableName};
 use sawmill_postgres::{OfTable, PostgresTables};
-use sawmill_profile::{Bottleneck, Maxima, PhaseReport, Profile, Timeline, format_byte_rate};
+use sawmill_profile::{PhaseReport, Profile, format_byte_rate};
 use sawmill_source::Control;
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::load::reading::Reading;
-use crate::load::{at_most, sampled};
+use crate::load::report::{Measured, at_most, counted, sampled};
 use crate::screen::console::Console;
 use crate::screen::limit;
 use crate::screen::phases::{self, thousands};
@@ -20,20 +20,13 @@ use crate::verify as verification;
 #[derive(Serialize)]
 struct TablesResult<'a> {
     tables: &'a [OfTable<LoadReport>],
-    /// What the server's side was at, over all tables.
+    /// What the server waited for, over all tables.
     server_waits: Option<ServerWaits>,
-    /// What set the speed, where that could be seen.
-    bottleneck: Option<Bottleneck>,
-    phase: &'a PhaseReport,
-    /// The largest of what `over_time` has.
-    maxima: Maxima,
-    /// Memory, processor time, rows and bytes sent, over time.
-    over_time: &'a Timeline,
     #[serde(flatten)]
-    reading: &'a Reading,
+    measured: Measured<'a>,
 }
 
-/// Loads all tables and prints what came of each.
+/// Loads all tables and prints a report of each.
 pub(crate) fn run(
     tables: &PostgresTables<'_>,
     reading: &Reading,
@@ -47,19 +40,18 @@ pub(crate) fn run(
     let over_time = &sampler.stop();
     let server_waits =
         ServerWaits::together(reports.iter().filter_map(|report| report.result.server_waits.as_ref()));
-    let result = TablesResult {
-        tables: &reports,
-        server_waits,
+    let measured = Measured {
         bottleneck: limit::of_load(&phase.threads, server_waits.as_ref()).filter(|_| phase.rows > 0),
         phase: &phase,
         maxima: over_time.maxima(),
         over_time,
         reading,
     };
+    let result = TablesResult { tables: &reports, server_waits, measured };
     console.result(&result, || summary(&result))
 }
 
-/// Loads all tables under a progress bar; the rows of the phase are those of all tables.
+/// Loads all tables under a progress bar. The rows of the phase are those of all tables.
 pub(crate) fn load(
     tables: &PostgresTables<'_>,
     options: &LoadOptions,
@@ -68,7 +60,7 @@ pub(crate) fn load(
     cancel: &AtomicBool,
 ) -> Result<(Vec<OfTable<LoadReport>>, PhaseReport), Error> {
     let phase = profile.phase("load");
-    // All tables are made of the same records.
+    // Each table is made from all records.
     let records = tables.records() * tables.names().len() as u64;
     let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
         let mut next = |table: &TableName| name(table.name().to_owned());
@@ -76,31 +68,32 @@ pub(crate) fn load(
         tables.load(options, &Control::new(cancel, &phase).saying(&say), &mut next)
     })?;
     let mut phase = phase.finish();
-    // What was counted for the bar are records.
+    // The bar counted records.
     phase.rows = reports.iter().map(|report| report.result.rows_loaded).sum();
     Ok((reports, phase))
 }
 
 fn summary(result: &TablesResult<'_>) -> String {
-    let TablesResult { tables, server_waits, bottleneck, phase, maxima, .. } = result;
+    let TablesResult { tables, server_waits, measured } = result;
+    let Measured { bottleneck, phase, maxima, .. } = measured;
     let header = ["table", "rows", "units", "", "content sum"].map(str::to_owned);
     let rows = tables.iter().map(|OfTable { table, result: report }| {
         let standing = match report.standing {
             Standing::New => "",
-            Standing::Resumed => "went on",
+            Standing::Resumed => "resumed",
             Standing::Complete => "was complete",
         };
         let verified = if report.verified.is_some() { "verified" } else { "" };
-        let said: Vec<&str> = [standing, verified].into_iter().filter(|text| !text.is_empty()).collect();
+        let remarks: Vec<&str> = [standing, verified].into_iter().filter(|text| !text.is_empty()).collect();
         let sum = report.content.content_sum.to_string();
-        [table.clone(), thousands(report.rows), thousands(report.units), said.join(", "), sum]
+        [table.clone(), thousands(report.rows), thousands(report.units), remarks.join(", "), sum]
     });
     let rows: Vec<[String; 5]> = [header].into_iter().chain(rows).collect();
     let mut out = phases::table(&rows) + &format!("loaded {}\n", phases::summary(phase));
     if let Some(files) = tables.first().map(|report| report.result.bytes_in).filter(|_| phase.rows > 0) {
         let rate = files as f64 / phase.wall.as_secs_f64().max(1e-9);
         out += &format!(
-            "files of {}, gone through once a table ({})\n",
+            "files of {}, read once for each table ({})\n",
             phases::bytes(files),
             format_byte_rate(rate)
         );
@@ -109,9 +102,9 @@ fn summary(result: &TablesResult<'_>) -> String {
         out += &at_most(maxima);
     }
     let retries: u64 = tables.iter().map(|report| report.result.retries).sum();
-    let lost = (retries > 0).then(|| format!("{retries} lost connections tried again"));
+    let lost = (retries > 0).then(|| format!("reconnected after {}", counted(retries, "lost connection")));
     let (waits, limit) = (
-        limit::seen(server_waits.as_ref()).map(ToString::to_string),
+        limit::enough(server_waits.as_ref()).map(ToString::to_string),
         bottleneck.as_ref().map(ToString::to_string),
     );
     let notes = tables.iter().flat_map(|report| report.result.notes.iter().cloned());
@@ -119,7 +112,7 @@ fn summary(result: &TablesResult<'_>) -> String {
     out
 }
 
-/// What a load of all tables would do, in the server's eyes.
+/// Prints what a load of all tables would do, after trying it on the server.
 pub(crate) fn dry_run(
     tables: &PostgresTables<'_>,
     options: &LoadOptions,
@@ -132,14 +125,16 @@ pub(crate) fn dry_run(
         let lines = plans.iter().map(|OfTable { table, result: plan }| {
             let standing = match plan.standing {
                 Standing::New => format!("a new load of {} units", plan.units),
-                Standing::Resumed => format!("would go on from {} of {} units", plan.units_done, plan.units),
-                Standing::Complete => "complete already".to_owned(),
+                Standing::Resumed => {
+                    format!("would resume after {} of {} units", plan.units_done, plan.units)
+                }
+                Standing::Complete => "complete; nothing to do".to_owned(),
             };
             format!("{table}: {standing}\n{}\n", plan.copy)
         });
         let (lines, records) = (lines.collect::<String>(), thousands(tables.records()));
         format!(
-            "{lines}{records} records over {} connections, once a table\nnothing was changed\n",
+            "{lines}{records} records over {} connections, once for each table\nnothing was changed\n",
             options.degree
         )
     })

@@ -1,11 +1,11 @@
-//! `sawmill bench`: whole runs of the other sub-commands, measured, compared and kept.
+//! `sawmill bench`: measures whole runs of the other sub-commands, compares and saves them.
 //!
 //! ```text
-//! arguments ─sweep─▶ points ─case─▶ runs of ours and of other programs, interleaved ─▶ cases
+//! arguments ─sweep─▶ points ─case─▶ our runs and those of other programs, interleaved ─▶ cases
 //!                                        cases ─outcome─▶ table, JSON, HTML, saved result, exit code
 //! ```
 //!
-//! What is run lies in a file a sub-command below `bench/`; each run has a profile of its own.
+//! Each sub-command that can be measured has a file below `bench/`. Each run has a profile of its own.
 
 mod against;
 mod case;
@@ -34,7 +34,7 @@ use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 use crate::screen::flame;
 
-/// Measure whole runs, and compare them with another program or with a saved result.
+/// Measure whole runs and compare them with another program or with a saved result.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -46,11 +46,15 @@ Examples:
   sawmill bench load /data/trips --table logged,unlogged --pk yes,no --key id --degree 1,2,4
   sawmill bench report monday.json tuesday.json --html history.html
 
-Sweeps: --threads, --files and --row-group-rows of gen, --tail-hint of footer, --degree, --batch-rows and
---unit-rows of load take lists (1,2,4) and ranges with their end (1..4, 10..30+10, 1024..16384*2), --table
-and --pk of load lists of words; all combinations are measured. With --against both sides are timed from the
-start of their process to its end: each run of ours is a process of its own, too. Without it ours is timed
-inside this process. Sides that did not do the same work are an error.
+Sweeps: some options take a list (1,2,4) or an inclusive range (1..4, 10..30+10, 1024..16384*2), and sawmill
+measures all combinations: --threads, --writers, --files, --row-group-rows, --page-rows, --page-size and
+--compression of gen; --tail-hint of footer; --degree, --unit-rows, --batch-rows, --batch-bytes, --table, --pk
+and --strategy of load.
+
+With --against, both sides are timed from the start of a process to its end; each of our runs is a process of
+its own, too. Without it, our runs are timed inside this process. It is an error if the sides did not do the
+same work.
+
 Exit code 3: slower than --fail-if-slower allows.")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -89,7 +93,7 @@ impl What {
     }
 }
 
-/// Does one run of one point, and leaves what it saw of itself to the process that measures it.
+/// Does one run of one point, and leaves its own measurements to the process that started it.
 fn run_once(
     once: &Once,
     points: &[(&Parameters, &BenchArgs)],
@@ -103,7 +107,7 @@ fn run_once(
     args.what.measure(None, &measurement).transpose().map(drop)
 }
 
-/// Measures every point of a sweep; without one there is a single point without parameters.
+/// Measures every point of a sweep; without a sweep, the only point has no parameters.
 pub(crate) fn run(
     points: &[(&Parameters, &BenchArgs)],
     flamegraph: Option<&Path>,
@@ -113,7 +117,11 @@ pub(crate) fn run(
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {
         if flamegraph.is_some() {
-            return Err(Error::usage("nothing runs that could be drawn", "--flamegraph", "leave it out"));
+            return Err(Error::usage(
+                "a report runs nothing that could be drawn",
+                "--flamegraph",
+                "leave it out",
+            ));
         }
         return history::run(args, console);
     }
@@ -123,7 +131,7 @@ pub(crate) fn run(
     }
     if let Some(path) = flamegraph {
         flame::check(path)?;
-        // Told before any time is spent; a page does without where it cannot be had.
+        // Fail before spending time. An HTML page does without a flame graph if sampling is not available.
         CpuSampler::available()?;
     }
     let flame = flamegraph.is_some() || (plan.html.is_some() && CpuSampler::available().is_ok());
@@ -135,7 +143,7 @@ pub(crate) fn run(
     for (point, (parameters, args)) in points.iter().enumerate() {
         let measurement = Measurement { name, parameters, point, once: None, plan, flame, console, cancel };
         let Some(measured) = args.what.measure(server.as_ref(), &measurement) else { continue };
-        // Whatever a run said when it was told to stop, it is told as that.
+        // Whatever error a cancelled run returned, the user interrupted it.
         let measured = measured.map_err(|error| match cancel.load(Relaxed) {
             true => Error::new(Exit::Interrupted, "interrupted", "between or within runs", ""),
             false => error,
@@ -146,5 +154,5 @@ pub(crate) fn run(
         outcome.version("PostgreSQL", &server.version);
         server.stop()?;
     }
-    outcome.tell(flamegraph, console)
+    outcome.report(flamegraph, console)
 }

@@ -1,4 +1,6 @@
-//! `sawmill demo`: the main job from end to end, and nothing left of it.
+//! `sawmill demo`: the main job from end to end, with everything removed afterwards.
+
+mod directory;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,7 +16,6 @@ use sawmill_source::{Control, ParquetFiles};
 use serde::Serialize;
 
 use crate::arguments::target;
-use crate::demo_directory::Directory;
 use crate::error::Error;
 use crate::footer;
 use crate::r#gen::{self, GenJob};
@@ -22,29 +23,29 @@ use crate::load::load_files;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, thousands};
 use crate::verify as verification;
+use directory::Directory;
 
-/// Generate a dataset, read its footers, load it into a PostgreSQL, verify it.
+/// Generate a dataset, read its footers, load it into PostgreSQL, and verify it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   sawmill demo
   sawmill demo --rows 10M --files 8
-  sawmill demo --keep                       # leaves the server running, and says how to look at it
+  sawmill demo --keep                       # leaves the server running, and prints how to query and stop it
   sawmill demo --to postgres://me@localhost/db
   sawmill demo --rows 100k --dir /tmp/contacts --json
 
-Without --to a private PostgreSQL is started: an installed one (SAWMILL_PG_BIN, pg_config, PATH, the
-usual directories), or one that is downloaded once. Its data is thrown away, so it runs with fsync
-off. Everything the demo makes is removed when it ends, however it ends, but what --dir and --keep
-name.")]
+Without --to, the demo starts a private PostgreSQL: an installed one (found by SAWMILL_PG_BIN, pg_config, PATH or
+in the usual directories), or one that it downloads once. The server runs without fsync, because its data is
+temporary. However the demo ends, it removes everything it made, except what --dir and --keep retain.")]
 pub(crate) struct DemoArgs {
-    /// Records of the contacts dataset.
+    /// How many records of the contacts dataset to generate.
     #[arg(long, default_value = "1M", value_parser = phases::count)]
     rows: u64,
-    /// Parquet files that they are spread over.
+    /// How many Parquet files to write.
     #[arg(long, default_value_t = 4)]
     files: u32,
-    /// Write the files into this directory and keep them.
+    /// Write the files to this directory and keep them.
     #[arg(long)]
     dir: Option<PathBuf>,
     /// The seed of the dataset.
@@ -56,7 +57,7 @@ pub(crate) struct DemoArgs {
     /// The table to create.
     #[arg(long, default_value = "contacts")]
     table: String,
-    /// Keep the table, and the server running.
+    /// Keep the table, and leave the server running.
     #[arg(long)]
     keep: bool,
 }
@@ -71,7 +72,7 @@ struct DemoResult {
     phases: Vec<PhaseReport>,
 }
 
-/// What the second half of the job came to.
+/// The result of the second half of the job.
 #[derive(Serialize)]
 struct Loaded {
     load: LoadReport,
@@ -79,12 +80,12 @@ struct Loaded {
     kept: Option<Kept>,
 }
 
-/// How to get at what was kept.
+/// How to use what was kept.
 #[derive(Serialize)]
 struct Kept {
     url: String,
     psql: String,
-    /// Stops the server and removes its data; none for a user's own server.
+    /// The command that stops the server and removes its data; `None` for the user's own server.
     stop: Option<String>,
 }
 
@@ -98,7 +99,7 @@ impl Kept {
     }
 }
 
-/// A word that a shell takes as it stands.
+/// Quotes a word for a shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -106,7 +107,7 @@ fn shell_word(text: &str) -> String {
 pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     let profile = Profile::new();
     let layout = Layout::new(args.rows, args.files)?;
-    // A wrong name or address is told before anything is made.
+    // Reject a wrong name or address before making anything.
     let table: TableName = args.table.parse()?;
     let own_server = args.to.as_ref().map(|url| Ok::<_, Error>((url, target::postgres(url, &args.table)?)));
     let own_server = own_server.transpose()?;
@@ -124,7 +125,7 @@ pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Res
     console.result(&result, || text(&result, args))
 }
 
-/// The first half of the job: the files, and what their footers say.
+/// The first half of the job: the files and their footers.
 fn make_files(
     args: &DemoArgs,
     layout: &Layout,
@@ -156,7 +157,7 @@ struct LoadJob<'a> {
 }
 
 impl LoadJob<'_> {
-    /// Loads into a server that is started for it.
+    /// Loads into a private server.
     fn into_local_server(self, table: &TableName, args: &DemoArgs) -> Result<Loaded, Error> {
         let (server, _) = start_server(self.profile, self.console)?;
         let (load, verification) = self.load_and_verify(&target::postgres(&server.url(), &args.table)?)?;
@@ -171,7 +172,7 @@ impl LoadJob<'_> {
         Ok(Loaded { load, verification, kept })
     }
 
-    /// Loads into the user's server, and takes the table away again.
+    /// Loads into the user's server, then removes the table.
     fn into_own_server(
         self,
         url: &str,
@@ -180,7 +181,7 @@ impl LoadJob<'_> {
         args: &DemoArgs,
     ) -> Result<Loaded, Error> {
         let (load, verification) = self.load_and_verify(target).inspect_err(|error| {
-            // Nothing was made where the table was there before or the server was never reached.
+            // Nothing was created if the table existed before or the server was never reached.
             if let Some(made) = error.made_table() {
                 self.console.step("removing what was loaded");
                 if let Err(error) = remove(target, made) {
@@ -215,7 +216,7 @@ impl LoadJob<'_> {
     }
 }
 
-/// Starts a private server, and tells its version.
+/// Starts a private server. Also returns its version.
 pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(LocalPg, String), Error> {
     let phase = profile.phase("start server");
     let spinner = console.spinner();
@@ -242,18 +243,18 @@ pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(Local
         binaries.bin_dir().display()
     ));
     let version = binaries.version().to_string();
-    // Enough room that no checkpoint falls into the load.
+    // Large enough that no checkpoint interrupts the load.
     let server = LocalPg::builder().binaries(binaries).setting("max_wal_size", "4GB").start()?;
     console.detail(|| format!("data in {}, removed at the end", server.data_dir().display()));
     phase.finish();
     Ok((server, version))
 }
 
-/// Takes back what a load left on the user's server; the table too where the load had made it.
+/// Removes what a load left on the user's server, and the table too if the load created it.
 pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
     let profile = Profile::new();
     let phase = profile.phase("remove");
-    // Not the flag that ended the demo: this is what it has to do then.
+    // Not the flag that interrupted the demo: cleaning up has to go on.
     let proceed = AtomicBool::new(false);
     forget(target, table, &Control::new(&proceed, &phase))?;
     Ok(())

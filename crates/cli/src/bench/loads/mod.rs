@@ -1,4 +1,4 @@
-//! `sawmill bench load`: whole loads, each into a table of its own that is dropped after it.
+//! `sawmill bench load`: whole loads, each into a table of its own, which is dropped afterwards.
 
 mod alone;
 
@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use sawmill_loader::{LoadOptions, Mode, TableName};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
-use sawmill_profile::{Profile, Run, Target};
+use sawmill_profile::{PhaseReport, Profile, Run, Target};
 use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
@@ -18,7 +18,7 @@ use crate::arguments::inputs::{self, ColumnArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::table_args::{StrategyArg, partitioned};
 use crate::arguments::target::{self, EffortArgs, ModeArg};
-use crate::bench::against::Told;
+use crate::bench::against::ReportedWork;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
@@ -43,42 +43,43 @@ Examples:
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
   sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
 
-Each run makes a table, NAME with numbers behind it, and drops it. With --table logged or unlogged, or
-with --pk, the table is made empty before the time starts and rows are appended. Without --to a private
-PostgreSQL is started for all runs, with fsync off. Into CrateDB, and with --nested tables, each run makes
-new tables, and no other program runs beside it.
+Each run creates a table, called NAME with numbers after it, and drops it. With --table logged or unlogged, or
+with --pk, the empty table is created before the time starts, and rows are appended. Without --to, a private
+PostgreSQL is started for all runs, with fsync off. For CrateDB, and with --nested tables, each run creates new
+tables, and no other program can be compared.
 
-Another program finds the server's address in SAWMILL_BENCH_URL (and SAWMILL_BENCH_HOST, _PORT, _USER,
-_DATABASE of a private server) and in SAWMILL_BENCH_TABLE the name of an empty table to append to, which is
-dropped afterwards. Its rows are counted, and of each program's first run the content is compared with the
-files; what differs is an error. One that loads elsewhere tells its rows in the last line of its output:
-{\"rows\": 1000000}.")]
+Another program finds the server's address in SAWMILL_BENCH_URL (of a private server also in
+SAWMILL_BENCH_HOST and SAWMILL_BENCH_PORT), and in SAWMILL_BENCH_TABLE the name of an empty table to append to,
+which is dropped afterwards. Its rows are counted, and the content of each program's first run is compared with
+the files; a difference is an error. A program that loads elsewhere reports its rows in the last line of its
+output: {\"rows\": 1000000}.")]
 pub(crate) struct LoadBench {
-    /// Parquet files, directories that are searched for them, or gen:DATASET?rows=10M for rows of the generator,
-    /// which are made while they are loaded.
+    /// Parquet files, directories to search for them, or gen:DATASET?rows=10M for rows that are generated
+    /// while they are loaded.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Load into this server instead of starting one.
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// The kind of the table, logged or unlogged; or what the tables' names begin with: NAME or
-    /// SCHEMA.NAME.
+    /// The kind of the table, logged or unlogged; or the start of the tables' names: NAME or SCHEMA.NAME.
     #[arg(long, default_value = DEFAULT_NAME)]
     table: String,
     /// Whether the table has a primary key.
     #[arg(long, value_enum)]
     pk: Option<PrimaryKey>,
-    /// The way to the table. In the staged strategy each run makes a new table out of tables of its connections.
+    /// How connections fill the table. With the staged strategy, each run creates a new table from those of
+    /// its connections.
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
-    /// Partition the table, as sawmill load does. Each run makes a new table, and what is read to find its partitions
-    /// is a part of its time.
+    /// Partition the table, as sawmill load does. Each run creates a new table, and its time includes reading
+    /// the files to find the partitions.
     #[arg(long, value_name = "BY")]
     partition_by: Option<String>,
-    /// What happens to the table. Where it has to be there it is made, empty, before the time starts.
+    /// What to do with the table. A mode that needs an existing table gets an empty one before the time
+    /// starts.
     #[arg(long, value_enum, default_value = "create")]
     mode: ModeArg,
-    /// The columns of the primary key; the first column of the files by default.
+    /// The columns of the primary key [default: the first column of the files].
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
     #[command(flatten)]
@@ -87,7 +88,7 @@ pub(crate) struct LoadBench {
     crate_options: CrateArgs,
     #[command(flatten)]
     effort: EffortArgs,
-    /// Compare what is in the table with what is in the files, as part of each run.
+    /// Compare the table with the files, as part of each run.
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -98,47 +99,47 @@ pub(crate) struct LoadBench {
 const URL: &str = "SAWMILL_BENCH_URL";
 const TABLE: &str = "SAWMILL_BENCH_TABLE";
 
-/// What the tables' names begin with.
+/// The start of the tables' names.
 const DEFAULT_NAME: &str = "sawmill_bench";
 
 /// Whether the table has a primary key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrimaryKey {
-    /// Rows are entered into its index while they are loaded.
+    /// A primary key; the load maintains its index.
     Yes,
-    /// None.
+    /// No primary key.
     No,
 }
 
 impl LoadBench {
-    /// What the tables' names begin with.
+    /// The start of the tables' names.
     fn name(&self) -> Result<TableName, Error> {
         let is_kind = ["logged", "unlogged"].contains(&self.table.as_str());
         Ok(if is_kind { DEFAULT_NAME } else { &self.table }.parse()?)
     }
 
-    /// The kind of the tables, where one is asked for.
+    /// The kind of the tables, if the arguments give one.
     fn kind(&self, source: &dyn Source) -> Result<Option<TableKind>, Error> {
         if self.mode == ModeArg::Upsert {
             let advice = "give create, append, truncate or replace";
             return Err(Error::usage(
-                "a benchmark whose table has no rows to update",
+                "the table of a benchmark has no rows to update",
                 "--mode upsert",
                 advice,
             ));
         }
         let new = self.strategy == Some(StrategyArg::Staged) || self.partition_by.is_some();
         if self.mode != ModeArg::Create && new {
-            let advice = "leave it out: each run makes a new table";
+            let advice = "leave it out";
             return Err(Error::usage(
-                "a mode other than create of a table that each run makes",
+                "each run creates the table, which allows only mode create",
                 "--mode",
                 advice,
             ));
         }
         let kinds = ["logged", "unlogged"];
         if self.pk != Some(PrimaryKey::Yes) && !self.key.is_empty() && self.pk.is_none() {
-            return Err(Error::usage("a key of a table without one", "--key", "give --pk yes"));
+            return Err(Error::usage("--key without a primary key", "--key", "give --pk yes"));
         }
         if self.pk.is_none() && !kinds.contains(&self.table.as_str()) && self.mode == ModeArg::Create {
             return Ok(None);
@@ -157,16 +158,16 @@ impl LoadBench {
     }
 }
 
-/// A server that is there for one benchmark.
+/// A server for one benchmark.
 pub(crate) struct Server {
     local: LocalPg,
     pub version: String,
 }
 
 impl Server {
-    /// Starts one where the arguments name none.
+    /// Starts a server unless the arguments name one.
     pub(crate) fn start(args: &LoadBench, console: Console) -> Result<Option<Self>, Error> {
-        // A wrong name is told before anything is started.
+        // Reject a wrong name before starting anything.
         args.name()?;
         if args.to.is_some() {
             return Ok(None);
@@ -199,30 +200,32 @@ pub(crate) fn measure(
         return alone::measure(args, source, (&url, local), folders, measurement);
     }
     if let Some(option) = args.crate_options.first_given() {
-        let what = format!("{option} is for CrateDB");
+        let what = format!("{option} is available for CrateDB only");
         return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
     }
-    let options = args.options()?;
-    let kind = args.kind(source)?;
-    let layout = args.nested.layout()?;
-    // Sums of composite values have the numbers of their types in them, and each run's table has types of its own.
-    let sums = layout != Nested::Native;
-    // Where a kind of table is asked for its rows are appended.
-    let mode = if args.mode == ModeArg::Create { Mode::Append } else { args.mode.into() };
-    // A table that each run makes itself.
-    let new = args.strategy == Some(StrategyArg::Staged) || args.partition_by.is_some();
-    let strategy: Strategy = args.strategy.map(Into::into).unwrap_or_default();
     let url = match (own_process::place(URL), &args.to, server) {
         (Some(url), _, _) => url,
         (None, Some(url), _) => url.clone(),
         (None, None, Some(server)) => server.local.url(),
         (None, None, None) => return Err(Error::usage("no server", "--to", "give its address")),
     };
+    let layout = args.nested.layout()?;
+    let runs = Runs {
+        args,
+        source,
+        options: args.options()?,
+        kind: args.kind(source)?,
+        // Sums of composite values include the OIDs of their types, and each run's table has types of its
+        // own.
+        sums: layout != Nested::Native,
+        console: measurement.console,
+        cancel: measurement.cancel,
+    };
     let number = Cell::new(0);
-    let table = args.name()?;
+    let name = args.name()?;
     let next = || {
         number.set(number.get() + 1);
-        let named = target::postgres(&url, &numbered(&table, number.get()))?;
+        let named = target::postgres(&url, &numbered(&name, number.get()))?;
         Ok::<_, Error>(named.nested(layout))
     };
     let room = Room {
@@ -230,40 +233,63 @@ pub(crate) fn measure(
         server,
         next: &next,
         source,
-        options: &options,
-        kind: kind.clone().unwrap_or_default(),
-        appends: kind.is_some() && !new,
+        options: &runs.options,
+        kind: runs.kind.clone().unwrap_or_default(),
+        appends: runs.append(),
         cancel: measurement.cancel,
         made: None,
         compared: Vec::new(),
         folder: folder.as_deref(),
-        sums,
+        sums: runs.sums,
     };
-    let mut measured = measurement.case(room, |profile| {
-        // In a process of its own the one that measures it names the table, makes it and removes it.
-        let given = own_process::place(TABLE);
-        let named = |table| Ok(target::postgres(&url, table)?.nested(layout));
-        let mut target = given.as_deref().map_or_else(&next, named)?;
-        let quiet = Console { verbose: 0, ..measurement.console };
-        let mut survey = None;
-        if new {
-            target = target.kind(kind.clone().unwrap_or_default()).strategy(strategy);
-            if let Some(by) = &args.partition_by {
-                let surveying = profile.phase("partitions");
-                target = partitioned(target, by, source, quiet, measurement.cancel)?;
-                survey = Some(surveying.finish());
-            }
-        } else if let Some(kind) = &kind {
-            if given.is_none() {
-                make_empty(&target, source, kind, measurement.cancel)?;
-            }
-            target = target.mode(mode);
-        }
-        let loaded = load_files(source, &target, &options, profile, quiet, measurement.cancel);
-        match loaded {
+    let mut measured = measurement.case(room, |profile| match own_process::place(TABLE) {
+        // In a process of its own, the process that measures it names, creates and removes the table.
+        Some(table) => runs.load(target::postgres(&url, &table)?.nested(layout), true, profile),
+        None => runs.load(next()?, false, profile),
+    })?;
+    if server.is_none() && measurement.once.is_none() {
+        let version = quietly(|control| Ok(next()?.server_version(control)?))?;
+        measured.versions.insert("PostgreSQL".to_owned(), version);
+    }
+    Ok(measured)
+}
+
+/// Our runs of a case.
+struct Runs<'a> {
+    args: &'a LoadBench,
+    source: &'a dyn Source,
+    options: LoadOptions,
+    /// The kind of the tables, if the arguments give one.
+    kind: Option<TableKind>,
+    /// Whether content sums of two tables can be compared.
+    sums: bool,
+    console: Console,
+    cancel: &'a AtomicBool,
+}
+
+impl Runs<'_> {
+    /// Whether each run creates its table itself.
+    fn create(&self) -> bool {
+        self.args.strategy == Some(StrategyArg::Staged) || self.args.partition_by.is_some()
+    }
+
+    /// Whether each run appends to a table that was created empty.
+    fn append(&self) -> bool {
+        self.kind.is_some() && !self.create()
+    }
+
+    /// The table at the end has the figures of each run.
+    fn quiet(&self) -> Console {
+        Console { verbose: 0, ..self.console }
+    }
+
+    /// Does one run. Creates and removes the table unless it is given.
+    fn load(&self, target: Postgres, given: bool, profile: &Profile) -> Result<Done, Error> {
+        let (target, survey) = self.prepared(target, given, profile)?;
+        match load_files(self.source, &target, &self.options, profile, self.quiet(), self.cancel) {
             Ok((report, mut phase)) => {
                 let mut stored = None;
-                if given.is_none() {
+                if !given {
                     stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
                     demo::remove(&target, true)?;
                 }
@@ -277,30 +303,50 @@ pub(crate) fn measure(
                     phase,
                     rows: Some(report.rows),
                     stored,
-                    checksum: sums.then(|| report.content.content_sum.to_string()),
+                    checksum: self.sums.then(|| report.content.content_sum.to_string()),
                 })
             }
             Err(error) => {
-                // Nothing was made where the table was there before or the server was never reached.
-                let made = if kind.is_some() && !new { Some(true) } else { error.made_table() };
+                // Nothing was created if the table existed before or the server was never reached.
+                let made = if self.append() { Some(true) } else { error.made_table() };
                 if let Some(made) = made
-                    && given.is_none()
+                    && !given
                     && let Err(left) = demo::remove(&target, made)
                 {
-                    measurement.console.step(&format!("warning: {left}"));
+                    self.console.step(&format!("warning: {left}"));
                 }
                 Err(error)
             }
         }
-    })?;
-    if server.is_none() && measurement.once.is_none() {
-        let version = quietly(|control| Ok(next()?.server_version(control)?))?;
-        measured.versions.insert("PostgreSQL".to_owned(), version);
     }
-    Ok(measured)
+
+    /// The target of a run, and the phase that found its partitions, which is part of the run.
+    fn prepared(
+        &self,
+        mut target: Postgres,
+        given: bool,
+        profile: &Profile,
+    ) -> Result<(Postgres, Option<PhaseReport>), Error> {
+        if self.create() {
+            let strategy: Strategy = self.args.strategy.map(Into::into).unwrap_or_default();
+            target = target.kind(self.kind.clone().unwrap_or_default()).strategy(strategy);
+            let Some(by) = &self.args.partition_by else { return Ok((target, None)) };
+            let surveying = profile.phase("partitions");
+            target = partitioned(target, by, self.source, self.quiet(), self.cancel)?;
+            return Ok((target, Some(surveying.finish())));
+        }
+        if let Some(kind) = &self.kind {
+            if !given {
+                make_empty(&target, self.source, kind, self.cancel)?;
+            }
+            let mode = if self.args.mode == ModeArg::Create { Mode::Append } else { self.args.mode.into() };
+            target = target.mode(mode);
+        }
+        Ok((target, None))
+    }
 }
 
-/// Does `work` apart from what is measured.
+/// Does `work` outside the measurement.
 fn quietly<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, Error> {
     let (profile, proceed) = (Profile::new(), AtomicBool::new(false));
     let phase = profile.phase("around");
@@ -318,7 +364,7 @@ fn make_empty(
     Ok(target.create_empty(source, kind, &Control::new(cancel, &phase))?)
 }
 
-/// The server, and a table on it for each run of another program.
+/// A table on the server for each run of another program.
 struct Room<'a> {
     url: &'a str,
     server: Option<&'a Server>,
@@ -326,14 +372,14 @@ struct Room<'a> {
     source: &'a dyn Source,
     options: &'a LoadOptions,
     kind: TableKind,
-    /// Whether ours appends to a table that was made empty before.
+    /// Whether our runs append to a table that was created empty.
     appends: bool,
     cancel: &'a AtomicBool,
     made: Option<Postgres>,
-    /// Sides whose content was compared.
+    /// Sides whose content has been compared.
     compared: Vec<String>,
     folder: Option<&'a Path>,
-    /// Whether the content of two tables can be compared by its sums.
+    /// Whether content sums of two tables can be compared.
     sums: bool,
 }
 
@@ -350,11 +396,11 @@ impl Surroundings for Room<'_> {
         Ok(environment)
     }
 
-    fn after(&mut self, side: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
+    fn after(&mut self, side: &str, run: &mut Run, work: &ReportedWork) -> Result<(), Error> {
         let Some(target) = self.made.take() else { return Ok(()) };
-        let looked = self.look(&target, side, run, told);
+        let inspected = self.inspect(&target, side, run, work);
         demo::remove(&target, true)?;
-        looked
+        inspected
     }
 
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
@@ -377,7 +423,7 @@ impl Surroundings for Room<'_> {
 
     fn abandon(&mut self) {
         if let Some(target) = self.made.take() {
-            // The failure of the program is what is told.
+            // The error to report is that of the program.
             let _ = demo::remove(&target, true);
         }
     }
@@ -394,11 +440,17 @@ impl Surroundings for Room<'_> {
 }
 
 impl Room<'_> {
-    /// What the other program left in its table.
-    fn look(&mut self, target: &Postgres, side: &str, run: &mut Run, told: &Told) -> Result<(), Error> {
+    /// Completes a run's figures by what the other program left in its table.
+    fn inspect(
+        &mut self,
+        target: &Postgres,
+        side: &str,
+        run: &mut Run,
+        work: &ReportedWork,
+    ) -> Result<(), Error> {
         let rows = quietly(|control| Ok(target.count_rows(control)?))?;
-        if rows.unwrap_or(0) == 0 && told.rows.is_some() {
-            // It loaded elsewhere, and says how much.
+        if rows.unwrap_or(0) == 0 && work.rows.is_some() {
+            // It loaded elsewhere, and reports its rows.
             return Ok(());
         }
         run.rows = Some(rows.unwrap_or(0));
@@ -420,7 +472,7 @@ fn folders_of(files: Option<&Path>, server: Option<&Server>) -> Vec<PathBuf> {
     files.map(here).into_iter().chain(data).collect()
 }
 
-/// The name of the nth table, which no other process of this machine uses.
+/// The name of the nth table, which no other process on this machine uses.
 fn numbered(table: &TableName, number: u32) -> String {
     let name = format!("{}_{}_{number}", table.name(), std::process::id());
     let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));

@@ -1,4 +1,4 @@
-//! The files that a user means by the paths of a command line: files, directories, patterns and lists.
+//! Finds the files that the paths of a command line name: files, directories, patterns and lists.
 
 pub(crate) mod file_lists;
 mod globs;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use walk::Found;
 
-/// The files that `paths` name: files as they are, directories searched for `.parquet` files and
-/// patterns for what matches them, in the order of their names; of lists what their lines name.
+/// The files that `paths` name. A directory stands for the `.parquet` files below it and a pattern for its
+/// matches, both in the order of their names; a list stands for the files on its lines.
 ///
-/// Below directories and in patterns, names that start with `_` or `.` are left out.
+/// Directories and patterns skip names that start with `_` or `.`.
 pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in &file_lists::expanded(paths)? {
@@ -28,18 +28,18 @@ pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             }
             files.append(&mut found.files);
         } else {
-            is_a_name(path)?;
+            reject_streams_and_urls(path)?;
             files.push(path.clone());
         }
     }
     Ok(files)
 }
 
-/// The files that match a pattern; of a directory among them its files, if it has any, once.
+/// The files that match a pattern, and the files in directories that match; each file once.
 fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
     let matches = globs::matching(pattern).map_err(|error| unreadable((pattern.to_owned(), error)))?;
     if matches.is_empty() {
-        let advice = "check the pattern; names that start with _ or . match only patterns that start so";
+        let advice = "check the pattern; it skips names that start with _ or . unless it starts so itself";
         return Err(Error::failure("no files match", pattern.display().to_string(), advice));
     }
     let mut found = Found::default();
@@ -65,25 +65,30 @@ fn unreadable((directory, error): (PathBuf, io::Error)) -> Error {
 fn nothing_in(path: &Path, left_out: usize) -> Error {
     let place = path.display().to_string();
     match left_out {
-        0 => Error::failure("no .parquet files", place, "name the files themselves if they end otherwise"),
+        0 => Error::failure(
+            "no .parquet files",
+            place,
+            "name the files themselves if they have another extension",
+        ),
         _ => {
-            let what = format!("no .parquet files but below {left_out} names that start with _ or .");
-            Error::failure(what, place, "name the file or the directory itself to take it all the same")
+            let what =
+                format!("no .parquet files, except below {left_out} skipped names that start with _ or .");
+            Error::failure(what, place, "name the file or the directory itself to include it")
         }
     }
 }
 
-/// Whether a path names a file at all; one of any name may be there.
-fn is_a_name(path: &Path) -> Result<(), Error> {
+/// Rejects standard input and URLs, unless a file has that name.
+fn reject_streams_and_urls(path: &Path) -> Result<(), Error> {
     let Some(text) = path.to_str().filter(|_| path.symlink_metadata().is_err()) else { return Ok(()) };
     if text == "-" {
-        let advice = "a footer stands at a file's end: write the stream to a file";
+        let advice = "the footer is at the end of a file: write the stream to a file first";
         return Err(Error::usage("expected files, found standard input", "-", advice));
     }
     match text.split_once("://") {
         Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
             let what = format!("files cannot be read from {scheme}://");
-            Err(Error::usage(what, text, "copy the file to this machine and name it there"))
+            Err(Error::usage(what, text, "copy the file to this machine and give its path"))
         }
         _ => Ok(()),
     }

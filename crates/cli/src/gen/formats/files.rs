@@ -1,4 +1,4 @@
-//! The files of formats other than Parquet: which are made, and how they get there whole or not at all.
+//! The files of formats other than Parquet: which to write, and how to write them whole or not at all.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,22 +12,22 @@ use crate::error::Error;
 use crate::r#gen::formats::{FormatJob, failed};
 use crate::screen::console::Console;
 
-/// Files that are to be made, locked as long as this lives.
+/// Files to write, locked as long as this exists.
 pub(crate) struct PlannedFiles {
     pub files: Vec<Planned>,
     _lock: Option<OutputLock>,
 }
 
-/// A file that is to be made.
+/// A file to write.
 pub(crate) struct Planned {
     pub file: u32,
     /// `None` is standard output.
     pub path: Option<PathBuf>,
-    /// A device or pipe, which is written to as it is.
+    /// A device or pipe, which is written to directly.
     special: bool,
 }
 
-/// Decides which files are made and where, locks them, and makes room for them.
+/// Decides which files to write and where, locks them, and removes or rejects what is in their place.
 pub(crate) fn plan(
     job: &FormatJob<'_>,
     console: Console,
@@ -50,7 +50,7 @@ pub(crate) fn plan(
         make_room_for(out, job)?;
         return Ok(PlannedFiles { files, _lock: Some(lock) });
     }
-    fs::create_dir_all(out).map_err(|error| failed("making the directory", out, &error))?;
+    fs::create_dir_all(out).map_err(|error| failed("creating the directory", out, &error))?;
     let files = DatasetFiles {
         directory: out,
         name: job.dataset.name(),
@@ -58,7 +58,7 @@ pub(crate) fn plan(
         part: job.part,
         files: job.part.files(job.layout.files),
     };
-    // Files of several formats may be made side by side.
+    // Files of several formats may be written side by side.
     let name = format!("{}.{}", files.name, files.extension);
     let lock = OutputLock::of_directory(out, &name, job.part, &patience)?;
     files.make_room(job.existing, job.sources)?;
@@ -72,33 +72,33 @@ fn single(job: &FormatJob<'_>, path: Option<&Path>, special: bool) -> Result<Pla
     match files.len() {
         1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned), special }),
         n => {
-            let what = format!("{n} files into one");
+            let what = format!("{n} files do not fit into one");
             let place = job.out.display().to_string();
             Err(Error::usage(what, place, "give a directory, or ask for one file"))
         }
     }
 }
 
-/// Decides about the single file at `path`, where there is one.
+/// Rejects a single file at `path`, unless it may be replaced.
 fn make_room_for(path: &Path, job: &FormatJob<'_>) -> Result<(), Error> {
     WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
     protect_sources(job.sources, path)?;
-    // A symbolic link counts, wherever it leads.
+    // A symbolic link counts, too, wherever it leads.
     if job.existing == Existing::Replace || fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
-    let what = "the file is there already";
+    let what = "the file exists already";
     Err(Error::usage(what, path.display().to_string(), "--overwrite replaces it"))
 }
 
-/// A file or stream under way.
+/// A file or stream that is being written.
 pub(crate) enum OpenFile {
     Whole(WholeFile),
     Stream(Box<dyn Write>),
 }
 
 impl Planned {
-    /// Begins the file.
+    /// Opens the file.
     pub(crate) fn open(&self) -> io::Result<OpenFile> {
         Ok(match &self.path {
             Some(path) if self.special => {
@@ -111,7 +111,7 @@ impl Planned {
 }
 
 impl OpenFile {
-    /// Puts a file and its name on disk.
+    /// Syncs a file to disk and gives it its name.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             OpenFile::Whole(file) => file.finish(),

@@ -1,0 +1,252 @@
+//! `sawmill load`: loads Parquet files into a table.
+
+mod planned;
+pub(crate) mod reading;
+mod records;
+mod report;
+pub(crate) mod tables;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use clap::{Args, Subcommand, ValueEnum};
+use sawmill_loader::{LoadOptions, LoadReport, Target, load};
+use sawmill_profile::{PhaseReport, Profile};
+use sawmill_source::{Control, Source};
+
+use crate::arguments::crate_options::CrateArgs;
+use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::nested_args::NestedArgs;
+use crate::arguments::record_args::RecordArgs;
+use crate::arguments::row_args::RowArgs;
+use crate::arguments::table_args::TableArgs;
+use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
+use crate::arguments::value_args::{RejectArgs, ValueArgs};
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::phases;
+use planned::PlannedLoad;
+use reading::Reading;
+
+/// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  sawmill load trips.parquet --to postgres://me@localhost/db --table trips
+  sawmill load /data/trips --to postgres://me@localhost/db --table public.trips --verify
+  find /data -name '*.parquet' -newer done | sawmill load @- --to postgres://localhost/db --table trips
+  sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
+  sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
+  sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
+  sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
+  sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
+  sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
+  sawmill load orders.parquet --to postgres://localhost/db --table orders --enums enum
+  sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
+  sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after --set maintenance_work_mem=1GB --dry-run
+  sawmill load /data/trips --to postgres://localhost/db --table trips --partition-by \"month(pickup)\" --explain
+  sawmill load new.parquet --to postgres://localhost/db --table trips --mode append --rejects rejected.parquet --max-rejects 1000
+  sawmill load status --to postgres://me@localhost/db
+  sawmill load forget --to postgres://me@localhost/db --table trips
+  sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
+  sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips --primary-key id --partition-by \"date_trunc('month', at)\" --rejects rejected.ndjson
+  sawmill load new.parquet --to crate://localhost --table trips --mode replace --row-key --explain
+
+After any failure (Ctrl-C, a killed process, a lost connection), run the same command again: it loads exactly
+what is missing. In mode create, the table appears under its name once it is complete."
+)]
+pub(crate) struct LoadArgs {
+    #[command(subcommand)]
+    command: Option<LoadCommand>,
+    /// Parquet files, directories to search for them (except names that start with _ or .), patterns, @LIST
+    /// for a file with one path on each line (@- for standard input), - for a Parquet file on standard input,
+    /// or gen:DATASET?rows=10M&seed=7 for generated rows.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// What to do with the table.
+    #[arg(long, value_enum, default_value = "create")]
+    mode: ModeArg,
+    /// The columns by which mode upsert finds existing rows.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required_if_eq("mode", "upsert"))]
+    key: Vec<String>,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    #[command(flatten)]
+    rows: RowArgs,
+    /// How to match columns of an existing table.
+    #[arg(long, value_enum, default_value = "name")]
+    map: MapArg,
+    #[command(flatten)]
+    nested: NestedArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
+    /// Compare the table with the files before the load counts as complete.
+    #[arg(long)]
+    verify: bool,
+    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
+    #[arg(long, requires = "verify")]
+    locate: bool,
+    /// Load files again that are recorded as loaded; not in mode create. By default, an append skips files
+    /// that are in the table already.
+    #[arg(long)]
+    again: bool,
+    /// Print the CREATE TABLE statement and stop.
+    #[arg(long)]
+    ddl: bool,
+    /// Print what the load would do, and stop. This does not connect to the server, except to look at the
+    /// table for an append to CrateDB.
+    #[arg(long)]
+    explain: bool,
+    /// Do everything that comes before the first row on the server, roll it back, and print what the load
+    /// would do. PostgreSQL only.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    records: RecordArgs,
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    values: ValueArgs,
+    #[command(flatten)]
+    rejects: RejectArgs,
+    #[command(flatten)]
+    crate_options: CrateArgs,
+}
+
+/// How to match columns of an existing table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MapArg {
+    /// By name.
+    Name,
+    /// By position: the first with the first, and so on.
+    Position,
+}
+
+#[derive(Subcommand, Debug)]
+enum LoadCommand {
+    /// Remove the records of loads into a table, and what unfinished loads left behind.
+    #[command(after_help = "\
+Examples:
+  sawmill load forget --to postgres://me@localhost/db --table trips
+
+The table itself is kept.")]
+    Forget(records::ForgetArgs),
+    /// List the loads that a server has records of, and their progress.
+    #[command(after_help = "\
+Examples:
+  sawmill load status --to postgres://me@localhost/db
+  sawmill load status --to postgres://me@localhost/db --table trips --json
+  sawmill load status --to service=warehouse --checkpoint-schema etl
+  sawmill load status --to crate://localhost:4200")]
+    Status(records::StatusArgs),
+}
+
+pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    match &args.command {
+        Some(LoadCommand::Forget(target)) => return records::forget(target, console, cancel),
+        Some(LoadCommand::Status(status)) => return records::status(status, console, cancel),
+        None => {}
+    }
+    let target = args.destination()?;
+    let options = args.options(&target)?;
+    let inputs = inputs::open(&args.files, &args.columns, cancel)?;
+    let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    let reading = Reading::of(&inputs, filtered.as_ref());
+    let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
+    let limited = args.rows.limited(source);
+    let source = limited.as_ref().map_or(source, |limited| limited);
+    let target = args.table.partitioned(target, source, console, cancel)?;
+    let tables = args.nested.tables(&target, source)?;
+    let planned = PlannedLoad { target: &target, source, tables: tables.as_ref(), options: &options };
+    if args.ddl {
+        return planned.ddl(console, cancel);
+    }
+    if args.explain {
+        return planned.explain(&reading, console, cancel);
+    }
+    if args.dry_run {
+        return planned.dry_run(console, cancel);
+    }
+    if let Some(folders) = reading.folders() {
+        console.notice(&folders);
+    }
+    console.detail(|| {
+        format!(
+            "{} connections, units of {} rows, at most {} of encoded rows in memory",
+            options.degree,
+            options.unit_rows,
+            phases::bytes(options.block_memory())
+        )
+    });
+    match &tables {
+        Some(tables) => tables::run(tables, &reading, &options, console, cancel),
+        None => load_table(args.target.table(), &planned, &reading, console, cancel),
+    }
+}
+
+impl LoadArgs {
+    /// The table with all options of its database. Rejects options that contradict each other.
+    fn destination(&self) -> Result<Destination, Error> {
+        let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
+        let target = self.records.of(target);
+        if self.mode != ModeArg::Upsert && !self.key.is_empty() {
+            return Err(Error::usage("--key without --mode upsert", "--key", "add --mode upsert"));
+        }
+        if self.again && self.mode == ModeArg::Create {
+            let what = "mode create loads a new table, so there is nothing to load again";
+            let advice = "add --mode append, upsert, truncate or replace";
+            return Err(Error::usage(what, "--again", advice));
+        }
+        let target = self.rejects.of(self.values.of(target)?);
+        target.reject_locate(self.locate)?;
+        let target = target.by_position(self.map == MapArg::Position).key(&self.key);
+        self.table.apply(self.nested.apply(target)?)
+    }
+
+    fn options(&self, target: &Destination) -> Result<LoadOptions, Error> {
+        Ok(LoadOptions {
+            verify: self.verify,
+            locate: self.locate,
+            again: self.again,
+            ..self.effort.options_for(target)?
+        })
+    }
+}
+
+/// Loads one table and prints the report.
+fn load_table(
+    table: &str,
+    planned: &PlannedLoad<'_>,
+    reading: &Reading,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let PlannedLoad { target, source, options, .. } = *planned;
+    let profile = Profile::new();
+    let sampler = report::sampled(&profile)?;
+    let (report, phase) = load_files(source, target.as_target(), options, &profile, console, cancel)?;
+    report::print(table, &report, &phase, &sampler.stop(), reading, console)
+}
+
+/// Loads under a progress bar.
+pub(crate) fn load_files(
+    source: &dyn Source,
+    target: &dyn Target,
+    options: &LoadOptions,
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(LoadReport, PhaseReport), Error> {
+    let rows = source.rows();
+    let phase = profile.phase("load");
+    let say = |line: &str| console.notice(line);
+    let control = Control::new(cancel, &phase).saying(&say);
+    let report = console
+        .with_bar("load", rows, &AtomicU64::new(0), &phase, || load(source, target, options, &control))?;
+    Ok((report, phase.finish()))
+}

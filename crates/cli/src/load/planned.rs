@@ -1,0 +1,185 @@
+//! `--ddl`, `--explain` and `--dry-run`: what a load would do.
+
+use std::sync::atomic::AtomicBool;
+
+use sawmill_cratedb::{CrateDb, CrateExplanation};
+use sawmill_loader::{LoadOptions, Standing};
+use sawmill_postgres::{Postgres, PostgresTables};
+use sawmill_profile::Profile;
+use sawmill_source::{Control, Source};
+use serde::Serialize;
+
+use super::{reading::Reading, tables};
+use crate::arguments::table_args::PartitionsPlan;
+use crate::arguments::target::Destination;
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::phases;
+
+/// A load that is ready to start.
+#[derive(Clone, Copy)]
+pub(super) struct PlannedLoad<'a> {
+    pub target: &'a Destination,
+    pub source: &'a dyn Source,
+    /// The tables, if lists become tables.
+    pub tables: Option<&'a PostgresTables<'a>>,
+    pub options: &'a LoadOptions,
+}
+
+/// What `--explain --json` prints for CrateDB.
+#[derive(Serialize)]
+struct CratePlan<'a> {
+    #[serde(flatten)]
+    plan: &'a CrateExplanation,
+    #[serde(flatten)]
+    reading: &'a Reading,
+}
+
+/// What `--explain --json` prints for PostgreSQL.
+#[derive(Serialize)]
+struct PostgresPlan<'a> {
+    files: usize,
+    rows: u64,
+    units: usize,
+    degree: usize,
+    way: String,
+    memory_bytes: u64,
+    ddl: String,
+    #[serde(flatten)]
+    reading: &'a Reading,
+    partitions: Option<PartitionsPlan>,
+}
+
+impl PlannedLoad<'_> {
+    /// Prints the CREATE TABLE statements.
+    pub(super) fn ddl(&self, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+        let phase = Profile::new().phase("ddl");
+        let control = Control::new(cancel, &phase);
+        let ddl = match self.tables {
+            Some(tables) => tables.ddl(&control)?,
+            None => self.target.ddl(self.source, &control)?,
+        };
+        console.result(&ddl, || ddl.clone() + ";\n")
+    }
+
+    /// Prints what the load would do.
+    pub(super) fn explain(
+        &self,
+        reading: &Reading,
+        console: Console,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
+        let phase = Profile::new().phase("explain");
+        let control = Control::new(cancel, &phase);
+        match self.target {
+            Destination::CrateDb(crate_db) => self.explain_crate(crate_db, reading, console, &control),
+            Destination::Postgres(postgres) => self.explain_postgres(postgres, reading, console, &control),
+        }
+    }
+
+    fn explain_crate(
+        &self,
+        crate_db: &CrateDb,
+        reading: &Reading,
+        console: Console,
+        control: &Control<'_>,
+    ) -> Result<(), Error> {
+        let plan = crate_db.explain(self.source, self.options, control)?;
+        console.result(&CratePlan { plan: &plan, reading }, || reading.lines() + &crate_text(&plan))
+    }
+
+    fn explain_postgres(
+        &self,
+        postgres: &Postgres,
+        reading: &Reading,
+        console: Console,
+        control: &Control<'_>,
+    ) -> Result<(), Error> {
+        let Self { source, tables, options, .. } = *self;
+        let plan = PostgresPlan {
+            files: source.files().len(),
+            rows: source.rows(),
+            units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
+            degree: options.degree,
+            way: postgres.way(options.degree)?,
+            memory_bytes: options.block_memory(),
+            ddl: tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?,
+            reading,
+            partitions: PartitionsPlan::of(postgres),
+        };
+        console.result(&plan, || postgres_text(&plan))
+    }
+
+    /// Prints what the load would do, after trying it on the server.
+    pub(super) fn dry_run(&self, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+        if let Some(tables) = self.tables {
+            return tables::dry_run(tables, self.options, console, cancel);
+        }
+        let Self { target, source, options, .. } = *self;
+        let Destination::Postgres(postgres) = target else {
+            return Err(Error::usage("not available for CrateDB", "--dry-run", "use --explain"));
+        };
+        let phase = Profile::new().phase("dry run");
+        let plan = postgres.rehearse(source, options, &Control::new(cancel, &phase))?;
+        console.result(&plan, || {
+            let standing = match plan.standing {
+                Standing::New => "a new load".to_owned(),
+                Standing::Resumed => format!("would resume after {} of {} units", plan.units_done, plan.units),
+                Standing::Complete => "this load is complete; nothing to do".to_owned(),
+            };
+            let way = std::slice::from_ref(&plan.way);
+            let notes = plan.notes.iter().filter(|note| !way.contains(note));
+            let notes: String = notes.map(|note| format!("{note}\n")).collect();
+            let partitions = PartitionsPlan::of(postgres).map(|plan| plan.lines()).unwrap_or_default();
+            format!(
+                "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{partitions}{}\n{notes}nothing was changed\n",
+                plan.table,
+                phases::thousands(plan.rows),
+                plan.units - plan.units_done,
+                options.degree,
+                plan.way,
+                plan.copy
+            )
+        })
+    }
+}
+
+fn postgres_text(plan: &PostgresPlan<'_>) -> String {
+    let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
+    format!(
+        "{}{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
+         commits with its rows\nat most {} of encoded rows in memory\n{partitions}\n{};\n",
+        plan.reading.lines(),
+        plan.files,
+        phases::thousands(plan.rows),
+        plan.units,
+        plan.degree,
+        plan.way,
+        phases::bytes(plan.memory_bytes),
+        plan.ddl
+    )
+}
+
+fn crate_text(plan: &CrateExplanation) -> String {
+    let mut rows = vec![["column", "source", "CrateDB", "over the PostgreSQL wire"].map(str::to_owned)];
+    for column in &plan.columns {
+        rows.push([&column.name, &column.arrow, &column.crate_type, &column.sent_as].map(Clone::clone));
+    }
+    let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{ddl};\n")).unwrap_or_default();
+    format!(
+        "table {}, mode {:?}\n{} files, {} rows in {} units over {} connections\ntransport {}\ndelivery {}\n\
+         requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{ddl}",
+        plan.table,
+        plan.mode,
+        plan.files,
+        phases::thousands(plan.rows),
+        plan.units,
+        plan.degree,
+        plan.transport,
+        plan.delivery,
+        phases::thousands(plan.batch_rows as u64),
+        phases::bytes(plan.batch_bytes as u64),
+        phases::bytes(plan.memory_bytes),
+        phases::table(&rows),
+    )
+}

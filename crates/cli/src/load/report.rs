@@ -1,0 +1,136 @@
+//! The report of a load.
+
+use sawmill_loader::{LoadReport, Standing};
+use sawmill_profile::{
+    Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
+    format_bytes, format_rate,
+};
+use serde::Serialize;
+
+use super::reading::Reading;
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::limit;
+use crate::screen::phases;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct LoadResult<'a> {
+    table: &'a str,
+    report: &'a LoadReport,
+    #[serde(flatten)]
+    measured: Measured<'a>,
+}
+
+/// What was measured of a load, and what it read.
+#[derive(Serialize)]
+pub(super) struct Measured<'a> {
+    /// What limited the speed, if that could be measured.
+    pub bottleneck: Option<Bottleneck>,
+    pub phase: &'a PhaseReport,
+    /// The maxima of `over_time`.
+    pub maxima: Maxima,
+    /// Memory, CPU time, rows and bytes sent, over time.
+    pub over_time: &'a Timeline,
+    #[serde(flatten)]
+    pub reading: &'a Reading,
+}
+
+/// Most samples to keep of a load.
+const MOST_SAMPLES: usize = 300;
+
+/// Starts sampling a load.
+pub(super) fn sampled(profile: &Profile) -> Result<Sampler, Error> {
+    Ok(Sampler::start(SamplerOptions::new().most_samples(MOST_SAMPLES).profile(profile))?)
+}
+
+/// Prints the report of a load.
+pub(super) fn print(
+    table: &str,
+    report: &LoadReport,
+    phase: &PhaseReport,
+    over_time: &Timeline,
+    reading: &Reading,
+    console: Console,
+) -> Result<(), Error> {
+    let maxima = over_time.maxima();
+    let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
+    let measured = Measured { bottleneck, phase, maxima, over_time, reading };
+    let result = LoadResult { table, report, measured };
+    console.result(&result, || summary(table, report, phase, &maxima))
+}
+
+fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
+    let mut out = match report.standing {
+        Standing::Complete => {
+            let rows = phases::thousands(report.rows);
+            let counted = report.rows_in_table.filter(|counted| *counted != report.rows);
+            let counted = counted.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
+            format!(
+                "{table}: this load was complete already, {rows} rows{}; nothing to do\n",
+                counted.unwrap_or_default()
+            )
+        }
+        Standing::Resumed => format!(
+            "{table}: resumed after {} of {} units; now {} rows\n",
+            report.units_resumed,
+            report.units,
+            phases::thousands(report.rows_in_table.unwrap_or(report.rows))
+        ),
+        Standing::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
+    };
+    if report.files_already > 0 && report.files_loaded > 0 {
+        out += &format!(
+            "{}, {} already loaded\n",
+            counted(report.files_loaded, "new file"),
+            phases::thousands(report.files_already)
+        );
+    }
+    // The phase also counts rejected rows and rows that were already in the table.
+    let all_loaded = report.rows_rejected == 0 && report.rows_there_before == 0;
+    let done = if all_loaded { "loaded" } else { "processed" };
+    out += &format!("{done} {}\n", phases::summary(phase));
+    if report.rows_loaded > 0 {
+        let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
+        out +=
+            &format!("read {} of the files ({})\n", phases::bytes(report.bytes_read), format_byte_rate(rate));
+    }
+    if report.rows_loaded > 0 {
+        out += &at_most(maxima);
+    }
+    if let Some(waits) = limit::enough(report.server_waits.as_ref()) {
+        out += &format!("{waits}\n");
+    }
+    let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
+    if let Some(bottleneck) = bottleneck.filter(|_| report.rows_loaded > 0) {
+        out += &format!("{bottleneck}\n");
+    }
+    if report.retries > 0 {
+        out += &format!("reconnected after {}\n", counted(report.retries, "lost connection"));
+    }
+    for note in &report.notes {
+        out += &format!("{note}\n");
+    }
+    out += &format!("content sum {}", report.content.content_sum);
+    if report.verified.is_some() {
+        out += ", verified: the table holds what the files hold";
+    }
+    out + "\n"
+}
+
+/// A number and a noun.
+pub(super) fn counted(number: u64, name: &str) -> String {
+    format!("{} {name}{}", phases::thousands(number), if number == 1 { "" } else { "s" })
+}
+
+/// The most that a load used, in one line.
+pub(super) fn at_most(maxima: &Maxima) -> String {
+    let memory =
+        maxima.memory.map(|bytes| format!("{} of memory, ", format_bytes(bytes))).unwrap_or_default();
+    format!(
+        "at most {memory}{:.1} processors, {}, {} sent\n",
+        maxima.processors,
+        format_rate(maxima.rows_per_second, "rows"),
+        format_byte_rate(maxima.sent_per_second)
+    )
+}
