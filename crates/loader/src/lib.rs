@@ -39,7 +39,7 @@ mod identity;
 mod table;
 
 pub use engine::content_sum::{ContentSum, Tally};
-pub use engine::load::{CHANNEL, LoadOptions, LoadReport, again, backoff, load, refuse_cut_otherwise};
+pub use engine::load::{CHANNEL, LoadOptions, LoadReport, backoff, load, refuse_cut_otherwise, retry_lost};
 pub use engine::schedule::Schedule;
 pub use engine::server_waits::ServerWaits;
 pub use engine::target::{
@@ -47,7 +47,7 @@ pub use engine::target::{
     UnitWriter,
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
-pub use engine::worker::{no_thread, told};
+pub use engine::worker::{no_thread, refusal_error};
 pub use identity::RecordedFiles;
 pub use identity::earlier;
 pub use identity::earlier::{EarlierLoad, Found};

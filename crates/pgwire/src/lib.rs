@@ -34,4 +34,4 @@ pub use connection::{Connection, WireError};
 pub use pooler::refuse_pooler;
 pub use server_error::{copy_line, from_server, is_about_rows};
 pub use server_identity::KnownServer;
-pub use socket::certificates::{authorities, identity};
+pub use socket::certificates;

@@ -74,5 +74,4 @@ pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
 pub use parquet_files::guarded::silence_guarded_panics;
 pub use parquet_files::interval::as_intervals;
-pub use parquet_files::stamp::Stamp;
 pub use units::{ROW_IN_GROUP, Source, SourceFile, Unit, UnitKey, UnitReader, recut};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::ClientConfig;
-use sawmill_pgwire::{authorities, identity};
+use sawmill_pgwire::certificates::{authorities, identity};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::connect::address::TlsFiles;

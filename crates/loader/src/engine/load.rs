@@ -405,7 +405,7 @@ impl UnderWay<'_> {
 
     fn take_off_lost(&self, progress: &Progress) -> Result<Vec<Vec<Unit>>> {
         let Self { source, session, options, control } = *self;
-        again(options.retries, control, || progress.take_off_lost(source, session, control))
+        retry_lost(options.retries, control, || progress.take_off_lost(source, session, control))
     }
 
     fn copy(&self, runs: Vec<Vec<Unit>>, progress: &Progress) -> Result<Option<ServerWaits>> {
@@ -563,7 +563,7 @@ fn run_workers(
 }
 
 /// Does `work` again when a connection was lost, after a pause each time.
-pub fn again<T>(retries: u32, control: &Control<'_>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+pub fn retry_lost<T>(retries: u32, control: &Control<'_>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
     for attempt in 0..retries {
         match work() {
             Err(error) if error.kind() == Kind::Connection => control.sleep(backoff(attempt))?,

@@ -186,7 +186,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             encoding.add_rows(batch.num_rows() as u64);
             encoder
                 .encode(&batch, &mut emit)
-                .map_err(|refusal| told(refusal, worker.source, reader.as_ref(), unit.key, row))?;
+                .map_err(|refusal| refusal_error(refusal, worker.source, reader.as_ref(), unit.key, row))?;
             row += batch.num_rows() as u64;
         }
         let tally = {
@@ -199,7 +199,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
 
 /// A refusal with the place of the value in the source's files; `row` is that of the batch's first row, counted as
 /// units count.
-pub fn told(
+pub fn refusal_error(
     refusal: Refusal,
     source: &dyn Source,
     reader: &dyn UnitReader,

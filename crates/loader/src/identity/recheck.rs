@@ -11,7 +11,7 @@ use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{BatchEncoder, Session, Standing};
-use crate::engine::worker::{no_thread, told};
+use crate::engine::worker::{no_thread, refusal_error};
 
 /// Makes an encoder for each thread.
 pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
@@ -90,7 +90,7 @@ pub(crate) fn unit_sums(
                 control.check()?;
                 encoder
                     .encode(&batch, &mut |_| Ok(()))
-                    .map_err(|refusal| told(refusal, source, reader.as_ref(), unit.key, row))?;
+                    .map_err(|refusal| refusal_error(refusal, source, reader.as_ref(), unit.key, row))?;
                 row += batch.num_rows() as u64;
             }
             let tally = encoder.end_unit(&mut |_| Ok(()))?;

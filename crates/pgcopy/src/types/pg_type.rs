@@ -1,31 +1,4 @@
 //! Which PostgreSQL type a column gets, and which types of an existing table can take it exactly.
-//!
-//! | Arrow / Parquet | new column | also into an existing |
-//! |---|---|---|
-//! | bool | boolean | |
-//! | int8, uint8, int16 | smallint | wider integers, numeric |
-//! | uint16, int32 | integer | bigint, numeric |
-//! | uint32, int64 | bigint | numeric |
-//! | uint64 | numeric(20,0) | numeric of 20 integer digits |
-//! | float16, float32 | real | double precision |
-//! | float64 | double precision | |
-//! | decimal(p,s) | numeric(p,s) | numeric with room on both sides |
-//! | text | text | varchar, citext |
-//! | text marked as JSON | jsonb | |
-//! | bytes | bytea | |
-//! | 16 bytes marked as UUID | uuid | bytea |
-//! | date | date | |
-//! | time | time | |
-//! | timestamp without, with zone | timestamp, timestamptz | |
-//! | interval, duration, 12 bytes marked as INTERVAL | interval | |
-//! | list, struct, map | jsonb | |
-//! | null | text | any |
-//! | dictionary | as its values | as its values |
-//!
-//! What fits where every single value does is decided in `conversion`.
-//!
-//! Sources: <https://www.postgresql.org/docs/current/datatype.html>,
-//! <https://github.com/apache/parquet-format/blob/master/LogicalTypes.md>.
 
 use std::fmt;
 
@@ -34,6 +7,33 @@ use arrow_schema::{DataType, Field};
 use crate::arrays::marks::{is_interval, is_uuid};
 
 /// A column type of PostgreSQL.
+///
+/// | Arrow / Parquet | new column | also into an existing |
+/// |---|---|---|
+/// | bool | boolean | |
+/// | int8, uint8, int16 | smallint | wider integers, numeric |
+/// | uint16, int32 | integer | bigint, numeric |
+/// | uint32, int64 | bigint | numeric |
+/// | uint64 | numeric(20,0) | numeric of 20 integer digits |
+/// | float16, float32 | real | double precision |
+/// | float64 | double precision | |
+/// | decimal(p,s) | numeric(p,s) | numeric with room on both sides |
+/// | text | text | varchar, citext |
+/// | text marked as JSON | jsonb | |
+/// | bytes | bytea | |
+/// | 16 bytes marked as UUID | uuid | bytea |
+/// | date | date | |
+/// | time | time | |
+/// | timestamp without, with zone | timestamp, timestamptz | |
+/// | interval, duration, 12 bytes marked as INTERVAL | interval | |
+/// | list, struct, map | jsonb | |
+/// | null | text | any |
+/// | dictionary | as its values | as its values |
+///
+/// What fits where every single value does is decided in `conversion`.
+///
+/// Sources: <https://www.postgresql.org/docs/current/datatype.html>,
+/// <https://github.com/apache/parquet-format/blob/master/LogicalTypes.md>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PgType {
     /// `boolean`.

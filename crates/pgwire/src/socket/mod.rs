@@ -1,6 +1,6 @@
 //! Sockets: what is read ahead and sent, TLS, and the certificates it takes.
 
-pub(crate) mod certificates;
+pub mod certificates;
 pub(crate) mod incoming;
 pub(crate) mod stream;
 pub(crate) mod tls;

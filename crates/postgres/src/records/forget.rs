@@ -6,9 +6,9 @@ use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::Checkpoints;
 use crate::table::catalogue::{find, name_of};
+use crate::table::part_tables;
 use crate::target::Postgres;
 use crate::types::made_types;
-use crate::write::part_tables;
 
 /// Removes the records of all loads into a table and what unfinished loads left behind, and with
 /// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the

@@ -5,7 +5,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::records::checkpoint::Checkpoints;
-use crate::write::part_tables;
+use crate::table::part_tables;
 
 /// A table's rows, counted, and those that its loads have recorded, seen at the same moment.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, LoadReport, RejectOptions, TableName, Tally, again, literal, load, quote};
+use sawmill_loader::{
+    LoadOptions, LoadReport, RejectOptions, TableName, Tally, literal, load, quote, retry_lost,
+};
 use sawmill_pgcopy::{Column, HEADER};
 use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
@@ -143,7 +145,7 @@ impl WholeRecords<'_> {
         control: &Control<'_>,
         mut work: impl FnMut(&Connection) -> Result<T>,
     ) -> Result<T> {
-        again(self.options.retries, control, || work(&self.server.connect(control)?))
+        retry_lost(self.options.retries, control, || work(&self.server.connect(control)?))
     }
 
     fn take_out_of(

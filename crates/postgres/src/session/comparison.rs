@@ -1,6 +1,6 @@
 //! What is in the table beside what was sent.
 
-use sawmill_loader::{Tally, Verification, again};
+use sawmill_loader::{Tally, Verification, retry_lost};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
@@ -21,7 +21,7 @@ impl PostgresSession<'_> {
             by_value: false,
         };
         let retries = self.options.retries;
-        let mut target = again(retries, control, || read.run(control))?.whole;
+        let mut target = retry_lost(retries, control, || read.run(control))?.whole;
         // Later loads may have added theirs.
         let since = match self.written == self.table {
             true => self.with_connection(control, |connection| {
@@ -88,7 +88,7 @@ impl PostgresSession<'_> {
             }
             .run(control)?;
             let read = ReadBack { each_column: true, ..read };
-            let target = again(retries, control, || read.run(control))?;
+            let target = retry_lost(retries, control, || read.run(control))?;
             verification.differing = source.differing(&target, &self.columns);
         }
         verification.into_result(&format!("table {}, {}", self.table, self.postgres.server))

@@ -13,11 +13,11 @@ use crate::table::blockers;
 use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::table::new_table;
+use crate::table::part_tables;
 use crate::table::replaced;
 use crate::table::replaced::Replaced;
 use crate::types::made_types;
 use crate::write::durable;
-use crate::write::part_tables;
 use crate::write::upsert;
 
 impl PostgresSession<'_> {

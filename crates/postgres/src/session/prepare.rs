@@ -11,12 +11,12 @@ use crate::table::blockers;
 use crate::table::catalogue::{Found, find};
 use crate::table::columns;
 use crate::table::dependents;
+use crate::table::part_tables;
 use crate::target::Postgres;
 use crate::types::enumerations;
 use crate::types::made_types;
 use crate::verify::read_back::ReadBack;
 use crate::write::durable;
-use crate::write::part_tables;
 
 /// The decision between new, resumed and complete.
 pub(crate) struct Preparing<'p, 'a> {

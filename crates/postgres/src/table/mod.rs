@@ -7,4 +7,5 @@ pub(crate) mod columns;
 pub(crate) mod dependents;
 pub(crate) mod empty_table;
 pub(crate) mod new_table;
+pub(crate) mod part_tables;
 pub(crate) mod replaced;

@@ -8,8 +8,8 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::find;
+use crate::table::part_tables;
 use crate::types::natural::MadeComposite;
-use crate::write::part_tables;
 
 /// The comment on each type.
 const COMMENT: &str = "made by sawmill load with its table";

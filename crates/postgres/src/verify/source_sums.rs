@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use sawmill_loader::{BatchEncoder, Block, LoadOptions, Schedule, Tally, told};
+use sawmill_loader::{BatchEncoder, Block, LoadOptions, Schedule, Tally, refusal_error};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
@@ -82,7 +82,7 @@ impl SourceSums<'_> {
                     control.check()?;
                     encoder
                         .encode(&batch, &mut feed)
-                        .map_err(|refusal| told(refusal, source, reader.as_ref(), unit.key, row))?;
+                        .map_err(|refusal| refusal_error(refusal, source, reader.as_ref(), unit.key, row))?;
                     row += batch.num_rows() as u64;
                 }
                 encoded.add(&encoder.end_unit(&mut feed)?);

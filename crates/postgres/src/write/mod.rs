@@ -1,7 +1,6 @@
 //! Units into tables: COPY and the unit's record in one transaction, directly or through part tables.
 
 pub(crate) mod durable;
-pub(crate) mod part_tables;
 pub(crate) mod part_writer;
 pub(crate) mod reject_part_writer;
 pub(crate) mod reject_writer;

@@ -9,6 +9,7 @@
 
 mod fixed_width;
 mod hybrid;
+pub(crate) mod inline_view;
 mod paged_column;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@
 //! reader is given a schema in which they are plain bytes:
 //!
 //! ```text
-//! schema of a file ─ [as_bytes] ─▶ reader ─▶ 12 bytes, in fields with a mark ─ [ParquetInterval::read] ─▶ encoders
-//!                                                    └─ rejected rows ─ [as_intervals] ─▶ writer
+//! schema of a file ─ [as_bytes] ─▶ reader ─▶ 12 bytes, in fields with a mark ─▶ encoders, which read the three parts
+//!                                                                         └─ rejected rows ─ [as_intervals] ─▶ writer
 //! ```
 
 use std::sync::Arc;

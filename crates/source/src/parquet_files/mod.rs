@@ -4,7 +4,6 @@ pub(crate) mod files;
 pub(crate) mod filtered;
 pub(crate) mod flat_columns;
 pub(crate) mod guarded;
-pub(crate) mod inline_view;
 pub(crate) mod interval;
 pub(crate) mod page_checksums;
 pub(crate) mod reader;

@@ -11,7 +11,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// though its length is the same and its time of modification was set back: programs cannot set the time of the last
 /// change (`ctime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub(crate) struct Stamp {
     length: u64,
     /// Seconds and nanoseconds since 1970.
     modified: (i64, i64),

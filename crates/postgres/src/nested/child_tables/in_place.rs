@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, again, fitted, quote};
+use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, fitted, quote, retry_lost};
 use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_source::{Control, Result};
 
@@ -33,7 +33,7 @@ impl PostgresTables<'_> {
     ) -> Result<Vec<Vec<String>>> {
         let names: Vec<&TableName> = parts.iter().map(|part| &part.table).collect();
         let checkpoints = self.checkpoints()?;
-        again(options.retries, control, || {
+        retry_lost(options.retries, control, || {
             let connection = server.connect(control)?;
             connection.batch(control, "BEGIN")?;
             for (part, report) in parts.iter().zip(reports) {

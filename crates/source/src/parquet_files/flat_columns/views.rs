@@ -14,7 +14,7 @@ use bytes::{Buf, Bytes};
 
 use super::NotRead;
 use super::paged_column::Stored;
-use crate::parquet_files::inline_view::{BEYOND, INLINE};
+use crate::parquet_files::flat_columns::inline_view::{BEYOND, INLINE};
 
 /// Values of any length.
 pub(super) struct Views {
