@@ -74,6 +74,7 @@ pub(crate) enum YesNo {
 
 impl FileArgs {
     /// An option that differs from its default.
+    #[cfg(feature = "formats")]
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             (self.compression != Compression::default(), "--compression"),
