@@ -1,11 +1,11 @@
-//! Checksums of files: 128 bits that tell whether bytes are those that were written.
+//! Checksums of files: 128 bits that show whether a file has changed.
 //!
-//! The checksum of a file is the XXH3-128 of its bytes, as `xxhsum -H128` prints it. That of a dataset
-//! is the sum, modulo 2^128, over its files of the XXH3-128 of name and sum: it does not depend on
-//! the order in which files are finished, and those of the parts of a dataset add up to that of the
+//! The checksum of a file is the XXH3-128 of its bytes, as `xxhsum -H128` prints it. The checksum of a
+//! dataset is the sum, modulo 2^128, of the XXH3-128 of each file's name and checksum. It does not depend on
+//! the order in which files are finished, and the checksums of the parts of a dataset add up to that of the
 //! whole.
 //!
-//! The content sum of rows, which does not depend on files, is the loader's; here it is only carried along.
+//! The content sum of rows, which does not depend on files, is computed by the loader and only stored here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,12 +13,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// A checksum of bytes, or a content sum of rows. It is shown and serialised as 32 hexadecimal digits.
+/// A checksum of bytes, or a content sum of rows. Displayed and serialised as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checksum(pub u128);
 
 impl Checksum {
-    /// The sum of a dataset from the names and the sums of its files.
+    /// The checksum of a dataset, from the names and checksums of its files.
     pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, Checksum)>) -> Self {
         let each = files.into_iter().map(|(name, sum)| {
             let mut bytes = name.as_bytes().to_vec();
@@ -30,7 +30,7 @@ impl Checksum {
     }
 }
 
-/// A content sum in the making.
+/// A checksum that is being computed.
 pub(crate) struct RunningSum(Box<Xxh3>);
 
 impl RunningSum {
@@ -65,7 +65,7 @@ impl FromStr for Checksum {
     fn from_str(text: &str) -> Result<Self, String> {
         match u128::from_str_radix(text, 16) {
             Ok(sum) if text.len() == 32 => Ok(Checksum(sum)),
-            _ => Err(format!("{text:?} is no content sum: give 32 hexadecimal digits")),
+            _ => Err(format!("{text:?} is not a content sum: use 32 hexadecimal digits")),
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_of_a_dataset_is_that_of_its_parts_in_any_order() {
+    fn the_checksum_of_a_dataset_is_the_sum_of_its_parts_in_any_order() {
         let (a, b, c) = (("a", Checksum(1)), ("b", Checksum(2)), ("c", Checksum(3)));
         let whole = Checksum::of_files([a, b, c]);
         assert_eq!(whole, Checksum::of_files([c, a, b]));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_back_as_it_is_shown() {
+    fn a_checksum_is_parsed_from_its_display() {
         let sum = Checksum(0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
         assert_eq!(sum.to_string(), "99aa06d3014798d86001c324468d497f");
         assert_eq!(sum.to_string().parse(), Ok(sum));

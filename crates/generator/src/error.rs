@@ -1,4 +1,4 @@
-//! What can go wrong in the generator, said in three parts: what, where, and what to do.
+//! The errors of the generator, in three parts: what went wrong, where, and what to do.
 
 use std::fmt;
 use std::io;
@@ -13,20 +13,20 @@ pub struct Error {
     advice: String,
 }
 
-/// The kinds of errors that a caller may want to tell apart.
+/// The kinds of errors that a caller may want to distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The dataset spec is wrong, or the layout asked for is impossible.
+    /// The dataset spec is not valid, or the requested layout is impossible.
     Spec,
     /// A file could not be written.
     Io,
-    /// Another run writes the same files.
+    /// Another run is writing the same files.
     Busy,
     /// The caller's cancel flag was set.
     Cancelled,
 }
 
-/// What is wrong and what to do about it; the place is added by the caller, who knows it.
+/// What is wrong and what to do. The caller adds the place.
 pub(crate) type Complaint = (String, String);
 
 impl Error {
@@ -34,25 +34,24 @@ impl Error {
         Error { kind: ErrorKind::Spec, what: what.into(), place: place.into(), advice: advice.into() }
     }
 
-    /// `doing` reads like "writing" or "creating"; `need` is about how many bytes were still to
-    /// be written to the file, where that is known.
+    /// `doing` is a verb like "writing" or "creating"; `need` is the approximate number of bytes that were
+    /// still to be written to the file, if known.
     pub(crate) fn io(error: &io::Error, doing: &str, path: &Path, need: Option<u64>) -> Self {
         let advice = match (error.kind(), need) {
             (
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge,
                 need,
             ) => {
-                let room = need.map_or_else(String::new, |n| {
-                    format!(" (about {n} bytes of this file were still to be written)")
-                });
+                let room =
+                    need.map_or_else(String::new, |n| format!(" (about {n} bytes of this file are missing)"));
                 format!("make room or write somewhere else{room}, then run the same command again")
             }
             (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
-                "choose a directory that you may write to".to_owned()
+                "choose a directory with write permission".to_owned()
             }
             (io::ErrorKind::NotFound, _) => "check that the directory exists".to_owned(),
-            (io::ErrorKind::BrokenPipe, _) => "the reader of the output went away".to_owned(),
-            _ => "mend the cause, then run the same command again".to_owned(),
+            (io::ErrorKind::BrokenPipe, _) => "the reader of the output closed it".to_owned(),
+            _ => "fix the cause, then run the same command again".to_owned(),
         };
         Error {
             kind: ErrorKind::Io,
@@ -62,13 +61,13 @@ impl Error {
         }
     }
 
-    /// Another run is at work in `place`.
+    /// Another run is working in `place`.
     pub(crate) fn busy(what: &str, place: &Path) -> Self {
         Error {
             kind: ErrorKind::Busy,
             what: what.to_owned(),
             place: place.display().to_string(),
-            advice: "wait for its end; --resume and --overwrite wait by themselves".to_owned(),
+            advice: "wait until it ends; --resume and --overwrite wait automatically".to_owned(),
         }
     }
 
@@ -88,12 +87,11 @@ impl Error {
             kind: ErrorKind::Cancelled,
             what: "interrupted".to_owned(),
             place: String::new(),
-            advice: "files that were not finished are removed; run the same command again to make them"
-                .to_owned(),
+            advice: "unfinished files were removed; run the same command again to generate them".to_owned(),
         }
     }
 
-    /// The same error, about something in the file at `path`.
+    /// The same error, located in the file at `path`.
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
         let file = path.display().to_string();
         self.place = if self.place.is_empty() { file } else { format!("{file}, {}", self.place) };
@@ -105,7 +103,7 @@ impl Error {
         self.kind
     }
 
-    /// What was wrong.
+    /// What went wrong.
     pub fn what(&self) -> String {
         self.what.clone()
     }

@@ -1,7 +1,7 @@
-//! What a dataset will be, before it is made: schema, expected sizes, expected values.
+//! Explains a dataset before it is generated: schema, expected sizes, expected values.
 //!
-//! Sizes are expectations of PLAIN or dictionary pages without compression, from the mean number of
-//! entries and values of each column and the mean width of a value.
+//! Sizes are those of uncompressed PLAIN or dictionary pages, estimated from the average number of entries
+//! and values of each column and the average width of a value.
 
 use std::fmt::Write;
 
@@ -22,44 +22,44 @@ use crate::types::civil::date_text;
 use crate::types::logical_type::{LogicalType, Physical, type_text};
 use crate::types::number::Number;
 
-/// Values that are drawn to find the mean width of strings that no formula gives.
+/// The number of strings to draw where no formula yields the average length.
 const SAMPLE: u64 = 256;
 
-/// What a dataset will be.
+/// The explanation of a dataset.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The dataset's name.
     pub name: String,
     /// The schema as a message type.
     pub schema: String,
-    /// Expected bytes of a row in its files, pages without compression.
+    /// Expected bytes of a row in uncompressed pages.
     pub bytes_a_row: f64,
     /// Its columns.
     pub columns: Vec<ExplainedColumn>,
 }
 
-/// What a column will be.
+/// The explanation of a column.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainedColumn {
     /// Its path in the files.
     pub path: String,
-    /// Its type, as a spec calls it.
+    /// Its type, with the name that specs use.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Entries of it in a row: values, nulls, and one for each list that is null or empty.
+    /// Entries per row: values, nulls, and one for each null or empty list.
     pub entries_a_row: f64,
-    /// Values that are not null in a row.
+    /// Values per row that are not null.
     pub values_a_row: f64,
-    /// Expected bytes in a row: values and levels.
+    /// Expected bytes per row: values and levels.
     pub bytes_a_row: f64,
     /// How its values are drawn.
     pub values: String,
-    /// The expected value: a number, a point in time, or what strings look like.
+    /// The expected value: a number, a point in time, or an example string.
     pub expected: String,
 }
 
 impl Dataset {
-    /// What it will be.
+    /// Explains the dataset before it is generated.
     pub fn explain(&self) -> Explanation {
         let mut columns = self.expected_columns();
         let mut schema = format!("message {} {{\n", self.name());
@@ -74,7 +74,7 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// Expected bytes of a row in pages without compression.
+    /// Expected bytes of a row in uncompressed pages.
     pub(crate) fn expected_row_bytes(&self) -> f64 {
         self.expected_columns().iter().map(|column| column.bytes_a_row).sum()
     }
@@ -83,12 +83,12 @@ impl Dataset {
         let mut columns = Vec::new();
         for field in &self.fields {
             let share = share_there(field, self.present.as_ref().map(combinations).as_deref());
-            walk(field, Expected { entries: 1.0, live: 1.0 }, share, &mut columns);
+            explain_field(field, Expected { entries: 1.0, live: 1.0 }, share, &mut columns);
         }
         columns
     }
 
-    /// Puts the means of a sample where a formula says how values come about.
+    /// Sets the expected value of expressions to the mean of a sample.
     fn sample_expressions(&self, columns: &mut [ExplainedColumn]) {
         let mut formulas = Vec::new();
         self.each_leaf(&mut |_, leaf| {
@@ -119,7 +119,7 @@ impl Dataset {
     }
 }
 
-/// Entries of a field and those of them in which everything around is there, in one row.
+/// The expected entries of a field in one row, and those whose enclosing fields are all present.
 #[derive(Clone, Copy)]
 struct Expected {
     entries: f64,
@@ -131,7 +131,7 @@ fn combinations(present: &crate::spec::dataset::Present) -> Vec<(u32, f64)> {
     present.masks.iter().copied().zip(present.table.probabilities().iter().copied()).collect()
 }
 
-/// The probability that a field is there where the struct around it is.
+/// The probability that a field is present if its enclosing struct is.
 fn share_there(field: &Field, combinations: Option<&[(u32, f64)]>) -> f64 {
     match (field.nulls, combinations) {
         (Nulls::Never, _) => 1.0,
@@ -143,7 +143,7 @@ fn share_there(field: &Field, combinations: Option<&[(u32, f64)]>) -> f64 {
     }
 }
 
-fn walk(field: &Field, around: Expected, there: f64, columns: &mut Vec<ExplainedColumn>) {
+fn explain_field(field: &Field, around: Expected, there: f64, columns: &mut Vec<ExplainedColumn>) {
     match &field.kind {
         Kind::Leaf(leaf) => {
             let values = around.live * there;
@@ -153,17 +153,17 @@ fn walk(field: &Field, around: Expected, there: f64, columns: &mut Vec<Explained
             let inner = Expected { live: around.live * there, ..around };
             let combinations = present.as_ref().map(combinations);
             for field in fields {
-                walk(field, inner, share_there(field, combinations.as_deref()), columns);
+                explain_field(field, inner, share_there(field, combinations.as_deref()), columns);
             }
         }
         Kind::List { lengths, children, .. } => {
-            // The table of lengths has the nulls of a list in it, unless its struct decides.
+            // The table of lengths includes null lists, unless the struct's `present` decides.
             let outside = if matches!(field.nulls, Nulls::Together(_)) { there } else { 1.0 };
             let lists = around.live * outside;
             let entries = around.entries - lists + lists * lengths.mean_entries();
             let inner = Expected { entries, live: lists * lengths.mean() };
             for child in children {
-                walk(child, inner, share_there(child, None), columns);
+                explain_field(child, inner, share_there(child, None), columns);
             }
         }
     }
@@ -242,7 +242,7 @@ fn element(field: &Field, repetition: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// The logical type as message types show it.
+/// The logical type in the notation of message types.
 fn annotation(kind: &LogicalType) -> Option<String> {
     let unit = |unit: &crate::types::logical_type::Unit| match unit.name() {
         "ms" => "MILLIS",
@@ -266,8 +266,8 @@ fn annotation(kind: &LogicalType) -> Option<String> {
 }
 
 impl Leaf {
-    /// Expected bytes of one value in a page, with its share of a dictionary of names, in a row group as
-    /// long as they are unasked.
+    /// Expected bytes of one value in a page, with its share of a dictionary of names, in a row group of
+    /// default size.
     pub(crate) fn width(&self, values_a_row: f64) -> f64 {
         let in_group = values_a_row * ROW_GROUP_ROWS as f64;
         match &self.values {
@@ -297,13 +297,13 @@ impl Leaf {
         }
     }
 
-    /// Some of its strings.
+    /// A sample of its strings.
     fn sample(&self) -> Vec<Vec<u8>> {
         use crate::shred::leaf_draws::Draws;
         use crate::shred::value_buffer::{PhysicalBuffer, ValueBuffer};
         let numbers: Vec<u64> = (0..SAMPLE).collect();
         let stream = Stream::new(0, 0, 0);
-        // Ids as they are far into the dataset, where they have most of their digits.
+        // Large ids, as in most rows of a long dataset.
         let draws = Draws {
             stream,
             n: SAMPLE as usize,
@@ -321,7 +321,7 @@ impl Leaf {
         }
     }
 
-    /// How its values are drawn, in words.
+    /// Describes how its values are drawn.
     fn described(&self) -> String {
         match &self.values {
             ValueSpec::PersonName => "person_name".to_owned(),
@@ -367,7 +367,7 @@ impl Leaf {
             ValueSpec::Reals { min, width } => min + width / 2.0,
             ValueSpec::Integers { min, span } => {
                 let (low, high) = self.kind.range();
-                // A span of 0 means all of 64 bits.
+                // A span of 0 means 2^64.
                 let (low, span) = match (span, low) {
                     (0, 0) => (0.0, high as f64),
                     (0, _) => (*min as f64, 2f64.powi(64)),
@@ -384,9 +384,9 @@ impl Leaf {
                     self.shown((start + step) as f64 / one)
                 );
             }
-            ValueSpec::Monotone(walk) => {
-                let first = self.shown(walk.start() as f64 / one);
-                let second = self.shown((walk.start() as f64 + walk.step()) / one);
+            ValueSpec::Monotone(monotone) => {
+                let first = self.shown(monotone.start() as f64 / one);
+                let second = self.shown((monotone.start() as f64 + monotone.step()) / one);
                 return format!("{first}, {second}, ...");
             }
             ValueSpec::Reference(reference) => match &reference.key {
@@ -413,7 +413,7 @@ impl Leaf {
         self.shown(number)
     }
 
-    /// A number of a dictionary, in ones.
+    /// The number of a dictionary entry, with decimals scaled.
     fn number(&self, entry: &[u8]) -> Option<f64> {
         let one = self.kind.one() as f64;
         match self.physical {
@@ -430,7 +430,7 @@ impl Leaf {
         sample.first().map_or_else(String::new, |s| format!("such as {:?}", String::from_utf8_lossy(s)))
     }
 
-    /// A number in ones, as a reader of the spec thinks of it.
+    /// A number in the notation of specs.
     fn shown(&self, number: f64) -> String {
         let Some(per_day) = self.kind.ticks_per_day() else {
             return if number.abs() >= 1e15 || number == number.trunc() {

@@ -1,7 +1,7 @@
-//! How the rows of a dataset are laid out: files, row groups, pages.
+//! The layout of a dataset: its rows in files, row groups and pages.
 //!
-//! Row `i` is the same row in every layout; the layout only says where it stands. A [`Part`] is some of
-//! the files, each as it is in the whole.
+//! Row `i` is the same in every layout; the layout only determines its place. A [`Part`] is a subset of the
+//! files, each the same as in the whole dataset.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,24 +10,24 @@ use std::str::FromStr;
 
 use crate::error::Error;
 
-/// Rows of a page where nothing else is asked for: sixteen blocks.
+/// The default rows of a page: sixteen blocks.
 pub(crate) const PAGE_ROWS: u64 = 16_384;
 
-/// Rows of a row group where nothing else is asked for: 128 Ki, eight pages. A row group is what
-/// one thread holds in memory, and what the loader takes as one unit of work.
+/// The default rows of a row group: 128 Ki, eight pages. A thread holds one row group in memory, and the
+/// loader loads one row group as a unit of work.
 pub const ROW_GROUP_ROWS: u64 = 131_072;
 
-/// Bytes before compression that a row group may be expected to take at most, whatever its number of rows:
-/// each thread holds one. 1 GiB.
+/// The largest expected size of a row group before compression, for any number of rows: 1 GiB. Each thread
+/// holds one row group.
 pub const MOST_GROUP_BYTES: u64 = 1 << 30;
 
-/// Most files of one dataset; their names have five digits.
+/// The most files of a dataset; their names have five digits.
 pub(crate) const MOST_FILES: u32 = 100_000;
 
-/// Most rows of a row group, which a thread holds in memory.
+/// The most rows of a row group, which a thread holds in memory.
 pub const MOST_GROUP_ROWS: u64 = 1 << 24;
 
-/// Part `index` of `of` parts of a dataset: a run of its files.
+/// Part `index` of `of` parts of a dataset: a range of its files.
 ///
 /// ```
 /// use sawmill_generator::Part;
@@ -45,17 +45,17 @@ impl Part {
     /// The whole dataset.
     pub const WHOLE: Self = Part { index: 1, of: 1 };
 
-    /// Which part, from 1 on.
+    /// The number of the part, from 1.
     pub fn index(self) -> u32 {
         self.index
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub fn of(self) -> u32 {
         self.of
     }
 
-    /// All parts of a division into `of`.
+    /// All parts of a dataset divided into `of`.
     pub(crate) fn all(of: u32) -> impl Iterator<Item = Self> {
         (1..=of).map(move |index| Part { index, of })
     }
@@ -74,7 +74,7 @@ impl FromStr for Part {
         let number = |text: &str| text.parse::<u32>().ok();
         match text.split_once('/').map(|(k, n)| (number(k), number(n))) {
             Some((Some(index), Some(of))) if (1..=of).contains(&index) => Ok(Part { index, of }),
-            _ => Err(format!("{text:?} is no part: write k/n with k from 1 to n, like 2/8")),
+            _ => Err(format!("{text:?} is not a part: use k/n with k from 1 to n, like 2/8")),
         }
     }
 }
@@ -91,46 +91,45 @@ impl fmt::Display for Part {
 pub struct Layout {
     /// Rows of the dataset.
     pub rows: u64,
-    /// Files that they are spread over, as evenly as whole rows allow unless `rows_per_file` says
-    /// otherwise.
+    /// The number of files. Rows are spread evenly, unless `rows_per_file` is set.
     pub files: u32,
-    /// Rows of each file but the last, which has the rest.
+    /// Rows of each file except the last, which has the rest.
     pub rows_per_file: Option<u64>,
     /// Rows of a row group; the last one of a file may have fewer.
     pub row_group_rows: u64,
     /// Rows of a page; the last one of a row group may have fewer.
     pub page_rows: u64,
-    /// Bytes at which a row group ends before it has its rows.
+    /// Bytes at which a row group ends early.
     pub row_group_bytes: GroupBytes,
 }
 
-/// Bytes at which a row group ends, however few rows it has: with the page that reaches them. What the rows take
-/// decides, so it ends at the same row in every run. The rows of a row group are those of an average; this holds where
-/// long values are rare or stand together.
+/// The bytes at which a row group ends early, after the page that reaches them. This depends on the rows
+/// alone, so it ends at the same row in every run. The number of rows in a row group is based on an average;
+/// this limit applies where long values are rare or clustered.
 ///
-/// In memory a thread has no more than twice [`raw`](Self::raw) and what 1,024 rows take.
+/// A thread uses at most twice [`raw`](Self::raw) plus the memory of 1,024 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupBytes {
-    /// Bytes in the file, in folders those of the largest.
+    /// Bytes in the file; with folders, in the largest folder.
     pub stored: Option<u64>,
-    /// Bytes before compression, in folders those of all.
+    /// Bytes before compression; with folders, in all folders.
     pub raw: u64,
 }
 
 impl GroupBytes {
-    /// A quarter more than row groups of `stored` bytes in the file, and than `raw` bytes in memory: row groups of an
-    /// average are not cut.
+    /// A quarter more than `stored` bytes in the file and `raw` bytes in memory, so row groups of average
+    /// size do not end early.
     pub fn around(stored: Option<u64>, raw: u64) -> Self {
         let more = |bytes: u64| bytes.saturating_add(bytes / 4);
         GroupBytes { stored: stored.map(more), raw: more(raw) }
     }
 
-    /// Whether a row group of so many bytes ends.
+    /// Whether a row group with these bytes ends.
     pub(crate) fn reached(&self, stored: u64, raw: u64) -> bool {
         raw >= self.raw || self.stored.is_some_and(|most| stored >= most)
     }
 
-    /// The rows that are drawn together end at so many bytes, too.
+    /// The bytes at which the rows that are drawn together end.
     pub(crate) fn drawn(&self) -> usize {
         usize::try_from(self.raw).unwrap_or(usize::MAX)
     }
@@ -142,11 +141,11 @@ impl Default for GroupBytes {
     }
 }
 
-/// A row group to be made: the unit of work. It can become several, where it reaches its bytes first.
+/// A row group to make: the unit of work. It becomes several row groups if it reaches its bytes early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedGroup {
     pub file: usize,
-    /// Its place among the row groups of its file.
+    /// Its position among the row groups of its file.
     pub row_group: usize,
     /// Rows, numbered over the whole dataset.
     pub rows: Range<u64>,
@@ -156,14 +155,18 @@ impl Layout {
     /// A layout with row groups of [`ROW_GROUP_ROWS`] and pages of 16,384 rows.
     ///
     /// # Errors
-    /// With no files, or more than 100,000.
+    /// There are no files, or more than 100,000.
     pub fn new(rows: u64, files: u32) -> Result<Self, Error> {
         if files == 0 || files > MOST_FILES {
             let what = format!("{files} files");
-            return Err(Error::spec(what, "the layout", format!("give 1 to {MOST_FILES}")));
+            return Err(Error::spec(what, "the layout", format!("use 1 to {MOST_FILES}")));
         }
         if rows > i64::MAX as u64 {
-            return Err(Error::spec(format!("{rows} rows"), "the layout", "Parquet counts rows in 63 bits"));
+            return Err(Error::spec(
+                format!("{rows} rows"),
+                "the layout",
+                "use at most 2^63 - 1: Parquet counts rows in 63 bits",
+            ));
         }
         Ok(Layout {
             rows,
@@ -175,13 +178,13 @@ impl Layout {
         })
     }
 
-    /// A layout with `per_file` rows in each file but the last.
+    /// A layout with `per_file` rows in each file except the last.
     ///
     /// # Errors
-    /// With no rows in a file, or more than 100,000.
+    /// Files have no rows, or there are more than 100,000.
     pub fn with_rows_per_file(rows: u64, per_file: u64) -> Result<Self, Error> {
         let files = match per_file {
-            0 => return Err(Error::spec("files of no rows", "the layout", "give 1 or more rows a file")),
+            0 => return Err(Error::spec("files without rows", "the layout", "use 1 or more rows per file")),
             n => rows.div_ceil(n).max(1),
         };
         let files = u32::try_from(files).unwrap_or(u32::MAX);
@@ -191,11 +194,11 @@ impl Layout {
     /// The same with pages of at most `rows`.
     ///
     /// # Errors
-    /// With no rows, or more than 2^24.
+    /// There are no rows, or more than 2^24.
     pub fn with_page_rows(self, rows: u64) -> Result<Self, Error> {
         if rows == 0 || rows > MOST_GROUP_ROWS {
             let what = format!("pages of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("give 1 to {MOST_GROUP_ROWS}")));
+            return Err(Error::spec(what, "the layout", format!("use 1 to {MOST_GROUP_ROWS}")));
         }
         Ok(Layout { page_rows: rows, ..self })
     }
@@ -203,16 +206,16 @@ impl Layout {
     /// The same with row groups of `rows`.
     ///
     /// # Errors
-    /// With no rows, or more than 2^24: a row group is held in memory by each thread.
+    /// There are no rows, or more than 2^24: each thread holds a row group in memory.
     pub fn with_row_group_rows(self, rows: u64) -> Result<Self, Error> {
         if rows == 0 || rows > MOST_GROUP_ROWS {
             let what = format!("row groups of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("give 1 to {MOST_GROUP_ROWS}")));
+            return Err(Error::spec(what, "the layout", format!("use 1 to {MOST_GROUP_ROWS}")));
         }
         Ok(Layout { row_group_rows: rows, ..self })
     }
 
-    /// The same with row groups that end at these bytes, whatever rows they have.
+    /// The same with row groups that end at these bytes, even if they have fewer rows.
     pub fn with_row_group_bytes(self, bytes: GroupBytes) -> Self {
         Layout { row_group_bytes: bytes, ..self }
     }
@@ -227,7 +230,7 @@ impl Layout {
         bound(file)..bound(file + 1)
     }
 
-    /// Row groups of file `file`, where none ends early at its bytes.
+    /// The row groups of file `file`, if none ends early at its bytes.
     pub(crate) fn row_groups(&self, file: u32) -> u64 {
         let rows = self.file_rows(file);
         (rows.end - rows.start).div_ceil(self.row_group_rows)
@@ -242,8 +245,8 @@ impl Layout {
         }
     }
 
-    /// All row groups of `files`, `writers` files at a time: a row group of each in turn.
-    pub(crate) fn units(&self, files: Vec<u32>, writers: usize) -> PlannedGroups<'_> {
+    /// All row groups of `files`, `writers` files at a time: one row group of each in turn.
+    pub(crate) fn planned_groups(&self, files: Vec<u32>, writers: usize) -> PlannedGroups<'_> {
         PlannedGroups {
             layout: self,
             files: files.into_iter(),
@@ -253,14 +256,14 @@ impl Layout {
     }
 }
 
-/// Row groups in the order in which they are made.
+/// Planned row groups, in the order of their making.
 #[derive(Debug)]
 pub(crate) struct PlannedGroups<'a> {
     layout: &'a Layout,
-    /// Files not begun.
+    /// Files that have not begun.
     files: std::vec::IntoIter<u32>,
     writers: usize,
-    /// Files begun, each with its next row group.
+    /// Files that have begun, each with its next row group.
     under_way: VecDeque<(u32, u64)>,
 }
 
@@ -292,13 +295,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn units_cover_every_row_once_in_order(
+        fn planned_groups_cover_every_row_once_in_order(
             rows in 0u64..100_000, files in 1u32..50, group in 1u64..5_000,
         ) {
             let layout = Layout::new(rows, files).unwrap().with_row_group_rows(group).unwrap();
             let mut next = 0;
             let mut per_file = vec![0usize; files as usize];
-            for unit in layout.units((0..files).collect(), 1) {
+            for unit in layout.planned_groups((0..files).collect(), 1) {
                 prop_assert_eq!(unit.rows.start, next);
                 prop_assert!(!unit.rows.is_empty() && unit.rows.end - unit.rows.start <= group);
                 prop_assert_eq!(unit.row_group, per_file[unit.file]);
@@ -311,16 +314,16 @@ mod tests {
         }
 
         #[test]
-        fn writers_change_the_order_of_units_and_not_which_there_are(
+        fn the_number_of_writers_only_changes_the_order_of_planned_groups(
             rows in 0u64..10_000, per_file in 1u64..3_000, group in 1u64..900, writers in 1usize..6,
         ) {
             let layout = Layout::with_rows_per_file(rows, per_file).unwrap();
             let layout = layout.with_row_group_rows(group).unwrap();
             let files: Vec<u32> = (0..layout.files).collect();
-            let mut units: Vec<PlannedGroup> = layout.units(files.clone(), writers).collect();
+            let mut units: Vec<PlannedGroup> = layout.planned_groups(files.clone(), writers).collect();
             let mut begun: Vec<usize> = Vec::new();
             for unit in &units {
-                // Row groups of a file come in their order, and at most `writers` files are under way.
+                // Row groups of a file are in order, and at most `writers` files are open.
                 begun.resize(begun.len().max(unit.file + 1), 0);
                 prop_assert_eq!(unit.row_group, begun[unit.file]);
                 begun[unit.file] += 1;
@@ -330,11 +333,11 @@ mod tests {
                 prop_assert!(open.count() <= writers);
             }
             units.sort_by_key(|unit| unit.rows.start);
-            prop_assert_eq!(units, layout.units(files, 1).collect::<Vec<_>>());
+            prop_assert_eq!(units, layout.planned_groups(files, 1).collect::<Vec<_>>());
         }
 
         #[test]
-        fn parts_are_all_files_once(files in 1u32..200, of in 1u32..20) {
+        fn parts_contain_every_file_once(files in 1u32..200, of in 1u32..20) {
             let all: Vec<u32> = (1..=of).flat_map(|index| Part { index, of }.files(files)).collect();
             prop_assert_eq!(all, (0..files).collect::<Vec<_>>());
             let layout = Layout::new(1000, files).unwrap();
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_read_as_it_is_shown_and_nonsense_refused() {
+    fn a_part_is_parsed_from_its_display_and_nonsense_is_refused() {
         assert_eq!("3/8".parse::<Part>().unwrap().to_string(), "3/8");
         for bad in ["", "1", "0/2", "3/2", "a/2", "1/0", "1/2/3"] {
             assert!(bad.parse::<Part>().is_err(), "{bad}");

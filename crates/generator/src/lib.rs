@@ -1,10 +1,9 @@
 //! Synthetic nested datasets, written as Parquet.
 //!
-//! A dataset spec (TOML) becomes a validated [`Dataset`]; a [`Layout`] says which rows stand in
-//! which file and row group; [`write()`] makes the row groups on several threads and appends them
-//! to their files. Columns are *born shredded*: each field draws its definition levels, repetition
-//! levels and values for many rows at once, and pages are encoded from those. No record and no
-//! Arrow array is made on the way.
+//! A dataset spec (TOML) becomes a validated [`Dataset`]. A [`Layout`] assigns rows to files and row groups.
+//! [`write()`] makes the row groups on several threads and appends them to their files. Columns are *born
+//! shredded*: each field draws its definition levels, repetition levels and values for many rows at once, and
+//! pages are encoded from those, without records or Arrow arrays.
 //!
 //! | room | what it does |
 //! |---|---|
@@ -14,16 +13,16 @@
 //! | `text` | names, words, templates and patterns |
 //! | `draw` | how values are drawn: distributions, lists, formulas, references |
 //! | `spec` | reads and checks a dataset spec |
-//! | `explain` | what a dataset will be: schema, sizes, expected values |
+//! | `explain` | schema, expected sizes and expected values of a dataset |
 //! | `shred` | blocks of rows as definition levels, repetition levels and values |
 //! | `encode` | encodings, codecs, statistics and Bloom filters of values |
 //! | `write` | pages, column chunks, row groups and footers of a dataset's files |
-//! | `output` | where files go, and how they get there whole or not at all |
+//! | `output` | destinations, earlier files, writing files completely or not at all |
 //! | `infer` | a spec from existing data (feature `infer`) |
 //! | `arrow` | the rows as Arrow batches (feature `arrow`) |
 //!
-//! Row *i* depends on the spec and the seed alone, a file on those and the layout: neither on
-//! threads nor on scheduling.
+//! Row *i* depends on the spec and the seed alone, a file on those and the layout. Threads and scheduling do
+//! not matter.
 //!
 //! ```
 //! use sawmill_generator::{Dataset, Job, Layout, Output, write};

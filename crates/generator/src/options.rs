@@ -5,7 +5,7 @@ use crate::encode::bloom_filter::BLOOM_FALSE_POSITIVES;
 use crate::encode::compression::Compression;
 use crate::encode::values::Encoding;
 
-/// Bytes of a page's body, before compression, beyond which rows go into the next page: 1 MiB.
+/// The default page size before compression, 1 MiB. When a page exceeds it, its rows are split.
 pub(crate) const PAGE_BYTES: u64 = 1 << 20;
 
 /// The layout of data pages.
@@ -15,7 +15,7 @@ pub enum PageVersion {
     /// Levels and values compressed together.
     #[default]
     V1,
-    /// Levels before the values, never compressed; the header counts rows and nulls.
+    /// Uncompressed levels before the values; the header counts rows and nulls.
     V2,
 }
 
@@ -29,21 +29,21 @@ impl PageVersion {
     }
 }
 
-/// Which statistics are written.
+/// The statistics to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StatisticsLevel {
-    /// None at all.
+    /// No statistics.
     None,
-    /// Bounds, null counts and size statistics of each column chunk.
+    /// Bounds, null counts and size statistics for each column chunk.
     Chunk,
-    /// Of each page too: in the column index or, without page indexes, in the header of the page.
+    /// Also for each page: in the column index or, without page indexes, in the page header.
     #[default]
     Page,
 }
 
 impl StatisticsLevel {
-    /// All levels, from less to more.
+    /// All levels, from the least to the most.
     pub const ALL: [Self; 3] = [Self::None, Self::Chunk, Self::Page];
 
     /// Its name on the command line and in manifests.
@@ -56,17 +56,17 @@ impl StatisticsLevel {
     }
 }
 
-/// A Bloom filter that is asked for.
+/// A requested Bloom filter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BloomColumn {
     /// The path of the column, names joined with dots.
     pub column: String,
-    /// The share of absent values for which the filter says "maybe".
+    /// The share of absent values that the filter reports as possibly present.
     pub false_positives: f64,
 }
 
-/// How files are written. [`FileOptions::default`] is what `sawmill gen` does unasked.
+/// How to write files. [`FileOptions::default`] are the defaults of `sawmill gen`.
 ///
 /// ```
 /// use sawmill_generator::{Compression, Encoding, FileOptions, PageVersion};
@@ -78,27 +78,27 @@ pub struct BloomColumn {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FileOptions {
-    /// The encoding of every column whose type allows it; the others have their own. Without one,
-    /// columns drawn from listed values have a dictionary, and so have names where a row group has many
-    /// of them; all others are plain.
+    /// The encoding of every column whose type allows it; other columns use the default. By default, columns
+    /// drawn from listed values use a dictionary, and so do names in row groups with many of them; all other
+    /// columns are plain.
     pub encoding: Option<Encoding>,
-    /// The encodings of single columns, by path; the last one of a column counts.
+    /// The encodings of individual columns, by path. For a repeated column, the last one counts.
     pub column_encodings: Vec<(String, Encoding)>,
     /// The codec of all pages.
     pub compression: Compression,
     /// The layout of data pages.
     pub page_version: PageVersion,
-    /// Bytes of a page's body, before compression, beyond which it is cut; a row is never cut.
+    /// The page size before compression. A larger page is split, but a row never is.
     pub page_bytes: u64,
-    /// Which statistics are written.
+    /// The statistics to write.
     pub statistics: StatisticsLevel,
-    /// Whether offset indexes and, with page statistics, column indexes are written.
+    /// Whether to write offset indexes and, with page statistics, column indexes.
     pub page_index: bool,
-    /// Whether the headers of pages have the CRC-32 of the pages' bytes.
+    /// Whether page headers contain the CRC-32 of the page.
     pub page_checksums: bool,
     /// The columns that have Bloom filters.
     pub bloom: Vec<BloomColumn>,
-    /// Keys and values for the footer.
+    /// Key-value metadata for the footer.
     pub key_values: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! A writer of the Thrift compact protocol, as much of it as Parquet's structs need.
+//! A writer of the Thrift compact protocol, limited to what Parquet's structs need.
 //!
 //! (Apache Thrift, `doc/specs/thrift-compact-protocol.md`.)
 
@@ -12,7 +12,7 @@ pub(crate) fn varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// The wire types that are used here.
+/// The wire types used here.
 const I32: u8 = 5;
 const I64: u8 = 6;
 const BYTE: u8 = 3;
@@ -30,7 +30,7 @@ pub(crate) struct StructWriter<'a> {
     last: i16,
 }
 
-/// Signed to unsigned, small numbers of either sign staying small.
+/// Signed to unsigned; small numbers of either sign stay small.
 pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
@@ -80,19 +80,19 @@ impl<'a> StructWriter<'a> {
         binary(value, self.out);
     }
 
-    /// A struct field, written by `fields`.
+    /// A struct field that `fields` writes.
     pub(crate) fn structure(&mut self, id: i16, fields: impl FnOnce(&mut StructWriter<'_>)) {
         self.header(id, STRUCT);
         structure(self.out, fields);
     }
 
-    /// A struct field whose bytes, with the end of the struct, are there already.
+    /// A struct field from encoded bytes, including the end of the struct.
     pub(crate) fn encoded(&mut self, id: i16, bytes: &[u8]) {
         self.header(id, STRUCT);
         self.out.extend_from_slice(bytes);
     }
 
-    /// A list of structs, element `i` written by `element(i, ..)`.
+    /// A list of structs; `element(i, ..)` writes element `i`.
     pub(crate) fn structs(
         &mut self,
         id: i16,
@@ -132,8 +132,8 @@ impl<'a> StructWriter<'a> {
 
     pub(crate) fn booleans(&mut self, id: i16, values: impl ExactSizeIterator<Item = bool>) {
         self.header(id, LIST);
-        // Elements are one byte each, 1 for true and 2 for false; the element type is 1 or 2, and
-        // Parquet's writers say 2 (BOOLEAN_FALSE) or 1. Readers take both.
+        // Elements are one byte each, 1 for true and 2 for false. The element type is 1 or 2; Parquet writers
+        // use either, and readers accept both.
         list_header(values.len(), TRUE, self.out);
         for value in values {
             self.out.push(if value { TRUE } else { FALSE });
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_has_its_length_as_a_varint() {
+    fn the_length_of_a_long_list_is_a_varint() {
         let mut out = Vec::new();
         structure(&mut out, |w| w.i32s(1, &[0; 15]));
         assert_eq!(out[..3], [0x19, 0xF5, 15]);

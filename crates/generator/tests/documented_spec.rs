@@ -1,5 +1,4 @@
-//! The examples of the dataset documentation are datasets, and name every key, type and
-//! distribution.
+//! The examples of the dataset documentation are valid, and use every key, type and distribution.
 
 use sawmill_generator::{Dataset, json_schema};
 
@@ -31,7 +30,7 @@ fn every_key_type_and_distribution_of_the_json_schema_has_an_example() {
     let mut missing = Vec::new();
     let mut need = |word: &str| {
         let there = all.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word);
-        // A file that an example named would have to be there.
+        // Examples cannot name a file, because it would have to exist.
         if !there && word != "file" {
             missing.push(word.to_owned());
         }

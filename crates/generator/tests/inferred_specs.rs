@@ -1,5 +1,4 @@
-//! Specs inferred from data are valid, and describe data of the same schema and nearly the same
-//! shape.
+//! Inferred specs are valid, and their data has the same schema and nearly the same shape as the sample.
 
 use arrow_array::RecordBatch;
 use sawmill_generator::{BUILT_IN, Dataset, InferredSpec};
@@ -21,7 +20,7 @@ fn parse(spec: &str) -> Dataset {
 }
 
 #[test]
-fn a_spec_of_a_schema_alone_makes_the_same_schema() {
+fn a_spec_inferred_from_a_schema_has_the_same_schema() {
     for (name, _) in BUILT_IN {
         let dataset = Dataset::built_in(name).unwrap().unwrap();
         let again = parse(&infer(&dataset, &[]));
@@ -30,7 +29,7 @@ fn a_spec_of_a_schema_alone_makes_the_same_schema() {
 }
 
 #[test]
-fn a_spec_of_a_sample_makes_the_same_schema_and_nearly_the_same_sizes() {
+fn a_spec_inferred_from_a_sample_has_the_same_schema_and_nearly_the_same_sizes() {
     for (name, _) in BUILT_IN {
         let dataset = Dataset::built_in(name).unwrap().unwrap();
         let spec = infer(&dataset, &sample(&dataset));

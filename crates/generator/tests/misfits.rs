@@ -1,5 +1,5 @@
-//! A value that its column cannot hold is an error with the field and the row, where the row was asked for, and
-//! never another value.
+//! A value that its column cannot hold is an error with the field and the row, if the row was requested. It
+//! never becomes another value.
 
 use std::num::NonZeroUsize;
 
@@ -21,7 +21,7 @@ fn drawn(dataset: &Dataset, rows: std::ops::Range<u64>, batch_rows: usize) -> Re
 }
 
 #[test]
-fn what_a_column_cannot_hold_is_an_error_with_field_and_row() {
+fn a_value_that_does_not_fit_its_column_is_an_error_with_field_and_row() {
     let cases = [
         (
             "type = \"int32\", values = { expression = \"n * 1_000_000\" }",
@@ -33,8 +33,8 @@ fn what_a_column_cannot_hold_is_an_error_with_field_and_row() {
         ("type = \"int64\", values = { expression = \"1000 / (n - 2900)\" }", 2900, "divides by zero"),
         ("type = \"double\", values = { expression = \"1 / (n - 5)\" }", 5, "divides by zero"),
         ("type = \"double\", values = { expression = \"n % (n - 5)\" }", 5, "divides by zero"),
-        ("type = \"double\", values = { expression = \"sqrt(1500 - n)\" }", 1501, "there is no sqrt(-1)"),
-        ("type = \"double\", values = { expression = \"ln(n - 1)\" }", 0, "there is no ln(-1)"),
+        ("type = \"double\", values = { expression = \"sqrt(1500 - n)\" }", 1501, "sqrt(-1) is undefined"),
+        ("type = \"double\", values = { expression = \"ln(n - 1)\" }", 0, "ln(-1) is undefined"),
         ("type = \"double\", values = { expression = \"exp(n)\" }", 710, "the value inf does not fit double"),
         ("type = \"float\", values = { expression = \"exp(n)\" }", 89, "does not fit float"),
         (
@@ -86,7 +86,7 @@ fn what_a_column_cannot_hold_is_an_error_with_field_and_row() {
 }
 
 #[test]
-fn curves_without_bounds_do_not_pile_up_at_the_end_of_a_type() {
+fn distributions_without_bounds_do_not_pile_up_at_the_end_of_a_type() {
     for x in [
         "type = \"int8\", values = { normal = { mean = 100, stddev = 20 } }",
         "type = \"uint8\", values = { normal = { mean = 10, stddev = 10 } }",
@@ -108,7 +108,7 @@ fn curves_without_bounds_do_not_pile_up_at_the_end_of_a_type() {
 }
 
 #[test]
-fn rows_that_were_not_asked_for_are_no_error() {
+fn rows_that_were_not_requested_cause_no_error() {
     let bad = dataset("type = \"int64\", values = { expression = \"1000 / (n - 1500)\" }");
     // Row 1500 is drawn with its block in all of these.
     for rows in [0..1500, 1024..1500, 1501..2048, 1501..5000] {
@@ -119,7 +119,7 @@ fn rows_that_were_not_asked_for_are_no_error() {
     for rows in [1500..1501, 1400..1600, 0..9000] {
         assert_eq!(drawn(&bad, rows, 333).unwrap_err().place(), "field x, row 1500");
     }
-    // Nor are the rows that tell how large a row is.
+    // The sample that measures the row size does not fail either.
     assert!(RowSize::measure(&bad, &FileOptions::default(), 7).is_ok());
 }
 
@@ -154,8 +154,8 @@ fn only_the_part_with_the_row_fails_in_every_layout() {
 }
 
 #[test]
-fn rows_count_in_lists_and_nulls_do_not() {
-    // Two elements a row at most, each the row's number less 1000, of which there is no root.
+fn errors_in_lists_name_the_row_and_nulls_cause_none() {
+    // At most two elements a row, each sqrt(999.5 - row), undefined from row 1000 on.
     let in_list = |nulls: &str| {
         dataset(&format!(
             "type = \"list\", length = {{ uniform = {{ min = 0, max = 2 }} }}, empty = 0.5, element = {{ type = \"double\", {nulls} values = {{ expression = \"sqrt(999.5 - n)\" }} }}"
@@ -173,7 +173,7 @@ fn rows_count_in_lists_and_nulls_do_not() {
 }
 
 #[test]
-fn a_sequence_goes_round_at_the_end_of_its_type() {
+fn a_sequence_wraps_around_at_the_end_of_its_type() {
     let x = "type = \"int64\", values = { sequence = { start = 9223372036854775806, step = 1 } }";
     let batch = dataset(x).batches(0..3, 7, 3).next().unwrap().unwrap();
     assert_eq!(batch.column(1).as_primitive::<Int64Type>().values()[..], [i64::MAX - 1, i64::MAX, i64::MIN]);

@@ -1,4 +1,4 @@
-//! Page indexes and Bloom filters, as the `parquet` crate's reader uses them.
+//! Page indexes and Bloom filters, read with the `parquet` crate.
 
 use std::fs::File;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn generate(path: &Path, options: FileOptions) {
 }
 
 #[test]
-fn the_column_index_finds_the_pages_of_a_value_and_the_offset_index_reads_them_alone() {
+fn the_page_indexes_find_the_page_of_a_value_and_read_no_other() {
     let dir = tempfile::tempdir().unwrap();
     for version in [PageVersion::V1, PageVersion::V2] {
         for bytes in [1 << 20, 3_000] {
@@ -53,14 +53,14 @@ fn the_column_index_finds_the_pages_of_a_value_and_the_offset_index_reads_them_a
                 let metadata = metadata.metadata();
                 (&metadata.column_index().unwrap()[0], &metadata.offset_index().unwrap()[0])
             };
-            let ColumnIndexMetaData::INT64(index) = &columns[0] else { panic!("no index of ids") };
+            let ColumnIndexMetaData::INT64(index) = &columns[0] else { panic!("ids have no index") };
             let pages = offsets[0].page_locations();
-            // Rows of the pages that may have one value, by the index.
+            // The rows of the pages that may contain the value, according to the index.
             let wanted = 2 * 12_345;
             let may = (0..pages.len()).filter(|p| {
                 (*index.min_value(*p).unwrap()..=*index.max_value(*p).unwrap()).contains(&wanted)
             });
-            let [page] = may.collect::<Vec<_>>()[..] else { panic!("ids grow: one page has the value") };
+            let [page] = may.collect::<Vec<_>>()[..] else { panic!("ids grow, so one page has the value") };
             let start = pages[page].first_row_index as usize;
             let end = pages.get(page + 1).map_or(20_000, |p| p.first_row_index as usize);
             assert!((start..end).contains(&12_345));
@@ -82,7 +82,7 @@ fn the_column_index_finds_the_pages_of_a_value_and_the_offset_index_reads_them_a
 }
 
 #[test]
-fn statistics_are_written_as_far_as_they_are_asked_for() {
+fn only_requested_statistics_are_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("d.parquet");
     for statistics in StatisticsLevel::ALL {
@@ -103,7 +103,7 @@ fn statistics_are_written_as_far_as_they_are_asked_for() {
             assert_eq!(chunk.column_index_offset().is_some(), indexed);
             let tags = reader.metadata().row_group(0).column(1);
             assert_eq!(tags.definition_level_histogram().is_some(), some);
-            // Without an index the bounds of a page are in its header.
+            // Without a page index, the bounds of a page are in its header.
             let group = reader.get_row_group(0).unwrap();
             let mut pages = group.get_column_page_reader(0).unwrap();
             let page = pages.get_next_page().unwrap().unwrap();
@@ -117,7 +117,7 @@ fn statistics_are_written_as_far_as_they_are_asked_for() {
 }
 
 #[test]
-fn a_bloom_filter_has_every_value_and_few_others() {
+fn a_bloom_filter_contains_every_value_and_few_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("d.parquet");
     let mut options = FileOptions::default();

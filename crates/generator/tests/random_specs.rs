@@ -1,5 +1,5 @@
-//! Specs of every type and distribution, nested at random: the files read back by the `parquet`
-//! crate are the same rows as the Arrow batches.
+//! Specs with every type and distribution, nested at random: the `parquet` crate reads the same rows from the
+//! files as in the Arrow batches.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -17,7 +17,7 @@ use sawmill_generator::{
 };
 use sawmill_profile::Profile;
 
-/// Leaves of every type, drawn in every way.
+/// Leaves of every type, with every distribution.
 const LEAVES: &[&str] = &[
     "type = \"boolean\", values = { weights = { true = 2, false = 1 } }",
     "type = \"int8\", values = { uniform = { min = -128, max = 127 } }",
@@ -108,7 +108,7 @@ fn body(depth: u32) -> BoxedStrategy<(String, bool)> {
         });
     let list = (body(depth - 1), 0..LENGTHS.len(), nulls.clone(), any::<bool>()).prop_map(
         |((element, optional), length, nulls, legacy)| {
-            // The `parquet` crate leaves out the marks of extension types in lists of this form.
+            // The `parquet` crate ignores extension types in lists of this form.
             let not_legacy = ["list", "map", "uuid", "json"].iter().any(|t| element.starts_with(&format!("type = \"{t}\"")));
             let legacy = legacy && !optional && !not_legacy;
             let length = LENGTHS[length];
@@ -146,7 +146,7 @@ fn spec(bodies: &[(String, bool)]) -> String {
     format!("name = \"d\"\nfields = [\n{}]\n", fields.concat())
 }
 
-/// Writes one file, unless no column of the dataset can be encoded so.
+/// Writes one file, unless the dataset has no column for the encoding.
 fn generate(dataset: &Dataset, layout: &Layout, path: &Path, options: &FileOptions) -> bool {
     let (profile, output, cancel) = (Profile::new(), Output::from_path(path), false.into());
     let phase = profile.phase("generate");
@@ -170,12 +170,12 @@ fn read(path: &Path, schema: SchemaRef) -> Vec<RecordBatch> {
     builder.unwrap().with_batch_size(1 << 20).build().unwrap().map(Result::unwrap).collect()
 }
 
-/// Generates `rows` of `spec`, and compares what the file holds with the batches.
+/// Generates `rows` of `spec`, and compares the file with the batches.
 fn assert_same_rows(spec: &str, rows: u64) {
     assert_same_rows_written(spec, rows, &FileOptions::default());
 }
 
-/// The same with files written in another way.
+/// The same with other file options.
 fn assert_same_rows_written(spec: &str, rows: u64, options: &FileOptions) {
     assert_same_rows_in_groups(spec, rows, 1500, options);
 }
@@ -198,7 +198,7 @@ fn assert_same_rows_in_groups(spec: &str, rows: u64, group: u64, options: &FileO
     let made = arrow_select::concat::concat_batches(&dataset.arrow_schema(), &made).unwrap();
     assert_eq!(read.num_rows(), made.num_rows(), "{spec}");
     for (i, (read, made)) in read.columns().iter().zip(made.columns()).enumerate() {
-        // NaN differs from itself: what has floats may be the same as shown.
+        // NaN differs from itself, so compare floats as text.
         let has_floats = format!("{:?}", made.data_type()).contains("Float");
         let shown = |array: &arrow_array::ArrayRef, row| format!("{:?}", array.slice(row, 1));
         let same =
@@ -208,7 +208,7 @@ fn assert_same_rows_in_groups(spec: &str, rows: u64, group: u64, options: &FileO
 }
 
 #[test]
-fn every_leaf_is_read_back_as_it_was_made() {
+fn every_leaf_is_read_back_as_written() {
     for leaf in LEAVES {
         for nulls in ["", ", nulls = 0.4"] {
             assert_same_rows(&spec(&[(format!("{leaf}{nulls}"), true)]), 2600);
@@ -217,20 +217,20 @@ fn every_leaf_is_read_back_as_it_was_made() {
 }
 
 #[test]
-fn built_in_datasets_are_read_back_as_they_were_made() {
+fn built_in_datasets_are_read_back_as_written() {
     for (_, text) in BUILT_IN {
         assert_same_rows(text, 3000);
     }
 }
 
 #[test]
-fn row_groups_of_many_names_have_a_dictionary_and_read_back_alike() {
+fn row_groups_with_many_names_have_a_dictionary_and_are_read_back_as_written() {
     let flat = r#"type = "string", nulls = 0.01, values = "person_name""#;
     let list = r#"type = "list", nulls = 0.1, length = { uniform = { min = 0, max = 4 } },
         element = { type = "string", nulls = 0.2, values = "person_name" }"#;
     let spec = spec(&[(flat.into(), true), (list.into(), true)]);
     let dataset = Dataset::from_toml(&spec).unwrap();
-    // The last row group is too short for it; pages of 2,000 bytes are many.
+    // The last row group is too short for a dictionary. Pages of 2,000 bytes make many pages.
     let (rows, group) = (80_000, 72_000);
     for (codec, version, page_bytes) in [
         ("none", PageVersion::V1, 1 << 20),
@@ -251,7 +251,7 @@ fn row_groups_of_many_names_have_a_dictionary_and_read_back_alike() {
         for column in 0..2 {
             let [long, short] = [0, 1].map(|group: usize| row_groups[group].column(column));
             assert!(long.dictionary_page_offset().is_some() && short.dictionary_page_offset().is_none());
-            // The sizes of strings are those of the values, not of what stands for them.
+            // The sizes of strings are those of the values, not of their codes.
             let of_value = |chunk: &parquet::file::metadata::ColumnChunkMetaData| {
                 let nulls = chunk.statistics().unwrap().null_count_opt().unwrap() as i64;
                 chunk.unencoded_byte_array_data_bytes().unwrap() as f64 / (chunk.num_values() - nulls) as f64
@@ -262,7 +262,7 @@ fn row_groups_of_many_names_have_a_dictionary_and_read_back_alike() {
 }
 
 #[test]
-fn types_are_those_that_the_spec_says() {
+fn types_are_those_of_the_spec() {
     let dataset = Dataset::from_toml(&spec(&[
         ("type = \"timestamp\", unit = \"ns\", zone = \"Europe/Berlin\", values = { constant = 2024-01-01 }".into(), false),
         ("type = \"decimal\", precision = 60, scale = 3, values = { constant = 1 }".into(), false),
@@ -273,8 +273,7 @@ fn types_are_those_that_the_spec_says() {
     assert_eq!(*schema.field(1).data_type(), DataType::Decimal256(60, 3));
 }
 
-/// Ways to write files: every encoding, codec, page version and statistics level, pages cut by size or
-/// not.
+/// File options: every encoding, codec, page version and statistics level, with and without a page size.
 fn options() -> impl Strategy<Value = FileOptions> {
     let encoding = proptest::option::of(proptest::sample::select(Encoding::ALL.to_vec()));
     let codecs = ["none", "snappy", "lz4", "zstd", "zstd:3", "gzip", "brotli"];
@@ -314,7 +313,7 @@ fn every_leaf_is_read_back_in_every_encoding_and_page_version() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
     #[test]
-    fn nested_specs_are_read_back_as_they_were_made(
+    fn nested_specs_are_read_back_as_written(
         bodies in proptest::collection::vec(body(3), 1..4),
         rows in 1u64..2500,
     ) {
@@ -322,7 +321,7 @@ proptest! {
     }
 
     #[test]
-    fn nested_specs_are_read_back_however_they_are_written(
+    fn nested_specs_are_read_back_with_any_file_options(
         bodies in proptest::collection::vec(body(2), 1..4),
         options in options(),
         rows in 1u64..1700,

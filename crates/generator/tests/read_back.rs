@@ -1,4 +1,4 @@
-//! Files of the generator, read by the `parquet` crate.
+//! Generated files, read with the `parquet` crate.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -40,7 +40,7 @@ fn contacts() -> Dataset {
     Dataset::built_in("contacts").unwrap().unwrap()
 }
 
-/// Everything a spec can say, nested.
+/// Most features of specs, nested.
 const DEEP: &str = r#"
 name = "deep"
 [[fields]]
@@ -110,7 +110,7 @@ type = "string"
 values = "person_name"
 "#;
 
-/// All rows of some files as the text of the crate's record reader.
+/// All rows of the files as text, from the record reader of the `parquet` crate.
 fn rows(files: &[WrittenFile]) -> Vec<String> {
     files
         .iter()
@@ -127,7 +127,7 @@ fn batches(path: &Path) -> Vec<RecordBatch> {
 }
 
 #[test]
-fn contacts_has_the_distribution_it_promises() {
+fn contacts_has_the_distributions_of_its_spec() {
     let dir = tempfile::tempdir().unwrap();
     let n = 200_000;
     let files = generate(&contacts(), &Layout::new(n, 2).unwrap(), dir.path(), 2).unwrap();
@@ -178,7 +178,7 @@ fn contacts_has_the_distribution_it_promises() {
 }
 
 #[test]
-fn bytes_are_the_same_whatever_the_number_of_threads() {
+fn any_number_of_threads_writes_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let layout = Layout::new(30_000, 3).unwrap().with_row_group_rows(3_000).unwrap();
     for spec in [contacts(), Dataset::from_toml(DEEP).unwrap()] {
@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn statistics_and_page_indexes_are_those_of_the_values() {
+fn statistics_and_page_indexes_match_the_values() {
     let dir = tempfile::tempdir().unwrap();
     let dataset = Dataset::from_toml(DEEP).unwrap();
     let layout = Layout::new(40_000, 1).unwrap();
@@ -233,7 +233,7 @@ fn statistics_and_page_indexes_are_those_of_the_values() {
     assert_eq!(bounds(6).1, ranks.iter().max().unwrap().to_le_bytes());
     assert_eq!(bounds(1), (vec![0], vec![1]));
     assert_eq!(bounds(7).0, "Österreich".as_bytes());
-    // A column of nulls has a count of them and no bounds.
+    // A column of nulls has a null count but no bounds.
     let days = chunk(4).statistics().unwrap();
     assert_eq!((days.null_count_opt(), days.min_bytes_opt()), (Some(40_000), None));
     for column in 0..10 {
@@ -255,7 +255,7 @@ fn statistics_and_page_indexes_are_those_of_the_values() {
 }
 
 #[test]
-fn no_rows_are_files_without_row_groups_and_more_files_than_rows_leave_some_empty() {
+fn files_without_rows_have_no_row_groups() {
     let dir = tempfile::tempdir().unwrap();
     let files = generate(&contacts(), &Layout::new(2, 5).unwrap(), dir.path(), 2).unwrap();
     assert_eq!(files.len(), 5);
@@ -264,14 +264,14 @@ fn no_rows_are_files_without_row_groups_and_more_files_than_rows_leave_some_empt
 }
 
 #[test]
-fn a_full_disk_ends_with_the_name_of_the_file_and_nothing_left() {
+fn a_full_disk_is_an_error_with_the_file_and_leaves_no_files() {
     let error = generate(&contacts(), &Layout::new(1_000_000, 1).unwrap(), Path::new("/dev/full"), 2);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("/dev/full") && error.contains("make room"), "{error}");
 }
 
 #[test]
-fn a_cancelled_job_leaves_whole_files_or_none() {
+fn a_cancelled_job_leaves_only_complete_files() {
     let dir = tempfile::tempdir().unwrap();
     let profile = Profile::new();
     let cancel = AtomicBool::new(false);
@@ -301,8 +301,8 @@ fn a_cancelled_job_leaves_whole_files_or_none() {
 }
 
 #[test]
-fn several_files_do_not_fit_one_output() {
+fn several_files_do_not_fit_into_a_single_file() {
     let dir = tempfile::tempdir().unwrap();
     let error = generate(&contacts(), &Layout::new(10, 2).unwrap(), &dir.path().join("a.parquet"), 1);
-    assert!(error.unwrap_err().to_string().contains("2 files into one"));
+    assert!(error.unwrap_err().to_string().contains("2 files do not fit into one"));
 }

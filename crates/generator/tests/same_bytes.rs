@@ -1,8 +1,8 @@
-//! The same spec and seed give the same values on every processor and with every C library.
+//! The same spec and seed produce the same values on every processor and with every C library.
 //!
-//! Each distribution has a golden hash. The hashes are taken again in processes of other surroundings: with the
-//! instruction sets that glibc chooses its functions by switched off, and with every elementary function of the C library
-//! replaced by one that ends the process.
+//! Each distribution has a golden hash. The test computes the hashes again in other processes: one without
+//! the instruction sets by which glibc chooses its functions, and one in which every elementary function of
+//! the C library is replaced with a function that aborts.
 
 use std::fmt::Write as _;
 use std::process::{Command, Output};
@@ -59,7 +59,7 @@ fn hash(column: &dyn Array) -> u64 {
 }
 
 #[test]
-fn every_distribution_gives_its_golden_values() {
+fn every_distribution_draws_its_golden_values() {
     let mut different = String::new();
     for (name, kind, values, golden) in GOLDEN {
         let spec =
@@ -74,10 +74,10 @@ fn every_distribution_gives_its_golden_values() {
     assert!(different.is_empty(), "other values than before:\n{different}");
 }
 
-/// Takes the golden hashes in a process of its own.
+/// Computes the golden hashes in a separate process.
 fn in_surroundings(name: &str, value: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "every_distribution_gives_its_golden_values", "--nocapture"])
+        .args(["--exact", "every_distribution_draws_its_golden_values", "--nocapture"])
         .env(name, value)
         .output()
         .unwrap()

@@ -86,7 +86,7 @@ fn folders_have_the_rows_of_their_value_and_not_the_column() {
     let footer = sawmill(["footer", out.join("city=Graz").to_str().unwrap()]).ok().out;
     assert!(footer.contains("one schema, of 1 columns"), "{footer}");
     let error = sawmill(["gen", spec, "--partition-by", "stops.list.element", "--out", out_text]).fails(2);
-    assert!(error.contains("inside of a list"), "{error}");
+    assert!(error.contains("inside a list"), "{error}");
 }
 
 #[test]

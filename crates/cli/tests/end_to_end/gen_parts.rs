@@ -51,8 +51,8 @@ fn the_whole_adopts_the_parts_that_are_whole_and_names_those_that_are_missing() 
         bytes[100] ^= 1;
         fs::write(out.join(last), bytes).unwrap();
         let resumed = run(&out, &[more, &["--resume", "--json"][..]].concat()).ok();
-        assert!(resumed.err.contains("parts that are whole: 1/3"), "{}", resumed.err);
-        let missing = "parts whose missing files are made now: 2/3 is not there, 3/3 has 1 of 2 files";
+        assert!(resumed.err.contains("complete parts: 1/3"), "{}", resumed.err);
+        let missing = "parts whose missing files are made now: 2/3 is missing, 3/3 has 1 of 2 files";
         assert!(resumed.err.contains(missing), "{}", resumed.err);
         assert!(kept(&resumed).contains(&true) && kept(&resumed).contains(&false));
         assert!(files(&out) == whole);

@@ -176,7 +176,7 @@ fn sizes_beyond_memory_are_rejected_with_the_largest_allowed() {
         element = { type = "binary", values = { bytes = { min = 0, max = 1_000_000 } } } }]"#;
     let long = spec(dir.path(), "long", long);
     for (args, expected) in [
-        (vec![blobs.as_str(), "--rows", "1M", "--row-group-rows", "100k"], "give at most 2"),
+        (vec![blobs.as_str(), "--rows", "1M", "--row-group-rows", "100k"], "use at most 2"),
         (vec![&blobs, "--rows", "1M", "--row-group-size", "500KB"], "a value may take 1000000 bytes"),
         (vec![&long, "--rows", "1"], "4000 values of up to 1000000 bytes in one record"),
     ] {

@@ -1,8 +1,7 @@
-//! Records as Arrow batches: the same rows as in the files, made from the same levels and values.
+//! Records as Arrow batches: the same rows as in the files, from the same levels and values.
 //!
-//! A slot of an array is an entry of the field's list (or of the record) that is there. Which
-//! entries those are, which of them are null and how long a list is, all of it stands in the levels
-//! of the first leaf below a field.
+//! A slot of an array is a present entry of the enclosing list or record. The levels of the first leaf of a
+//! field determine which entries are present, which are null, and how long a list is.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use crate::shred::block::{BLOCK_ROWS, LeafBuffer, Shredded, Shredder};
 use crate::shred::value_buffer::PhysicalBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
-/// Rows of a dataset, batch by batch.
+/// The rows of a dataset in batches.
 #[derive(Debug)]
 pub struct Batches<'a> {
     dataset: &'a Dataset,
@@ -36,7 +35,7 @@ pub struct Batches<'a> {
     schema: SchemaRef,
     rows: Range<u64>,
     batch_rows: u64,
-    /// Bytes of one column's strings, and elements of its lists, in a batch at most: arrays have offsets of 32 bits.
+    /// The most string bytes and list elements of one column in a batch, because arrays have 32-bit offsets.
     most: usize,
 }
 
@@ -70,7 +69,7 @@ impl Iterator for Batches<'_> {
             return None;
         }
         loop {
-            // Up to a border of blocks, where more than one block fits.
+            // End at the end of a block, if more than one block fits.
             let mut end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
             let aligned = end - end % BLOCK_ROWS;
             if end < self.rows.end && aligned > self.rows.start {
@@ -95,11 +94,11 @@ impl Iterator for Batches<'_> {
                 let place = format!("rows {} to {}", rows.start, rows.end);
                 match error {
                     ArrowError::OffsetOverflowError(length) => Error::spec(
-                        format!("a field has {length} bytes or elements in one row, and an Arrow batch {} at most", self.most),
+                        format!("a field has {length} bytes or elements in one row, more than the {} of an Arrow batch", self.most),
                         place,
-                        "make its values shorter",
+                        "shorten its values",
                     ),
-                    _ => Error::spec(format!("no Arrow batch: {error}"), place, "report this with the dataset spec"),
+                    _ => Error::spec(format!("cannot make an Arrow batch: {error}"), place, "report this with the dataset spec"),
                 }
             }));
         }
@@ -121,12 +120,12 @@ fn batch(
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
 }
 
-/// The list (or the record) whose entries are the slots of an array.
+/// The list or record whose entries are the slots of an array.
 #[derive(Clone, Copy)]
 struct Scope {
-    /// Its entries begin where the repetition level is at most this.
+    /// Entries begin at repetition levels of at most this.
     repetition: u8,
-    /// The definition level from which on an entry is there.
+    /// The smallest definition level of a present entry.
     definition: u8,
 }
 
@@ -154,11 +153,11 @@ impl LeafLevels<'_> {
     }
 }
 
-/// The first leaf below a field.
+/// The first leaf of a field.
 fn first_leaf(field: &Field) -> &Leaf {
     match &field.kind {
         Kind::Leaf(leaf) => leaf,
-        // Groups have fields: a spec without is refused.
+        // Groups always have fields: the reader refuses specs without.
         Kind::Struct { fields: children, .. } | Kind::List { children, .. } => first_leaf(&children[0]),
     }
 }
@@ -173,7 +172,7 @@ fn levels<'a>(leaf: &Leaf, shredded: &'a Shredded) -> LeafLevels<'a> {
 fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Result<ArrayRef, ArrowError> {
     let leaf = first_leaf(field);
     let levels = levels(leaf, shredded);
-    // The level at which the field itself is there: for lists one less than that of an element.
+    // The level at which the field itself is present: for lists, one less than that of an element.
     let there = match field.kind {
         Kind::List { .. } => field.levels.definition - 1,
         _ => field.levels.definition,
@@ -235,7 +234,7 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Resul
     }
 }
 
-/// For each slot the index of its value, `None` where it has none.
+/// The index of the value of each slot; `None` for nulls.
 struct Slots {
     values: Vec<Option<usize>>,
     optional: bool,
@@ -246,15 +245,15 @@ impl Slots {
         self.optional.then(|| NullBuffer::from(self.values.iter().map(Option::is_some).collect::<Vec<_>>()))
     }
 
-    /// An array of `value` of each; a slot without a value holds the default, and says so where the
-    /// field is optional (else the struct around it is null).
+    /// An array with the `value` of each slot. A slot without a value has the default; it is null if the
+    /// field is optional. Otherwise, the enclosing struct is null.
     fn primitive<T: ArrowPrimitiveType>(&self, value: impl Fn(usize) -> T::Native) -> PrimitiveArray<T> {
         let values: Vec<T::Native> =
             self.values.iter().map(|v| v.map_or_else(T::Native::default, &value)).collect();
         PrimitiveArray::new(values.into(), self.nulls())
     }
 
-    /// Offsets and bytes of the strings that `value` gives.
+    /// The offsets and bytes of the strings returned by `value`.
     fn strings<'a>(&self, value: impl Fn(usize) -> &'a [u8]) -> (OffsetBuffer<i32>, Buffer) {
         let mut data: Vec<u8> = Vec::new();
         let mut offsets: Vec<i32> = vec![0];
@@ -262,7 +261,7 @@ impl Slots {
             if let Some(i) = slot {
                 data.extend_from_slice(value(*i));
             }
-            // Each string is in one slot at most, and all of them together are not too long.
+            // Each string is in at most one slot, and their total length was checked.
             offsets.push(data.len() as i32);
         }
         (OffsetBuffer::new(offsets.into()), data.into())
@@ -351,7 +350,7 @@ fn leaf_array(
                 Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i]).with_timezone_opt(zone.clone()))
             }
         },
-        // A dictionary of INT96 values comes as its bytes.
+        // The values of an INT96 dictionary are bytes.
         (DataType::Timestamp(..), PhysicalBuffer::Fixed { data, .. }) => {
             Arc::new(slots.primitive::<TimestampNanosecondType>(|i| nanoseconds(&data[12 * i..12 * i + 12])))
         }
@@ -391,13 +390,13 @@ fn leaf_array(
             Arc::new(FixedSizeBinaryArray::try_new(*size, out.into(), slots.nulls())?)
         }
         (kind, physical) => {
-            let what = format!("{} holds {physical:?} where {kind} is expected", field.path);
+            let what = format!("{} has {physical:?} values instead of {kind}", field.path);
             return Err(ArrowError::InvalidArgumentError(what));
         }
     })
 }
 
-/// A big-endian two's complement number, of which the lowest 16 bytes say all.
+/// A big-endian two's complement number whose value fits into the lowest 16 bytes.
 fn wide(bytes: &[u8]) -> i128 {
     let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
     let mut wide = [if negative { 0xFF } else { 0 }; 16];
@@ -419,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_strings_are_too_long_for_one_batch_it_has_fewer_rows_and_no_value_is_another() {
+    fn a_batch_has_fewer_rows_and_the_same_values_if_its_strings_are_too_long() {
         let dataset = Dataset::built_in("contacts").unwrap().unwrap();
         let whole = dataset.batches(0..500, 7, 500).next().unwrap().unwrap();
         let mut batches = Batches { most: 2_000, ..dataset.batches(0..500, 7, 500) };
@@ -433,13 +432,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_too_long_alone_is_an_error_that_names_it() {
+    fn a_single_row_that_is_too_long_is_an_error_with_its_number() {
         let dataset = Dataset::built_in("contacts").unwrap().unwrap();
         let batches = Batches { most: 1, ..dataset.batches(3..500, 7, 100) };
         let mut row = 3;
         for batch in batches {
             match batch {
-                // Rows without a name and with one phone at most have nothing that is too long.
+                // Rows without a name and with at most one phone are short enough.
                 Ok(batch) => row += batch.num_rows(),
                 Err(error) => {
                     let (error, place) = (error.to_string(), format!("rows {row} to {}", row + 1));
@@ -448,6 +447,6 @@ mod tests {
                 }
             }
         }
-        panic!("no row was too long");
+        panic!("every row was short enough");
     }
 }

@@ -1,4 +1,4 @@
-//! The Arrow schema of a dataset: what its Parquet files are as Arrow data.
+//! The Arrow schema of a dataset, the same as that of its Parquet files.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::types::logical_type::{LogicalType, Unit};
 /// The extension type of UUIDs in 16 bytes.
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
 
-/// Most digits of Arrow's 128-bit decimals.
+/// The most digits of Arrow's 128-bit decimals.
 const DIGITS_128: u8 = 38;
 
 impl Dataset {
-    /// Its Arrow schema.
+    /// The Arrow schema of the dataset.
     pub fn arrow_schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.fields.iter().map(arrow_field).collect::<Fields>()))
     }
 }
 
-/// A field with its children. UUIDs and JSON are marked by Arrow's canonical extension types, whose values are
-/// otherwise bytes and text like any.
+/// A field with its children. Arrow's canonical extension types mark UUIDs and JSON, whose values otherwise
+/// are plain bytes and text.
 pub(crate) fn arrow_field(field: &Field) -> ArrowField {
     let arrow = ArrowField::new(&field.name, data_type(field), field.nulls != Nulls::Never);
     let extension = match &field.kind {
@@ -53,7 +53,7 @@ pub(crate) fn data_type(field: &Field) -> DataType {
     }
 }
 
-/// The Arrow unit of times.
+/// The Arrow unit of a time unit.
 pub(crate) fn time_unit(unit: Unit) -> TimeUnit {
     match unit {
         Unit::Milliseconds => TimeUnit::Millisecond,

@@ -1,5 +1,4 @@
-//! Values drawn from a list: `constant`, `weights` and `choice`. They are stored through a
-//! dictionary.
+//! Values drawn from a list: `constant`, `weights` and `choice`. They are stored with a dictionary.
 
 use crate::draw::distribution::exponent;
 use crate::draw::value_spec::ValueSpec;
@@ -11,19 +10,18 @@ use crate::spec_file::toml_reader::SpecNode;
 use crate::types::literal::{Literal, entry, real, whole};
 use crate::types::logical_type::LogicalType;
 
-/// Most values of one list.
+/// The most values of one list.
 const MOST_VALUES: usize = 1 << 22;
 
-/// The distinct values of a leaf in the order of the column, each as PLAIN encoding has it (strings
-/// without their length).
+/// The distinct values of a leaf in column order, PLAIN-encoded (strings without their length).
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     pub entries: Vec<Vec<u8>>,
-    /// How many of them, from the first on, have an order: all but NaN.
+    /// The number of values before NaN, which has no order and comes last.
     pub ordered: usize,
 }
 
-/// Where a value of a list stands in the order of its column.
+/// The sort key of a value in its column.
 #[derive(Debug, PartialEq)]
 enum Key {
     Whole(i128),
@@ -45,7 +43,7 @@ fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<List
     } else if kind.is_real() {
         let value = real(kind, literal)?;
         if value.is_nan() {
-            // One NaN, positive, sorts behind everything.
+            // All NaNs become one positive NaN, which sorts last.
             entry = self::entry(kind, &Literal::Real("nan"))?;
         }
         Key::Real(if value.is_nan() { f64::NAN.abs() } else { value })
@@ -68,11 +66,11 @@ pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
     for (key, weight) in table.entries() {
         let Some(number) = weight.number() else {
             let what = format!("the weight of {key:?} is {}", weight.described());
-            return Err(weight.error(path, what, "give a number of 0 or more"));
+            return Err(weight.error(path, what, "use a number of 0 or more"));
         };
         let value = listed(kind, &Literal::of_key(kind, key), number);
         values.push(value.ok_or_else(|| {
-            table.key_error(key, path, format!("{key:?} is no {}", kind.name()), kind.takes())
+            table.key_error(key, path, format!("{key:?} is not {}", kind.a_name()), kind.takes())
         })?);
     }
     build(kind, values, node, path)
@@ -96,39 +94,39 @@ pub(crate) fn choice(
         (Some(values), None) => {
             let Some(array) = values.array() else {
                 let what = format!("`values = {}` of choice", values.described());
-                return Err(values.error(path, what, "give a list: [\"a\", \"b\"]"));
+                return Err(values.error(path, what, "write a list: [\"a\", \"b\"]"));
             };
             array.enumerate().map(|(i, v)| of_node(kind, v, path, skewed(i, s))).collect::<Result<_, _>>()?
         }
         (None, Some(file)) => {
             let Some(name) = file.string() else {
                 let what = format!("`file = {}`", file.described());
-                return Err(file.error(path, what, "give the name of a text file in quotes"));
+                return Err(file.error(path, what, "write the name of a text file in quotes"));
             };
             let full = folder.path(name);
             let text = folder.read(name).map_err(|error| {
-                let what = format!("{} cannot be read: {error}", full.display());
-                file.error(path, what, "give a text file of one value a line, beside the spec")
+                let what = format!("cannot read {}: {error}", full.display());
+                file.error(path, what, "name a text file with one value per line, in the folder of the spec")
             })?;
             let mut values = Vec::new();
             for (i, line) in text.lines().filter(|line| !line.is_empty()).enumerate() {
                 let value = listed(kind, &Literal::of_key(kind, line), skewed(i, s));
                 values.push(value.ok_or_else(|| {
-                    let what = format!("{line:?} in {} is no {}", full.display(), kind.name());
+                    let what = format!("{line:?} in {} is not {}", full.display(), kind.a_name());
                     file.error(path, what, kind.takes())
                 })?);
             }
             values
         }
-        _ => return Err(node.error(path, "choice takes either `values` or `file`", "give one of them")),
+        _ => return Err(node.error(path, "choice takes either `values` or `file`", "use one of them")),
     };
     build(kind, values, node, path)
 }
 
 fn of_node(kind: &LogicalType, node: SpecNode<'_>, path: &str, weight: f64) -> Result<Listed, Error> {
-    Literal::of(node)
-        .and_then(|literal| listed(kind, &literal, weight))
-        .ok_or_else(|| node.error(path, format!("{} is no {}", node.described(), kind.name()), kind.takes()))
+    Literal::of(node).and_then(|literal| listed(kind, &literal, weight)).ok_or_else(|| {
+        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
+    })
 }
 
 fn build(
@@ -139,9 +137,9 @@ fn build(
 ) -> Result<ValueSpec, Error> {
     if values.len() > MOST_VALUES {
         let what = format!("a list of {} values", values.len());
-        return Err(node.error(path, what, format!("give at most {MOST_VALUES}")));
+        return Err(node.error(path, what, format!("use at most {MOST_VALUES}")));
     }
-    // In the order of the column, so that the least index of a page is its least value.
+    // In column order, so that the smallest index of a page is its smallest value.
     values.sort_by(|a, b| match (&a.key, &b.key) {
         (Key::Whole(a), Key::Whole(b)) => a.cmp(b),
         (Key::Real(a), Key::Real(b)) => a.total_cmp(b),
@@ -153,7 +151,7 @@ fn build(
             Key::Real(v) => v.to_string(),
             Key::Bytes => format!("{:?}", String::from_utf8_lossy(&pair[0].entry)),
         };
-        return Err(node.error(path, format!("the same value twice ({shown})"), "give each value once"));
+        return Err(node.error(path, format!("the value {shown} is listed twice"), "list each value once"));
     }
     let weights: Vec<f64> = values.iter().map(|v| v.weight).collect();
     let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
@@ -170,12 +168,12 @@ fn build(
     Ok(ValueSpec::Choice { table, dictionary: Dictionary { entries, ordered } })
 }
 
-/// What is wrong with a list of weights.
+/// The error for an invalid list of weights.
 pub(crate) fn bad_weights(bad: &BadWeights, node: SpecNode<'_>, path: &str) -> Error {
     let what = match bad {
-        BadWeights::Empty => "no choice at all".to_owned(),
+        BadWeights::Empty => "no values to choose from".to_owned(),
         BadWeights::NotAWeight(i) => format!("weight {} is negative or not a number", i + 1),
         BadWeights::AllZero => "the weights sum to zero".to_owned(),
     };
-    node.error(path, what, "give weights of 0 or more, at least one of them above 0")
+    node.error(path, what, "use weights of 0 or more, at least one above 0")
 }

@@ -1,8 +1,8 @@
-//! Distributions of numbers: the parameters as a spec gives them, a draw, the expected value.
+//! Distributions of numbers: their parameters in a spec, draws, and expected values.
 //!
-//! What has few outcomes (Poisson, geometric, Zipf up to [`MOST_RANKS`]) is drawn from an alias
-//! table; the rest by the ziggurat method or by rejection, each value from a generator of its own so
-//! that value *i* never depends on how many bits value *i - 1* took.
+//! Distributions with few outcomes (Poisson, geometric, Zipf up to [`MOST_RANKS`]) are drawn from an alias
+//! table, the others by the ziggurat method or by rejection. Those use a separate generator for each value,
+//! so value *i* does not depend on how many bits value *i - 1* consumed.
 
 use crate::error::Error;
 use crate::random::elementary::{exp, fast_exp, ln, pow};
@@ -14,14 +14,14 @@ use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::literal::{Literal, whole};
 use crate::types::logical_type::LogicalType;
 
-/// Largest number of ranks of a Zipf draw for which a table is kept (8 bytes a rank). Measured: a
-/// draw from the table of 2^22 ranks takes less than one by rejection.
+/// The most ranks of a Zipf table, which takes 8 bytes a rank. Measured: a draw from a table of 2^22 ranks
+/// is faster than one by rejection.
 pub(crate) const MOST_RANKS: u64 = 1 << 22;
 
-/// Largest mean of a Poisson draw.
+/// The largest mean of a Poisson distribution.
 const MOST_MEAN: f64 = 1e6;
 
-/// Least probability of a geometric draw; its table has fewer than 2^22 entries.
+/// The smallest probability of a geometric distribution; its table has fewer than 2^22 entries.
 const LEAST_PROBABILITY: f64 = 1e-5;
 
 /// A continuous distribution.
@@ -54,7 +54,7 @@ impl Curve {
             let value = quantity(kind, node, path)?;
             if value < least {
                 let what = format!("`{key} = {}` of {name}", node.described());
-                return Err(node.error(path, what, format!("give at least {least}")));
+                return Err(node.error(path, what, format!("use at least {least}")));
             }
             Ok(value)
         };
@@ -71,7 +71,7 @@ impl Curve {
                     (Some(_), None) => read(table, "mu", f64::NEG_INFINITY)?,
                     _ => {
                         let what = "lognormal takes either `mu` or `median`";
-                        return Err(table.error(path, what, "give one: median = exp(mu)"));
+                        return Err(table.error(path, what, "use one of them: median = exp(mu)"));
                     }
                 };
                 let sigma = table.need("sigma", path, name)?;
@@ -79,7 +79,7 @@ impl Curve {
                     Some(sigma) => Curve::LogNormal { mu, sigma },
                     None => {
                         let what = format!("`sigma = {}` of lognormal", sigma.described());
-                        return Err(sigma.error(path, what, "give a number of at least 0"));
+                        return Err(sigma.error(path, what, "use a number of at least 0"));
                     }
                 }
             }
@@ -100,7 +100,7 @@ impl Curve {
         }
     }
 
-    /// The value that half of the draws are below.
+    /// The median: half of the draws are below it.
     pub(crate) fn centre(self) -> f64 {
         match self {
             Curve::Normal { mean, .. } => mean,
@@ -129,13 +129,13 @@ impl Curve {
         }
     }
 
-    /// The probability of each whole number from `min` to `max` when a draw is rounded to the
-    /// nearest; what falls outside counts for the bound.
+    /// The probability of each whole number from `min` to `max` when draws are rounded to the nearest. Draws
+    /// outside of the bounds count for the bound.
     pub(crate) fn rounded(self, min: u32, max: u32) -> Vec<(u32, f64)> {
-        // Simpson's rule on 64 pieces of each unit.
+        // Simpson's rule with 64 pieces for each unit.
         let unit = |k: u32| -> f64 {
             const PIECES: u32 = 64;
-            // The waiting times' density jumps at 0.
+            // The density of the exponential distribution jumps at 0.
             let start = if matches!(self, Curve::Normal { .. }) {
                 f64::from(k) - 0.5
             } else {
@@ -157,7 +157,7 @@ impl Curve {
         };
         let total: f64 = within.iter().map(|(_, p)| p).sum();
         let negative = match self {
-            // A bell whose centre is inside has half of what is missing on each side at most.
+            // With its mean inside of the bounds, at most half of the missing probability is on each side.
             Curve::Normal { mean, .. } if mean >= f64::from(min) - 0.5 && min == 0 => {
                 let above: f64 = (max + 1..max.saturating_add(2048)).map(unit).sum();
                 (1.0 - total - above).max(0.0)
@@ -173,16 +173,16 @@ impl Curve {
     }
 }
 
-/// Counts from a table: Poisson or geometric.
+/// Counts drawn from a table: Poisson or geometric.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// The count that index 0 of the table stands for.
+    /// The count at index 0 of the table.
     pub first: u32,
     pub table: Weights,
 }
 
 impl Counts {
-    /// Reads the parameters of the distribution `name`; `min` and `max` are optional.
+    /// Reads the parameters of the distribution `name`. `min` and `max` are optional.
     pub(crate) fn read(name: &str, node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
         let key = if name == "poisson" { "mean" } else { "p" };
         let table = node.table(path, name, &[key, "min", "max"])?;
@@ -192,7 +192,7 @@ impl Counts {
                 Some(n) if n >= low && n <= high => Ok(n),
                 _ => {
                     let what = format!("`{key} = {}` of {name}", node.described());
-                    Err(node.error(path, what, format!("give a number from {low} to {high}")))
+                    Err(node.error(path, what, format!("use a number from {low} to {high}")))
                 }
             }
         };
@@ -206,15 +206,15 @@ impl Counts {
                 Some(Ok(n)) if n <= MOST_MEAN as u32 => Ok(n),
                 _ => {
                     let what = format!("`{key} = {}` of {name}", node.described());
-                    Err(node.error(path, what, format!("give a whole number from 0 to {MOST_MEAN}")))
+                    Err(node.error(path, what, format!("use a whole number from 0 to {MOST_MEAN}")))
                 }
             },
         };
         let (min, max) = (bound("min", 0)?, bound("max", u32::MAX)?);
         if min > max {
-            return Err(table.error(path, format!("min {min} above max {max}"), "swap them"));
+            return Err(table.error(path, format!("min {min} is greater than max {max}"), "swap them"));
         }
-        // What falls outside counts for the bound.
+        // Counts outside of the bounds are set to the bound.
         let mut within = Vec::new();
         let start = first.clamp(min, max);
         for (k, weight) in (first..).zip(weights) {
@@ -224,11 +224,11 @@ impl Counts {
         }
         (first, weights) = (start, within);
         let table = Weights::new(&weights)
-            .map_err(|_| node.error(path, format!("{name} without an outcome"), "give other parameters"))?;
+            .map_err(|_| node.error(path, format!("{name} without any outcome"), "use other parameters"))?;
         Ok(Counts { first, table })
     }
 
-    /// Counts with their probabilities.
+    /// The counts with their probabilities.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (u32, f64)> {
         (self.first..).zip(self.table.probabilities().iter().copied())
     }
@@ -238,12 +238,12 @@ impl Counts {
     }
 }
 
-/// The first count and the relative probabilities from there on, within 12 standard deviations.
+/// The first count, and the relative probabilities from there up, within 12 standard deviations.
 fn poisson(mean: f64) -> (u32, Vec<f64>) {
     let reach = 12.0 * mean.sqrt() + 24.0;
     let first = (mean - reach).max(0.0).floor();
     let mode = mean.floor();
-    // From the mode outwards, where every ratio is at most one.
+    // From the mode outwards, because then every ratio is at most 1.
     let mut down = vec![1.0];
     let mut k = mode;
     while k > first {
@@ -259,7 +259,7 @@ fn poisson(mean: f64) -> (u32, Vec<f64>) {
     (first as u32, down)
 }
 
-/// Probabilities of 0, 1, ... failures before the first success, but for a tail of 1e-12.
+/// The probabilities of 0, 1, ... failures before the first success, without a tail of 1e-12.
 fn geometric(p: f64) -> Vec<f64> {
     let n = if p >= 1.0 { 1.0 } else { (ln(1e-12) / ln(1.0 - p)).ceil().max(1.0) };
     let mut share = p;
@@ -272,7 +272,7 @@ fn geometric(p: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Ranks from 1 on, rank `k` with a probability proportional to `k^-s`.
+/// Ranks from 1 up; rank `k` has a probability proportional to `k^-s`.
 #[derive(Debug)]
 pub(crate) enum Ranks {
     Table { table: Weights, large: bool },
@@ -286,11 +286,11 @@ impl Ranks {
         let n = count(table.need("n", path, "zipf")?, path, u64::MAX >> 11)?;
         let s = exponent(table.need("s", path, "zipf")?, path)?;
         Self::new(n, s).ok_or_else(|| {
-            table.error(path, format!("zipf with n = {n}, s = {s}"), "give an exponent s of 0 or more")
+            table.error(path, format!("zipf with n = {n}, s = {s}"), "use an exponent s of 0 or more")
         })
     }
 
-    /// `None` where there is no such distribution.
+    /// `None` if the parameters are not valid.
     pub(crate) fn new(n: u64, s: f64) -> Option<Self> {
         if n <= MOST_RANKS {
             let weights: Vec<f64> = (1..=n).map(|k| pow(k as f64, -s)).collect();
@@ -299,11 +299,11 @@ impl Ranks {
         Zipf::new(n as f64, s).map(|zipf| Ranks::Rejection { zipf, n, s })
     }
 
-    /// The rank that `draw` stands for, from 1 on.
+    /// The rank for a random `draw`, from 1 up.
     #[inline(always)]
     pub(crate) fn rank(&self, draw: u64) -> u64 {
         match self {
-            // 32 bits are enough where the cell takes at most 12 of them.
+            // 32 bits are enough if choosing the cell takes at most 12 of them.
             Ranks::Table { table, large: false } => u64::from(table.pick(draw as u32)) + 1,
             Ranks::Table { table, large: true } => u64::from(table.pick_fine(draw)) + 1,
             Ranks::Rejection { zipf, .. } => zipf.sample(&mut Sequence::new(draw)) as u64,
@@ -327,7 +327,7 @@ impl Ranks {
     }
 }
 
-/// The sum of `k^-s` for k from 1 to `n`, by Euler and Maclaurin behind the first thousand terms.
+/// The sum of `k^-s` for k from 1 to `n`. After a thousand terms it uses the Euler-Maclaurin formula.
 fn harmonic(n: f64, s: f64) -> f64 {
     let first = n.min(1000.0);
     let head: f64 = (1..=first as u32).map(|k| pow(f64::from(k), -s)).sum();
@@ -342,27 +342,27 @@ fn harmonic(n: f64, s: f64) -> f64 {
     head + integral + (pow(n, -s) - pow(first, -s)) / 2.0
 }
 
-/// A whole number from 1 to `most`.
+/// Reads a whole number from 1 to `most`.
 pub(crate) fn count(node: SpecNode<'_>, path: &str, most: u64) -> Result<u64, Error> {
     match node.integer().map(u64::try_from) {
         Some(Ok(n)) if (1..=most).contains(&n) => Ok(n),
         _ => {
-            let what = format!("{} is no number of values", node.described());
-            Err(node.error(path, what, format!("give a whole number from 1 to {most}")))
+            let what = format!("{} is not a valid number of values", node.described());
+            Err(node.error(path, what, format!("use a whole number from 1 to {most}")))
         }
     }
 }
 
-/// The exponent of a Zipf distribution.
+/// Reads the exponent of a Zipf distribution.
 pub(crate) fn exponent(node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
     node.number().filter(|s| (0.0..=100.0).contains(s)).ok_or_else(|| {
-        let what = format!("{} is no exponent of a Zipf distribution", node.described());
-        node.error(path, what, "give a number from 0 to 100")
+        let what = format!("{} is not a Zipf exponent", node.described());
+        node.error(path, what, "use a number from 0 to 100")
     })
 }
 
-/// A quantity in the units of `kind`: a number; for dates and times also a duration (`"3h"`) or a
-/// point in time.
+/// Reads a quantity in the units of `kind`: a number or, for dates and times, a duration (`"3h"`) or a point
+/// in time.
 pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
     let temporal = kind.ticks_per_day();
     let value = match (temporal, Literal::of(node)) {
@@ -372,11 +372,11 @@ pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
     };
     value.filter(|v| v.is_finite()).ok_or_else(|| {
         let advice = if temporal.is_some() {
-            "give a number, a duration like \"3h\", \"250ms\" or \"30d\", or a point in time"
+            "use a number, a duration like \"3h\", \"250ms\" or \"30d\", or a point in time"
         } else {
-            "give a number"
+            "use a number"
         };
-        node.error(path, format!("{} is no quantity of {}", node.described(), kind.name()), advice)
+        node.error(path, format!("{} is not a quantity of type {}", node.described(), kind.name()), advice)
     })
 }
 
@@ -396,7 +396,7 @@ pub(crate) fn duration_ticks(text: &str, ticks_per_day: i128) -> Option<f64> {
         "w" => 7.0 * DAY,
         _ => return None,
     };
-    // Divided last, so that whole durations give whole ticks.
+    // The division comes last, so whole durations become whole ticks.
     let ticks = ticks_per_day as f64 / DAY;
     Some(if seconds < 1.0 { number * ticks / (1.0 / seconds).round() } else { number * seconds * ticks })
 }
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn poisson_and_geometric_have_their_means() {
+    fn poisson_and_geometric_counts_have_their_means() {
         for mean in [0.0, 0.3, 7.0, 1234.5] {
             let (first, weights) = poisson(mean);
             let counts = Counts { first, table: Weights::new(&weights).unwrap() };
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_curves_are_distributions_with_nearly_the_mean() {
+    fn rounded_curves_sum_to_one_and_nearly_keep_their_mean() {
         for (curve, min, max) in [
             (Curve::Normal { mean: 20.0, stddev: 3.0 }, 0, 60),
             (Curve::LogNormal { mu: 1.0, sigma: 0.5 }, 0, 200),
@@ -434,13 +434,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bell_below_the_bounds_counts_for_the_lower_one() {
+    fn a_normal_distribution_below_the_bounds_counts_for_the_lower_bound() {
         let weights = Curve::Normal { mean: -50.0, stddev: 1.0 }.rounded(0, 5);
         assert!(weights[0].1 > 0.999, "{weights:?}");
     }
 
     #[test]
-    fn ranks_of_a_table_and_by_rejection_have_the_same_distribution() {
+    fn ranks_from_a_table_and_by_rejection_have_the_same_distribution() {
         // Chi-square over the first ranks and the rest, at the 99.99 % quantile of 20 degrees.
         let (n, s, draws) = (5_000_000u64, 1.1, 400_000u64);
         let ranks = Ranks::new(n, s).unwrap();
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_ticks() {
+    fn durations_become_ticks() {
         assert_eq!(duration_ticks("1.5h", 86_400_000), Some(5_400_000.0));
         assert_eq!(duration_ticks("250ms", 86_400_000_000), Some(250_000.0));
         assert_eq!(duration_ticks("2w", 1), Some(14.0));

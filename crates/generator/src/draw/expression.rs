@@ -6,9 +6,9 @@
 //! factor  = number | duration | field | function "(" sum ("," sum)* ")" | "(" sum ")" | "-" factor
 //! ```
 //!
-//! Whole numbers stay whole under `+`, `-` and `*`; times keep their ticks, and a real number added
-//! to one is rounded. A value is null where a field that it uses is. Nothing saturates: a value that is too
-//! large, or that there is not, is a [`Misfit`].
+//! Whole numbers stay whole under `+`, `-` and `*`. Times keep their ticks, and a real number added to a time
+//! is rounded. A value is null if a field that it uses is null. Nothing saturates: a value that is too large
+//! or undefined is a [`Misfit`].
 
 mod evaluate;
 mod reach;
@@ -21,10 +21,10 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 pub(crate) use reach::Reach;
 
-/// Most characters of an expression.
+/// The most bytes of an expression.
 const LONGEST: usize = 1000;
 
-/// Deepest nesting of parentheses.
+/// The deepest nesting of parentheses.
 const DEEPEST: usize = 32;
 
 /// A field that an expression uses.
@@ -34,11 +34,11 @@ pub(crate) struct Operand {
     pub leaf: usize,
     /// Its type.
     pub kind: LogicalType,
-    /// Lists around it: the greatest repetition level of its entries.
+    /// The number of enclosing lists: the greatest repetition level of its entries.
     pub repetition: u8,
-    /// Whether it can be null where the expression's field is there.
+    /// Whether it can be null in records where the expression's field is present.
     pub nullable: bool,
-    /// Between which numbers its values are, in ones.
+    /// The range of its values, with decimals scaled.
     pub reach: Reach,
 }
 
@@ -58,7 +58,7 @@ enum Function {
     Ln,
 }
 
-/// Names, numbers of arguments and functions.
+/// The functions by name, with their number of arguments.
 const FUNCTIONS: &[(&str, usize, Function)] = &[
     ("uniform", 2, Function::Uniform),
     ("normal", 2, Function::Normal),
@@ -99,15 +99,14 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Parses `text` for a field of type `kind`; `resolve` finds the fields it names. The error is
-    /// what is wrong and what to do.
+    /// Parses `text` for a field of type `kind`; `resolve` finds the fields that it names.
     pub(crate) fn parse(
         text: &str,
         kind: &LogicalType,
         resolve: &mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     ) -> Result<Self, Complaint> {
         if text.len() > LONGEST {
-            return Err(("an expression that is too long".into(), format!("at most {LONGEST} bytes")));
+            return Err(("the expression is too long".into(), format!("use at most {LONGEST} bytes")));
         }
         let mut parser = Parser { text, at: 0, kind, resolve, operands: Vec::new(), depth: 0 };
         let node = parser.sum()?;
@@ -118,12 +117,12 @@ impl Expression {
         Ok(Expression { node, operands: parser.operands, text: text.to_owned() })
     }
 
-    /// Its value where the operands are `fields`; random functions draw from `random`.
+    /// Its value for these operands. Random functions draw from `random`.
     pub(crate) fn value(&self, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
         evaluate::evaluate(&self.node, fields, random)
     }
 
-    /// Between which numbers its values are; `None` where it divides by what is always zero.
+    /// The range of its values; `None` if it always divides by zero.
     pub(crate) fn reach(&self) -> Option<Reach> {
         let fields: Vec<Reach> = self.operands.iter().map(|operand| operand.reach).collect();
         reach::reach(&self.node, &fields)
@@ -159,7 +158,7 @@ impl Parser<'_> {
         (what, "write a formula like \"start + lognormal(3h, 0.5)\"".to_owned())
     }
 
-    /// What starts here as long as `belongs` holds.
+    /// Consumes characters as long as `belongs` accepts them.
     fn take(&mut self, belongs: impl Fn(char) -> bool) -> &str {
         let start = self.at;
         let rest = &self.text[start..];
@@ -230,10 +229,10 @@ impl Parser<'_> {
         if !unit.is_empty() {
             let Some(per_day) = self.kind.ticks_per_day() else {
                 let what = format!("the duration {digits}{unit} in a field of type {}", self.kind.name());
-                return Err((what, "durations belong to dates, times and timestamps".into()));
+                return Err((what, "use durations with dates, times and timestamps only".into()));
             };
             let ticks = duration_ticks(&format!("{digits}{unit}"), per_day).ok_or_else(|| {
-                (format!("{digits}{unit} is no duration"), "use ns, us, ms, s, min, h, d or w".to_owned())
+                (format!("{digits}{unit} is not a duration"), "use ns, us, ms, s, min, h, d or w".to_owned())
             })?;
             let whole = ticks.fract() == 0.0 && ticks.abs() < 1e18;
             return Ok(Term::Number(if whole { Number::Whole(ticks as i128) } else { Number::Real(ticks) }));
@@ -243,7 +242,7 @@ impl Parser<'_> {
         }
         match digits.parse::<f64>() {
             Ok(real) => Ok(Term::Number(Number::Real(real))),
-            Err(_) => Err((format!("{digits:?} is no number"), "write numbers like 3 or 0.5".into())),
+            Err(_) => Err((format!("{digits:?} is not a number"), "write numbers like 3 or 0.5".into())),
         }
     }
 
@@ -260,7 +259,7 @@ impl Parser<'_> {
         }
         let Some((_, count, function)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
-            return Err((format!("there is no function {name}"), format!("use {}", names.join(", "))));
+            return Err((format!("no function is named {name}"), format!("use {}", names.join(", "))));
         };
         self.at += 1;
         let mut arguments = vec![self.sum()?];
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_says_why_instead_of_saturating() {
+    fn undefined_and_too_large_values_are_misfits_and_do_not_saturate() {
         let misfit = |text: &str, fields: &[Number]| {
             parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1)).unwrap_err()
         };
@@ -347,7 +346,7 @@ mod tests {
         assert_eq!(misfit("lognormal(a, 1)", &[Number::Real(-1.0)]), Misfit::Undefined("lognormal", -1.0));
         assert_eq!(misfit("a * a", &[Number::Real(1e200)]), Misfit::Outside(Number::Real(f64::INFINITY)));
         assert_eq!(misfit("exp(a)", &[Number::Whole(1000)]), Misfit::Outside(Number::Real(f64::INFINITY)));
-        // What is not finite in the data stays so.
+        // Infinity in the data stays infinity.
         assert_eq!(value("a * 2", &[Number::Real(f64::INFINITY)]), Number::Real(f64::INFINITY));
     }
 
@@ -361,17 +360,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_expression_says_where() {
+    fn an_invalid_expression_is_reported_with_its_position() {
         let wrong = |text: &str| parsed(text, &LogicalType::Double).unwrap_err().0;
         assert!(wrong("1 +").contains("ends too early"));
         assert!(wrong("1 + * 2").contains("character 5"));
         assert!(wrong("x + 1").contains("no field x"));
-        assert!(wrong("sin(1)").contains("no function sin"));
+        assert!(wrong("sin(1)").contains("no function is named sin"));
         assert!(wrong("normal(1)").contains("1 arguments"));
         assert!(wrong("3h").contains("duration"));
         assert!(wrong(&"(".repeat(50)).contains("deep"));
         assert!(wrong(&format!("1{}", "-".repeat(60))).contains("signs"));
         assert!(wrong("1 2").contains("unexpected"));
-        assert!(wrong("é(").contains("no function"));
+        assert!(wrong("é(").contains("no function is named"));
     }
 }

@@ -1,4 +1,4 @@
-//! How many elements a list has, and whether it is null: one draw from one table.
+//! The number of elements in a list, and whether it is null: one draw from one table.
 
 use crate::draw::choice::bad_weights;
 use crate::draw::distribution::{Counts, Curve, exponent};
@@ -9,26 +9,26 @@ use crate::random::weights::Weights;
 use crate::spec_file::toml_reader::{SpecNode, listed};
 use crate::types::logical_type::LogicalType;
 
-/// Most elements that the lists of one record may have together on one path. Bounds the memory of
-/// a block of rows.
+/// The most elements that nested lists on one path may have in one record. It bounds the memory of a block
+/// of rows.
 pub(crate) const MOST_ELEMENTS: u32 = 4096;
 
-/// How many elements a list has.
+/// The lengths of a list.
 #[derive(Debug)]
 pub(crate) struct Lengths {
     pub table: Weights,
-    /// For each index of the table the length, `None` for a null list.
+    /// The length for each index of the table; `None` for a null list.
     pub lengths: Vec<Option<u32>>,
     pub longest: u32,
 }
 
-/// The distributions of lengths.
+/// The names of length distributions.
 pub(crate) const LENGTHS: [&str; 9] =
     ["constant", "uniform", "zipf", "weights", "poisson", "geometric", "normal", "lognormal", "exponential"];
 
 impl Lengths {
-    /// Reads a distribution of lengths. `empty` is the share of empty lists among those that are
-    /// not null, where the spec gives one beside the lengths.
+    /// Reads a distribution of lengths. `empty` is the optional share of empty lists among those that are not
+    /// null.
     pub(crate) fn read(
         node: SpecNode<'_>,
         empty: Option<SpecNode<'_>>,
@@ -43,8 +43,8 @@ impl Lengths {
         }
         if let Some(empty) = empty {
             let Some(share) = empty.number().filter(|p| (0.0..=1.0).contains(p)) else {
-                let what = format!("`empty = {}` is no probability", empty.described());
-                return Err(empty.error(path, what, "give 0.0 to 1.0"));
+                let what = format!("`empty = {}` is not a probability", empty.described());
+                return Err(empty.error(path, what, "use 0.0 to 1.0"));
             };
             let total: f64 = weighted.iter().map(|(_, w)| w).sum();
             for (_, weight) in &mut weighted {
@@ -57,39 +57,39 @@ impl Lengths {
         let table = build(&weighted.iter().map(|(_, w)| *w).collect::<Vec<_>>())?;
         let mut lengths: Vec<Option<u32>> = weighted.iter().map(|(n, _)| Some(*n)).collect();
         let Nulls::Share(null) = nulls else { return Ok(Lengths { table, lengths, longest }) };
-        // The lengths share what null leaves.
+        // The lengths share the probability that null leaves.
         let mut weights: Vec<f64> = table.probabilities().iter().map(|p| p * (1.0 - null)).collect();
         weights.push(null);
         lengths.push(None);
         Ok(Lengths { table: build(&weights)?, lengths, longest })
     }
 
-    /// Elements of a list on average, a null one counting none.
+    /// The average number of elements; null lists count as empty.
     pub(crate) fn mean(&self) -> f64 {
         let lengths = self.lengths.iter().zip(self.table.probabilities());
         lengths.map(|(n, p)| f64::from(n.unwrap_or(0)) * p).sum()
     }
 
-    /// Entries that a list has on average: its elements, one where it is null or empty.
+    /// The average number of entries: the elements, or one entry for a null or empty list.
     pub(crate) fn mean_entries(&self) -> f64 {
         let lengths = self.lengths.iter().zip(self.table.probabilities());
         lengths.map(|(n, p)| f64::from(n.unwrap_or(0).max(1)) * p).sum()
     }
 }
 
-/// Lengths with their relative probabilities.
+/// Reads the lengths with their relative probabilities.
 fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
     let table = node.any_table(path, "`length`")?;
     let mut entries = table.entries();
     let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
-        let what = "`length` is a table of one key, the name of the distribution";
+        let what = "`length` must be a table with one key, the name of a distribution";
         return Err(node.error(path, what, "for example { uniform = { min = 0, max = 3 } }"));
     };
     let length = |node: SpecNode<'_>| match node.integer().map(u32::try_from) {
         Some(Ok(n)) if n <= MOST_ELEMENTS => Ok(n),
         _ => {
-            let what = format!("{} is no length of a list", node.described());
-            Err(node.error(path, what, format!("give a whole number from 0 to {MOST_ELEMENTS}")))
+            let what = format!("{} is not a list length", node.described());
+            Err(node.error(path, what, format!("use a whole number from 0 to {MOST_ELEMENTS}")))
         }
     };
     match name {
@@ -99,7 +99,7 @@ fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
             let (min, max) = (table.need("min", path, name)?, table.need("max", path, name)?);
             let (low, high) = (length(min)?, length(max)?);
             if low > high {
-                return Err(min.error(path, format!("min {low} above max {high}"), "swap them"));
+                return Err(min.error(path, format!("min {low} is greater than max {high}"), "swap them"));
             }
             Ok((low..=high).map(|n| (n, 1.0)).collect())
         }
@@ -114,7 +114,7 @@ fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
             for (key, weight) in parameters.any_table(path, name)?.entries() {
                 let (Ok(n), Some(weight)) = (key.parse::<u32>(), weight.number()) else {
                     let what =
-                        format!("{key:?} = {} is no length of a list with its weight", weight.described());
+                        format!("{key:?} = {} is not a list length with its weight", weight.described());
                     return Err(weight.error(path, what, "use whole numbers as keys: { 1 = 45, 2 = 10 }"));
                 };
                 out.push((n, weight));
@@ -131,7 +131,11 @@ fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
             let min = table.get("min").map_or(Ok(0), length)?;
             let max = table.get("max").map_or(Ok(MOST_ELEMENTS), length)?;
             if min > max {
-                return Err(parameters.error(path, format!("min {min} above max {max}"), "swap them"));
+                return Err(parameters.error(
+                    path,
+                    format!("min {min} is greater than max {max}"),
+                    "swap them",
+                ));
             }
             let outcomes = curve.rounded(min, max);
             Ok(if table.get("max").is_some() { outcomes } else { trimmed(outcomes) })
@@ -143,7 +147,7 @@ fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
     }
 }
 
-/// Without the tail of the improbable: what is left out is less than one in a billion.
+/// The outcomes without an improbable tail of less than one in a billion.
 fn trimmed(mut outcomes: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
     let mut left_out = 0.0;
     while let Some((_, p)) = outcomes.last() {

@@ -1,8 +1,8 @@
-//! Values that grow from row to row: time stamps of events.
+//! Values that grow from row to row (`walk` in specs), such as the timestamps of events.
 //!
-//! Value *k* is a function of *k* and its draw alone, so that a walk can be entered anywhere:
-//! `start + step * (k + jitter * u) - late`, with u from 0 to 1. A jitter of at most 1 keeps the
-//! order; being late breaks it for a share of the values.
+//! Value *k* depends on *k* and its draw alone, so drawing can start at any row:
+//! `start + step * (k + jitter * u) - late`, with u from 0 to 1. A jitter of at most 1 keeps the order; late
+//! values break it.
 
 use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
@@ -13,14 +13,14 @@ use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
 
-/// The parameters of a walk, in the whole numbers of the leaf's type.
+/// The parameters of monotone values, in the whole numbers of the leaf's type.
 #[derive(Debug)]
 pub(crate) struct Monotone {
     start: i128,
     step: f64,
-    /// Share of a step.
+    /// The share of a step that is random.
     jitter: f64,
-    /// Share of the values that are late, and by how much at most.
+    /// The share of values that are late, and the maximum delay.
     late: Option<(f64, f64)>,
 }
 
@@ -31,8 +31,8 @@ impl Monotone {
         let share = |node: SpecNode<'_>, most: f64| match node.number() {
             Some(n) if (0.0..=most).contains(&n) => Ok(n),
             _ => {
-                let what = format!("{} is no share", node.described());
-                Err(node.error(path, what, format!("give a number from 0 to {most}")))
+                let what = format!("{} is not a valid share", node.described());
+                Err(node.error(path, what, format!("use a number from 0 to {most}")))
             }
         };
         let start = whole_of(kind, table.need("start", path, "a walk")?, path)?;
@@ -49,7 +49,7 @@ impl Monotone {
         Ok(Monotone { start, step, jitter, late })
     }
 
-    /// Value `k`, whose draw is `draw`; `None` where it has more than 128 bits.
+    /// Value `k` for its random `draw`; `None` if it has more than 128 bits.
     #[inline]
     pub(crate) fn value(&self, k: u64, draw: u64) -> Option<i128> {
         let mut offset = 0.0;
@@ -62,7 +62,7 @@ impl Monotone {
                 offset -= by * unit_interval(random.next());
             }
         }
-        // Whole steps are exact however far the walk has gone.
+        // Whole steps stay exact for any k.
         let whole = self.step.trunc();
         let steps = nearest_whole(whole)?.checked_mul(k.into())?;
         let parts = nearest_whole(((self.step - whole) * k as f64).trunc())?;
@@ -70,7 +70,7 @@ impl Monotone {
         self.start.checked_add(steps)?.checked_add(parts)?.checked_add(offset)
     }
 
-    /// Between which numbers, in the whole numbers of the type, its values are.
+    /// The range of its values, in the whole numbers of the type.
     pub(crate) fn reach(&self) -> Reach {
         let (start, by) = (self.start as f64, self.late.map_or(0.0, |(_, by)| by));
         let (back, forth) = (by.max(0.0), by.min(0.0).abs());
@@ -80,7 +80,7 @@ impl Monotone {
         }
     }
 
-    /// What one row adds on average.
+    /// The average difference between two rows.
     pub(crate) fn step(&self) -> f64 {
         self.step
     }

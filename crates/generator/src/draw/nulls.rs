@@ -7,6 +7,6 @@ pub(crate) enum Nulls {
     Never,
     /// Null with this probability.
     Share(f64),
-    /// The struct around it decides: there if this bit of the combination drawn is set.
+    /// The enclosing struct draws a combination of fields; the field is present if this bit is set.
     Together(u32),
 }

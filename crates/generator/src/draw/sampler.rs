@@ -1,14 +1,13 @@
-//! The draws of datasets by themselves: skewed ranks and categories, for those who want the numbers
-//! without a file around them.
+//! The draws of datasets without files: skewed ranks and categories.
 //!
-//! Draw `i` of block `b` is a function of seed, `b` and `i`, as in datasets, and by the same tables.
+//! As in datasets, draw `i` of block `b` depends on the seed, `b` and `i` alone, and uses the same tables.
 
 use crate::draw::distribution::Ranks;
 use crate::error::Error;
 use crate::random::rng::{Stream, purpose};
 use crate::random::weights::Weights;
 
-/// Ranks from 1 to `n`, rank `k` with a probability proportional to `k^-s`.
+/// Ranks from 1 to `n`; rank `k` has a probability proportional to `k^-s`.
 ///
 /// ```
 /// use sawmill_generator::ZipfSampler;
@@ -25,7 +24,7 @@ pub struct ZipfSampler {
 }
 
 impl ZipfSampler {
-    /// A table of 8 bytes a rank up to 2^22 ranks, rejection beyond.
+    /// Up to 2^22 ranks it uses a table of 8 bytes a rank, beyond that rejection.
     ///
     /// # Errors
     ///
@@ -33,13 +32,17 @@ impl ZipfSampler {
     pub fn new(n: u64, s: f64, seed: u64) -> Result<Self, Error> {
         let valid = n > 0 && s.is_finite() && s >= 0.0;
         let ranks = valid.then(|| Ranks::new(n, s)).flatten().ok_or_else(|| {
-            let advice = "give 1 rank or more and an exponent s of 0 or more";
-            Error::spec(format!("there is no Zipf distribution with n = {n}, s = {s}"), "sampler", advice)
+            let advice = "use at least 1 rank, and an exponent s of 0 or more";
+            Error::spec(
+                format!("n = {n}, s = {s} are not parameters of a Zipf distribution"),
+                "sampler",
+                advice,
+            )
         })?;
         Ok(Self { ranks, seed })
     }
 
-    /// Fills `out` with the ranks of a block.
+    /// Fills `out` with the ranks of `block`.
     pub fn fill(&self, block: u64, out: &mut [u64]) {
         let stream = Stream::new(self.seed, purpose("", "zipf"), block);
         for (i, out) in out.iter_mut().enumerate() {
@@ -65,20 +68,20 @@ pub struct CategoricalSampler {
 }
 
 impl CategoricalSampler {
-    /// The table of these weights.
+    /// A sampler with these weights.
     ///
     /// # Errors
     ///
     /// There are no weights, one is negative or not finite, or all are 0.
     pub fn new(weights: &[f64], seed: u64) -> Result<Self, Error> {
         let table = Weights::new(weights).map_err(|_| {
-            let advice = "give at least one weight above 0, and none that is negative or not a number";
-            Error::spec("these weights are no distribution", "sampler", advice)
+            let advice = "use weights of 0 or more, at least one above 0";
+            Error::spec("these weights are not a distribution", "sampler", advice)
         })?;
         Ok(Self { table, seed })
     }
 
-    /// Fills `out` with the indices of a block.
+    /// Fills `out` with the indices of `block`.
     pub fn fill(&self, block: u64, out: &mut [u32]) {
         self.table.fill(Stream::new(self.seed, purpose("", "weights"), block), out);
     }
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
     use crate::random::elementary::pow;
 
-    /// The sum of squared differences from what is expected, each over what is expected.
+    /// The chi-square statistic of `counts`.
     fn chi_square(counts: &[u64], expected: &[f64]) -> f64 {
         let n = counts.iter().sum::<u64>() as f64;
         counts.iter().zip(expected).map(|(count, p)| (*count as f64 - n * p).powi(2) / (n * p)).sum()
@@ -110,7 +113,7 @@ mod tests {
         let total: f64 = (1..=n).map(|k| pow(k as f64, -s)).sum();
         let mut expected: Vec<f64> = (1..=20).map(|k| pow(f64::from(k), -s) / total).collect();
         expected.push(1.0 - expected.iter().sum::<f64>());
-        // 20 degrees of freedom: passed once in ten thousand fair samples, and this one is fixed.
+        // 20 degrees of freedom: one of ten thousand fair samples exceeds this, and this sample is fixed.
         assert!(chi_square(&counts, &expected) < 52.4, "{counts:?}");
     }
 
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn invalid_distributions_are_refused() {
         for (n, s) in [(0, 1.0), (10, -1.0), (10, f64::NAN), (u64::MAX, f64::INFINITY)] {
             assert!(ZipfSampler::new(n, s, 0).is_err(), "{n} {s}");
         }

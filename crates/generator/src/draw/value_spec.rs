@@ -1,7 +1,7 @@
-//! How the values of a leaf are drawn, as a spec says it.
+//! How the values of a leaf are drawn, according to its spec.
 //!
-//! `values` is either a name (`"person_name"`) or a table of one key, the distribution's name, whose
-//! value holds the parameters. Reading it checks everything that drawing relies on.
+//! `values` is either a name (`"person_name"`) or a table with one key: the name of a distribution with its
+//! parameters. The reader checks everything that drawing relies on.
 
 use crate::draw::choice::{Dictionary, choice, constant, weighted};
 use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
@@ -19,12 +19,12 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 use crate::types::number::stored_number;
 
-/// Where the values of a leaf come from.
+/// The source of a leaf's values.
 #[derive(Debug)]
 pub(crate) enum ValueSpec {
     /// [`crate::text::person_name`] codes.
     PersonName,
-    /// Numbers rendered by a template.
+    /// Numbers that a template renders.
     Unique(Template),
     /// Indices into a dictionary of values.
     Choice {
@@ -33,24 +33,24 @@ pub(crate) enum ValueSpec {
     },
     /// `false` (0) or `true` (1).
     Boolean(Weights),
-    /// Ranks from 1 on.
+    /// Ranks from 1 up.
     Zipf(Ranks),
-    /// Whole numbers from `min` on, `span` of them; a span of 0 means 2^64.
+    /// `span` whole numbers from `min` up; a span of 0 means 2^64.
     Integers {
         min: i64,
         span: u64,
     },
-    /// Whole numbers of more than 64 bits.
+    /// `span` whole numbers from `min` up, with more than 64 bits.
     Wide {
         min: i128,
         span: u128,
     },
-    /// Doubles from `min` on.
+    /// Doubles from `min` to `min + width`.
     Reals {
         min: f64,
         width: f64,
     },
-    /// A continuous distribution; what falls outside of the bounds becomes the bound.
+    /// A continuous distribution. Draws outside of the bounds are set to the bound.
     Curve {
         curve: Curve,
         low: f64,
@@ -58,7 +58,7 @@ pub(crate) enum ValueSpec {
     },
     /// Poisson or geometric.
     Counts(Counts),
-    /// `start + step * number`, the number of the row or of the element in its list.
+    /// `start + step * number`, where the number is that of the row, or of the element in its list.
     Sequence {
         start: i128,
         step: i128,
@@ -83,14 +83,14 @@ pub(crate) enum ValueSpec {
     },
 }
 
-/// The key of row `k` of another dataset, row k drawn with Zipfian skew.
+/// The key of row `k` of another dataset; `k` is drawn with Zipfian skew.
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub ranks: Ranks,
     pub key: ReferencedKey,
 }
 
-/// What the key of row `k`, from 0 on, is.
+/// How the key of row `k` is computed; rows count from 0.
 #[derive(Clone, Debug)]
 pub(crate) enum ReferencedKey {
     Sequence { start: i128, step: i128 },
@@ -98,7 +98,7 @@ pub(crate) enum ReferencedKey {
 }
 
 impl ReferencedKey {
-    /// The key that a required field of the record with these values is.
+    /// The key of a required field with these values; `None` if they are not keys.
     pub(crate) fn of(values: &ValueSpec) -> Option<Self> {
         match values {
             ValueSpec::Sequence { start, step } => {
@@ -110,43 +110,48 @@ impl ReferencedKey {
     }
 }
 
-/// A key of another dataset, and the rows that it is said to have.
+/// A key of a dataset, and the number of rows in its spec.
 pub(crate) type FoundKey = (ReferencedKey, Option<u64>);
 
-/// What reading the values of one leaf may need from around it.
+/// What the reader of `values` may need of its surroundings.
 pub(crate) struct Surroundings<'a> {
     pub kind: &'a LogicalType,
     pub path: &'a str,
-    /// Where files that the spec names are looked for.
+    /// The folder with the files that the spec names.
     pub folder: &'a SpecFolder<'a>,
-    /// Finds an earlier field of the record by the name that an expression uses.
+    /// Finds an earlier field of the record by its name in an expression.
     pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
-    /// Finds the key of another dataset, and the rows that it is said to have.
+    /// Finds the key of another dataset, and the number of rows in that dataset's spec.
     pub key: &'a mut dyn FnMut(&str) -> Result<FoundKey, Complaint>,
 }
 
-/// Names and tables that `values` can be, with what they draw: the source of error messages and of
-/// the JSON schema.
+/// The names of distributions and what they draw, for error messages and the JSON schema.
 pub(crate) const VALUES: &[(&str, &str)] = &[
     ("constant", "always the same value"),
-    ("uniform", "every value from `min` to `max` alike; whole numbers, dates and times include `max`"),
+    (
+        "uniform",
+        "every value from `min` to `max` with the same probability; whole numbers, dates and times include `max`",
+    ),
     ("zipf", "the ranks 1 to `n`, rank k with a probability proportional to k^-s"),
-    ("weights", "the keys, each with a probability proportional to its weight"),
-    ("choice", "one of a list of values or of the lines of a `file`, alike or with Zipfian skew `s`"),
-    ("normal", "a bell around `mean` with deviation `stddev`"),
-    ("lognormal", "e to the power of a bell around `mu` (or the log of `median`) with deviation `sigma`"),
-    ("exponential", "waiting times of mean `mean`"),
-    ("poisson", "counts of mean `mean`"),
-    ("geometric", "failures before the first success of probability `p`"),
-    ("sequence", "`start`, `start + step`, ...: by the row, inside a list by the element's position"),
-    ("walk", "from `start` on by `step` from row to row, with `jitter`, some of them `late`"),
+    ("weights", "one of the keys, with a probability proportional to its weight"),
+    ("choice", "one of a list of values or of the lines of a `file`, uniformly or with Zipfian skew `s`"),
+    ("normal", "the normal distribution of `mean` and standard deviation `stddev`"),
+    (
+        "lognormal",
+        "exp of a normal distribution of mean `mu` (or ln(`median`)) and standard deviation `sigma`",
+    ),
+    ("exponential", "waiting times with this `mean`"),
+    ("poisson", "counts with this `mean`"),
+    ("geometric", "the number of failures before the first success, with success probability `p`"),
+    ("sequence", "`start`, `start + step`, ...: by row or, inside a list, by the position of the element"),
+    ("walk", "from `start`, increasing by `step` each row, with `jitter`; some values are `late`"),
     ("expression", "a formula over earlier fields of the record"),
-    ("ref", "the key of a row of another dataset, rows drawn with Zipfian skew"),
-    ("unique", "a template with a number that never comes twice in the dataset"),
-    ("pattern", "strings that a regular expression matches"),
+    ("ref", "the key of a row of another dataset; rows are drawn with Zipfian skew"),
+    ("unique", "a template with a number that is unique in the dataset"),
+    ("pattern", "strings that match a regular expression"),
     ("person_name", "\"First Last\""),
-    ("email", "an address"),
-    ("words", "from `min` to `max` words of a small dictionary, frequent ones more often"),
+    ("email", "an e-mail address"),
+    ("words", "from `min` to `max` words of a small dictionary, with realistic frequencies"),
     ("uuid", "a random UUID of version 4"),
     ("bytes", "from `min` to `max` random bytes"),
 ];
@@ -170,12 +175,12 @@ impl ValueSpec {
         let table = node.any_table(path, "`values`")?;
         let mut entries = table.entries();
         let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
-            let what = "`values` is a table of one key, the name of the distribution";
+            let what = "`values` must be a table with one key, the name of a distribution";
             return Err(node.error(path, what, "for example { uniform = { min = 1, max = 9 } }"));
         };
         let not_for = |made: &str| {
-            let what = format!("{name} makes {made}, not {}", kind.name());
-            table.key_error(name, path, what, "change the type of the field or draw its values otherwise")
+            let what = format!("{name} draws {made}, not {}", kind.name());
+            table.key_error(name, path, what, "change the type of the field, or use another distribution")
         };
         let numbers_only = || match kind.is_whole() || kind.is_real() {
             true => Ok(()),
@@ -223,11 +228,11 @@ impl ValueSpec {
                         let step = quantity(kind, node, path)?;
                         nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
                             let what = format!(
-                                "a step of {}, which is {step} units of the {}",
+                                "a step of {}, which is {step} units of type {}",
                                 node.described(),
                                 kind.name()
                             );
-                            node.error(path, what, "give a step of whole units")
+                            node.error(path, what, "use a step of whole units")
                         })?
                     }
                     Some(node) => whole_of(kind, node, path)?,
@@ -243,7 +248,7 @@ impl ValueSpec {
             "expression" => {
                 numbers_only()?;
                 let Some(text) = parameters.string() else {
-                    let what = "an expression is a string";
+                    let what = "an expression must be a string";
                     return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
                 };
                 let expression = Expression::parse(text, kind, around.operand)
@@ -255,7 +260,7 @@ impl ValueSpec {
             "unique" => {
                 text_only(name, parameters, around)?;
                 let template = parameters.string().map_or_else(
-                    || Err("a template of unique values is a string".to_owned()),
+                    || Err("the template of `unique` must be a string".to_owned()),
                     Template::parse,
                 );
                 template
@@ -266,7 +271,7 @@ impl ValueSpec {
                 text_only(name, parameters, around)?;
                 let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
                 let pattern = parameters.string().map_or_else(
-                    || Err("a pattern is a string with a regular expression".to_owned()),
+                    || Err("a pattern must be a string with a regular expression".to_owned()),
                     Pattern::parse,
                 );
                 pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
@@ -279,7 +284,7 @@ impl ValueSpec {
             }
             "bytes" => bytes(Some(parameters), parameters, around),
             "person_name" | "email" | "uuid" => {
-                let what = format!("{name} has no parameters");
+                let what = format!("{name} does not take parameters");
                 Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
             }
             _ => Err(unknown(name, node, path)),
@@ -288,14 +293,14 @@ impl ValueSpec {
 }
 
 impl ValueSpec {
-    /// Between which numbers values of type `kind` are, in ones.
+    /// The range of these values in the type `kind`, with decimals scaled.
     pub(crate) fn reach(&self, kind: &LogicalType) -> Reach {
         let one = kind.one() as f64;
         let (low, high) = match kind.is_whole() {
             true => (kind.range().0 as f64, kind.range().1 as f64),
             false => (f64::NEG_INFINITY, f64::INFINITY),
         };
-        // In the whole numbers that are stored.
+        // From stored whole numbers.
         let stored = |reach: Reach| Reach::new(reach.low.max(low) / one, reach.high.min(high) / one);
         match self {
             ValueSpec::Zipf(ranks) => Reach::new(1.0, ranks.count() as f64),
@@ -315,12 +320,12 @@ impl ValueSpec {
                 let natural = if matches!(curve, Curve::Normal { .. }) { f64::NEG_INFINITY } else { 0.0 };
                 Reach::new(least.max(natural).max(low / one), most.min(high / one))
             }
-            // Round at the end of the range, which comes late.
+            // It wraps around at the end of the type's range, which only very long datasets reach.
             ValueSpec::Sequence { start, step } if *step >= 0 => {
                 stored(Reach::new(*start as f64, f64::INFINITY))
             }
             ValueSpec::Sequence { start, .. } => stored(Reach::new(f64::NEG_INFINITY, *start as f64)),
-            ValueSpec::Monotone(walk) => stored(walk.reach()),
+            ValueSpec::Monotone(monotone) => stored(monotone.reach()),
             ValueSpec::Expression(expression) => {
                 let reach = expression.reach().unwrap_or(Reach::ANY);
                 Reach::new(reach.low.max(low / one), reach.high.min(high / one))
@@ -338,11 +343,11 @@ fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
 fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
     match around.kind {
         LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
-        // A pattern can make JSON; whether it does is the user's.
+        // A pattern can draw JSON. The user is responsible for its validity.
         LogicalType::Json if name == "pattern" => Ok(()),
         kind => {
-            let what = format!("{name} makes strings, not {}", kind.name());
-            Err(node.error(around.path, what, "make the field a string or draw its values otherwise"))
+            let what = format!("{name} draws strings, not {}", kind.name());
+            Err(node.error(around.path, what, "change the field to a string, or use another distribution"))
         }
     }
 }
@@ -370,17 +375,19 @@ fn bytes(
         (LogicalType::Binary, None) => {
             Err(node.error(path, "bytes without a length", "write { bytes = { min = 0, max = 16 } }"))
         }
-        (LogicalType::FixedBinary(_), Some(_)) => {
-            Err(node.error(path, "bytes of a fixed_binary have its width", "write `values = \"bytes\"`"))
-        }
+        (LogicalType::FixedBinary(_), Some(_)) => Err(node.error(
+            path,
+            "bytes in a fixed_binary always have its width",
+            "write `values = \"bytes\"`",
+        )),
         (kind, _) => {
-            let what = format!("bytes makes binary, not {}", kind.name());
-            Err(node.error(path, what, "change the type of the field or draw its values otherwise"))
+            let what = format!("bytes draws binary, not {}", kind.name());
+            Err(node.error(path, what, "change the type of the field, or use another distribution"))
         }
     }
 }
 
-/// `min` and `max` of a length.
+/// Reads `min` and `max` of a length.
 fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
     let read = |key: &str| {
         let node = table.need(key, path, "a length")?;
@@ -388,25 +395,25 @@ fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32),
             Some(Ok(n)) if n <= longest => Ok((n, node)),
             _ => {
                 let what = format!("`{key} = {}`", node.described());
-                Err(node.error(path, what, format!("give a whole number from 0 to {longest}")))
+                Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
             }
         }
     };
     let ((least, node), (most, _)) = (read("min")?, read("max")?);
     if least > most {
-        return Err(node.error(path, format!("min {least} above max {most}"), "swap them"));
+        return Err(node.error(path, format!("min {least} is greater than max {most}"), "swap them"));
     }
     Ok((least, most))
 }
 
-/// A whole number of `kind`.
+/// Reads a whole number of the type `kind`.
 pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
-    Literal::of(node)
-        .and_then(|literal| whole(kind, &literal))
-        .ok_or_else(|| node.error(path, format!("{} is no {}", node.described(), kind.name()), kind.takes()))
+    Literal::of(node).and_then(|literal| whole(kind, &literal)).ok_or_else(|| {
+        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
+    })
 }
 
-/// Refuses distributions that reach further than the type.
+/// Refuses distributions whose largest value `most` exceeds the type.
 fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
     let high = kind.range().1;
     let too_large = match kind.is_real() {
@@ -414,34 +421,34 @@ fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Resul
         false => most.checked_mul(kind.one()).is_none_or(|most| most > high),
     };
     if too_large {
-        let what = format!("values up to {most} in a {}", kind.name());
-        return Err(node.error(path, what, "take a wider type or smaller parameters"));
+        let what = format!("values up to {most} in {}", kind.a_name());
+        return Err(node.error(path, what, "use a wider type or smaller parameters"));
     }
     Ok(())
 }
 
-/// Refuses formulas of which no value fits.
+/// Refuses formulas whose values never fit the type.
 fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Complaint> {
     let Some(reach) = expression.reach() else {
-        return Err(("the formula divides by zero".into(), "divide by something else".into()));
+        return Err(("the formula always divides by zero".into(), "use another divisor".into()));
     };
     let (least, most) = match kind.is_real() {
         true => (-kind.most_real(), kind.most_real()),
         false => (kind.range().0 as f64 / kind.one() as f64, kind.range().1 as f64 / kind.one() as f64),
     };
-    // What is rounded may be half a unit past the ends.
+    // Values are rounded, so they may be half a unit outside of the range.
     let half = 0.5 / kind.one() as f64;
     let what = if reach.low - half > most {
         format!(
-            "the formula's values are {} and more, which no {} holds",
+            "the formula's values are at least {}, too large for {}",
             Number::Real(reach.low),
-            kind.name()
+            kind.a_name()
         )
     } else if reach.high + half < least {
         format!(
-            "the formula's values are {} and less, which no {} holds",
+            "the formula's values are at most {}, too small for {}",
             Number::Real(reach.high),
-            kind.name()
+            kind.a_name()
         )
     } else {
         return Ok(());
@@ -452,22 +459,22 @@ fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Complaint>
         (LogicalType::Time { .. }, Some(here), Some((LogicalType::Timestamp { .. }, there)))
             if here == there =>
         {
-            format!("a time of day is what is left of days: ({text}) % {here}")
+            format!("a time of day is the remainder of whole days: ({text}) % {here}")
         }
         (_, Some(here), Some((other, there))) if here < there => {
             let units = there / here;
             let (from, to) = (other.name(), kind.name());
             format!(
-                "a {from} counts {units} units where a {to} counts one: divide, like floor(({text}) / {units})"
+                "{units} units of a {from} are one unit of a {to}: divide, like floor(({text}) / {units})"
             )
         }
-        _ => "take a wider type, or another formula".to_owned(),
+        _ => "use a wider type or another formula".to_owned(),
     };
     Err((what, advice))
 }
 
-/// The optional `min` and `max` of a continuous distribution, in the units of the draw; infinite where they are not
-/// given.
+/// Reads the optional `min` and `max` of a continuous distribution, in the units of the draw. A missing bound
+/// is infinite.
 fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
     let table = node.any_table(path, "parameters")?;
     let one = kind.one() as f64;
@@ -480,21 +487,21 @@ fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> R
         Some(node) => match quantity(kind, node, path)? {
             bound if (least..=most).contains(&bound) => Ok(Some(bound)),
             _ => {
-                let what = format!("`{key} = {}` of a {}", node.described(), kind.name());
-                Err(node.error(path, what, format!("give a value from {least} to {most}")))
+                let what = format!("`{key} = {}` of {}", node.described(), kind.a_name());
+                Err(node.error(path, what, format!("use a value from {least} to {most}")))
             }
         },
     };
     let (min, max) = (bound("min")?, bound("max")?);
     let (low, high) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
     if low > high {
-        return Err(node.error(path, format!("min {low} above max {high}"), "swap them"));
+        return Err(node.error(path, format!("min {low} is greater than max {high}"), "swap them"));
     }
-    // Half of the values would not fit.
+    // Otherwise half of the values would not fit.
     let centre = curve.centre().clamp(low, high);
     if !(least..=most).contains(&centre) {
-        let what = format!("values around {} in a {}", Number::Real(centre), kind.name());
-        return Err(node.error(path, what, "take a wider type, or give `min` and `max`"));
+        let what = format!("values around {} in {}", Number::Real(centre), kind.a_name());
+        return Err(node.error(path, what, "use a wider type, or set `min` and `max`"));
     }
     Ok((low, high))
 }
@@ -503,14 +510,14 @@ fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSp
     let table = node.table(path, "uniform", &["min", "max"])?;
     let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
     let above = || {
-        let what = format!("min {} above max {}", min.described(), max.described());
+        let what = format!("min {} is greater than max {}", min.described(), max.described());
         min.error(path, what, "swap them")
     };
     if kind.is_real() {
         let bound = |node: SpecNode<'_>| {
             let value = Literal::of(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| {
-                let what = format!("{} is no finite {}", node.described(), kind.name());
+                let what = format!("{} is not a finite {}", node.described(), kind.name());
                 node.error(path, what, kind.takes())
             })
         };
@@ -519,7 +526,7 @@ fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSp
             return Err(above());
         }
         if !(high - low).is_finite() {
-            return Err(max.error(path, "a span that is no finite number", "give closer bounds"));
+            return Err(max.error(path, "the span from min to max is not finite", "use closer bounds"));
         }
         return Ok(ValueSpec::Reals { min: low, width: high - low });
     }
@@ -529,7 +536,7 @@ fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSp
     }
     let span = high.wrapping_sub(low) as u128;
     Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
-        // A span of 2^64 wraps to 0, which means it.
+        // A span of 2^64 is stored as 0.
         true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
         false => ValueSpec::Wide { min: low, span: span.wrapping_add(1) },
     })
@@ -544,18 +551,19 @@ fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueS
             let to = table.need("to", path, "ref")?;
             let Some(name) = to.string() else {
                 let what = format!("`to = {}`", to.described());
-                return Err(to.error(path, what, "name a dataset and its key, like \"orders.id\""));
+                return Err(to.error(path, what, "write a dataset and its key, like \"orders.id\""));
             };
             let rows = table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?;
             let s = table.get("s").map_or(Ok(1.0), |node| exponent(node, path))?;
             (name, rows, s)
         }
     };
-    let (key, said) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
-    let Some(rows) = rows.or(said) else {
-        let what = format!("how many rows the dataset of {to} has is not known");
-        let advice =
-            format!("write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or `rows` in that dataset's spec");
+    let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
+    let Some(rows) = rows.or(rows_in_spec) else {
+        let what = format!("the dataset of {to} has an unknown number of rows");
+        let advice = format!(
+            "write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or add `rows` to that dataset's spec"
+        );
         return Err(node.error(path, what, advice));
     };
     match &key {
@@ -565,12 +573,12 @@ fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueS
             let (low, high) = around.kind.range();
             let inside = |n: &i128| (low..=high).contains(n);
             if !(around.kind.is_whole() && inside(start) && last.as_ref().is_some_and(inside)) {
-                let what = format!("the keys of {to} do not fit a {}", around.kind.name());
-                return Err(node.error(path, what, "give the field the type of the key"));
+                let what = format!("the keys of {to} do not fit {}", around.kind.a_name());
+                return Err(node.error(path, what, "use the type of the key for this field"));
             }
         }
     }
     let ranks = Ranks::new(rows, s)
-        .ok_or_else(|| node.error(path, format!("a reference with s = {s}"), "give an s from 0 to 100"))?;
+        .ok_or_else(|| node.error(path, format!("a reference with s = {s}"), "use an s from 0 to 100"))?;
     Ok(ValueSpec::Reference(Reference { ranks, key }))
 }

@@ -1,4 +1,4 @@
-//! Split block Bloom filters, which tell that a value is certainly not in a column chunk.
+//! Split block Bloom filters, which show that a column chunk certainly does not contain a value.
 //!
 //! (Parquet format, `BloomFilter.md`: blocks of eight 32-bit words; the upper half of a value's
 //! xxHash64 picks the block, the lower half one bit in each word.)
@@ -9,25 +9,25 @@ use crate::encode::values::PhysicalValues;
 use crate::random::elementary::{ln, pow};
 use crate::thrift::structure;
 
-/// Bytes of a block.
+/// The bytes of a block.
 const BLOCK: usize = 32;
 
 /// The format's constants that spread a value's bits over the words of a block.
 const SALT: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
-/// Largest filter: 128 MiB, as other writers and readers have it.
+/// The largest filter: 128 MiB, the limit of other writers and readers.
 const MOST_BYTES: usize = 128 << 20;
 
-/// Share of false positives where none is asked for.
+/// The default share of false positives.
 pub(crate) const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 
-/// The hashes of a column chunk's values, until the filter is made of them: its size depends on how
-/// many differ.
+/// The hashes of a column chunk's values. The size of the filter depends on the number of distinct values, so
+/// it is made at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Hashes {
     hashes: Vec<u64>,
-    /// How many there may be before those that are twice in there are thrown out.
+    /// At this number of hashes, duplicates are removed.
     most: usize,
 }
 
@@ -40,7 +40,7 @@ impl Hashes {
     /// Adds values.
     pub(crate) fn add(&mut self, values: PhysicalValues<'_>) {
         values.each(|value| self.hashes.push(xxh64(value, 0)));
-        // Now and then, so that a column of few values does not keep one hash for each row.
+        // From time to time, so a column with few distinct values does not keep one hash per row.
         if self.hashes.len() > self.most {
             self.distinct();
             self.most = (2 * self.hashes.len()).max(1 << 16);
@@ -52,7 +52,7 @@ impl Hashes {
         self.hashes.dedup();
     }
 
-    /// Appends the filter, behind its header, that says "maybe" of this share of other values.
+    /// Appends the header and the filter, with this share of false positives.
     pub(crate) fn filter(&mut self, false_positives: f64, out: &mut Vec<u8>) {
         self.distinct();
         let bytes = filter_bytes(self.hashes.len(), false_positives);
@@ -74,7 +74,7 @@ impl Hashes {
     }
 }
 
-/// Bytes of a filter of `distinct` values: a power of two.
+/// The bytes of a filter for `distinct` values: a power of two.
 fn filter_bytes(distinct: usize, false_positives: f64) -> usize {
     let bits = -8.0 * distinct as f64 / ln(1.0 - pow(false_positives, 1.0 / 8.0));
     ((bits / 8.0).ceil() as usize).clamp(BLOCK, MOST_BYTES).next_power_of_two()
@@ -85,16 +85,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_grows_with_the_values_and_their_certainty() {
+    fn a_filter_grows_with_more_values_and_fewer_false_positives() {
         assert_eq!(filter_bytes(0, 0.01), 32);
         assert!(filter_bytes(10_000, 0.01) < filter_bytes(10_000, 0.0001));
         assert_eq!(filter_bytes(usize::MAX >> 12, 0.0001), MOST_BYTES);
-        // The format's table: 10 bits a value give 1.2 % of false positives.
+        // From the table in the format: 10 bits a value, 1.2 % false positives.
         assert_eq!(filter_bytes(100_000, 0.012), 131_072);
     }
 
     #[test]
-    fn equal_values_make_the_filter_of_one() {
+    fn equal_values_make_the_same_filter_as_one_value() {
         let (mut one, mut many) = (Vec::new(), Vec::new());
         let mut hashes = Hashes::default();
         hashes.add(PhysicalValues::Int32(&[7]));

@@ -1,12 +1,12 @@
 //! `BYTE_STREAM_SPLIT`: the first bytes of all values, then their second bytes, and so on.
 //!
-//! (Parquet format, `Encodings.md`.) It does not make pages smaller by itself; a codec does better on
-//! its streams than on numbers side by side.
+//! (Parquet format, `Encodings.md`.) It does not shrink pages itself, but codecs
+//! compress its streams better than adjacent numbers.
 
 use crate::encode::values::{PhysicalValues, number_bytes};
 
-/// Appends numbers or fixed byte arrays; other types, for which there is no such encoding, as they
-/// are in memory.
+/// Appends numbers or fixed-length byte arrays. Other types, which this encoding does not support, are
+/// copied.
 pub(crate) fn encode(values: PhysicalValues<'_>, out: &mut Vec<u8>) {
     match values {
         PhysicalValues::Int32(v) => split(number_bytes(v), 4, out),
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_the_same_place_stand_together() {
+    fn bytes_of_the_same_position_are_adjacent() {
         let mut out = Vec::new();
         encode(PhysicalValues::Int32(&[0x0403_0201, 0x0807_0605]), &mut out);
         assert_eq!(out, [1, 5, 2, 6, 3, 7, 4, 8]);

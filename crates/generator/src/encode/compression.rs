@@ -7,11 +7,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-/// How pages are compressed.
+/// The compression of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
     /// Snappy.
@@ -22,11 +22,11 @@ pub enum Compression {
     Zstd(i32),
     /// Gzip at level 6.
     Gzip,
-    /// Brotli at quality 1, as the `parquet` crate has it.
+    /// Brotli at quality 1, as in the `parquet` crate.
     Brotli,
 }
 
-/// The level of `zstd` where none is given, that of the `parquet` crate.
+/// The default level of `zstd`, as in the `parquet` crate.
 const ZSTD_LEVEL: i32 = 1;
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 const GZIP_LEVEL: u32 = 6;
@@ -76,11 +76,11 @@ impl FromStr for Compression {
                 Some(Ok(level)) if ZSTD_LEVELS.contains(&level) => Self::Zstd(level),
                 Some(_) => {
                     let (low, high) = (ZSTD_LEVELS.start(), ZSTD_LEVELS.end());
-                    return Err(format!("{text:?}: the levels of zstd are {low} to {high}"));
+                    return Err(format!("{text:?} is not a zstd level: use {low} to {high}"));
                 }
                 None => {
                     return Err(format!(
-                        "{text:?} is no compression; there are none, snappy, lz4, zstd, zstd:LEVEL, gzip, \
+                        "{text:?} is not a compression: use none, snappy, lz4, zstd, zstd:LEVEL, gzip or \
                          brotli"
                     ));
                 }
@@ -89,7 +89,7 @@ impl FromStr for Compression {
     }
 }
 
-/// A codec with the memory that it works in, used for one page after the other.
+/// A codec with its working memory, reused for every page.
 pub(crate) enum Compressor {
     None,
     Snappy(Box<snap::raw::Encoder>),
@@ -124,14 +124,14 @@ impl Compressor {
         })
     }
 
-    /// Whether pages stay as they are.
+    /// Whether pages stay uncompressed.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 
     /// Appends `input`, compressed.
     pub(crate) fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        /// Makes room for the longest result, lets `write` fill it and keeps what it filled.
+        /// Reserves room for the longest result, and keeps what `write` fills of it.
         fn into_room(
             out: &mut Vec<u8>,
             most: usize,
@@ -202,7 +202,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn bytes_come_back(
+        fn decompressing_returns_the_input(
             input in proptest::collection::vec(0u8..4, 0..5000),
             codec in prop_oneof![
                 Just("none"), Just("snappy"), Just("lz4"), Just("zstd"), Just("zstd:9"), Just("gzip"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_back_and_wrong_ones_refused_with_what_there_is() {
+    fn names_are_parsed_and_the_error_for_a_wrong_name_lists_them() {
         for name in ["none", "snappy", "lz4", "zstd:1", "zstd:-7", "zstd:22", "gzip", "brotli"] {
             assert_eq!(name.parse::<Compression>().unwrap().to_string(), name);
         }

@@ -1,4 +1,4 @@
-//! The three encodings that store differences: of integers, of lengths, of neighbouring strings.
+//! The three encodings that store differences: of integers, of lengths, and of neighbouring strings.
 //!
 //! (Parquet format, `Encodings.md`: `DELTA_BINARY_PACKED`, `DELTA_LENGTH_BYTE_ARRAY`,
 //! `DELTA_BYTE_ARRAY`.) A block has 128 differences less their minimum, in four miniblocks of 32,
@@ -7,7 +7,7 @@
 use crate::encode::values::PhysicalValues;
 use crate::thrift::{varint, zigzag};
 
-/// Values of a block and of a miniblock.
+/// The values of a block and of a miniblock.
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
 const MINIBLOCKS: usize = BLOCK / MINIBLOCK;
@@ -17,7 +17,7 @@ pub(crate) fn encode_i32(values: &[i32], out: &mut Vec<u8>) {
     encode(
         values.len(),
         values.first().map(|v| i64::from(*v)),
-        // Differences wrap in 32 bits, so that none is wider.
+        // Differences wrap in 32 bits, so none is wider.
         |i| i64::from(values[i].wrapping_sub(values[i - 1])),
         |delta, least| u64::from((delta as i32).wrapping_sub(least as i32) as u32),
         out,
@@ -59,7 +59,7 @@ fn encode(
         for (delta, out) in deltas[..here].iter().zip(&mut packed) {
             *out = above(*delta, least);
         }
-        // Miniblocks behind the last value have a width of 0 and no bytes.
+        // Miniblocks after the last value have a width of 0 and no bytes.
         let widths = out.len();
         out.extend_from_slice(&[0; MINIBLOCKS]);
         for (m, miniblock) in packed.chunks_exact(MINIBLOCK).enumerate() {
@@ -72,7 +72,7 @@ fn encode(
     }
 }
 
-/// Appends values of `width` bits, the first one lowest. Their number is a multiple of 8.
+/// Appends values of `width` bits, the first value in the lowest bits. Their number is a multiple of 8.
 fn pack(values: &[u64], width: usize, out: &mut Vec<u8>) {
     let (mut bits, mut held) = (0u128, 0);
     for value in values {
@@ -96,7 +96,7 @@ pub(crate) fn encode_lengths(offsets: &[u32], data: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends byte arrays, or fixed ones, as `DELTA_BYTE_ARRAY`.
+/// Appends byte arrays, or fixed-length byte arrays, as `DELTA_BYTE_ARRAY`.
 pub(crate) fn encode_prefixes(values: PhysicalValues<'_>, out: &mut Vec<u8>) {
     let n = values.len();
     let (mut prefixes, mut offsets) = (Vec::with_capacity(n), Vec::with_capacity(n + 1));
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The format's own first example: 1, 2, 3, 4, 5.
+    /// The first example of the format: 1, 2, 3, 4, 5.
     #[test]
     fn equal_differences_take_no_bits() {
         let mut out = Vec::new();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn no_values_are_a_header_alone() {
+    fn without_values_there_is_only_a_header() {
         let mut out = Vec::new();
         encode_i64(&[], &mut out);
         assert_eq!(out, [128, 1, 4, 0, 0]);
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn integers_come_back(
+        fn decoding_returns_the_integers(
             values in proptest::collection::vec(prop_oneof![any::<i64>(), -100i64..100, Just(i64::MIN)], 0..500),
         ) {
             let mut out = Vec::new();
@@ -215,7 +215,7 @@ mod tests {
         }
 
         #[test]
-        fn strings_come_back(values in proptest::collection::vec("[ab]{0,6}", 0..300)) {
+        fn decoding_returns_the_strings(values in proptest::collection::vec("[ab]{0,6}", 0..300)) {
             let mut offsets = vec![0];
             offsets.extend(values.iter().scan(0, |at, v| { *at += v.len() as u32; Some(*at) }));
             let data = values.concat().into_bytes();

@@ -1,29 +1,28 @@
-//! The dictionary of a column chunk in the making: values in, indices out.
+//! Builds the dictionary of a column chunk: values in, indices out.
 //!
-//! An open-addressing table of indices into the dictionary's own values, so that a value is kept
-//! once. Indices are given in the order in which values appear, which makes a chunk's dictionary a
-//! function of its rows alone.
+//! An open-addressing table holds indices into the dictionary, so each value is stored once. Values get their
+//! indices in the order of their first appearance, so the dictionary depends on the rows of the chunk alone.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encode::values::{DICTIONARY_BYTES, PhysicalValues};
 
-/// Values seen so far in a column chunk.
+/// The distinct values of a column chunk so far.
 #[derive(Debug, Default)]
 pub(crate) struct DictionaryPage {
     /// Value `i` is `data[ends[i - 1]..ends[i]]`.
     ends: Vec<usize>,
     data: Vec<u8>,
-    /// Index + 1 of a value, 0 where free; the length is a power of two, at least twice the values.
+    /// Index + 1 of a value, or 0 for a free slot. The length is a power of two, at least twice the values.
     table: Vec<u32>,
-    /// Bytes of the lengths before the values: 4 each for byte arrays.
+    /// The bytes of the lengths before the values: 4 each for byte arrays.
     prefix: usize,
-    /// A page has indices into it, be it none.
+    /// A page uses the dictionary, even if the page has no values.
     used: bool,
 }
 
 impl DictionaryPage {
-    /// Empties it for the next column chunk; its memory stays.
+    /// Empties it for the next column chunk; it keeps its memory.
     pub(crate) fn clear(&mut self) {
         if !self.used {
             return;
@@ -34,22 +33,22 @@ impl DictionaryPage {
         self.used = false;
     }
 
-    /// Number of values.
+    /// The number of values.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether a page has indices into it.
+    /// Whether a page uses the dictionary.
     pub(crate) fn is_used(&self) -> bool {
         self.used
     }
 
-    /// Whether it has outgrown what a dictionary page should have.
+    /// Whether it is too large for a dictionary page.
     pub(crate) fn is_too_large(&self) -> bool {
         self.data.len() + self.ends.len() * self.prefix > DICTIONARY_BYTES
     }
 
-    /// Appends the index of each value, new ones being added.
+    /// Appends the index of each value, and adds new values.
     pub(crate) fn indices(&mut self, values: PhysicalValues<'_>, out: &mut Vec<u32>) {
         self.used = true;
         self.prefix = if matches!(values, PhysicalValues::Bytes { .. }) { 4 } else { 0 };
@@ -95,7 +94,7 @@ impl DictionaryPage {
         self.table = table;
     }
 
-    /// Appends the values as the body of the dictionary page has them, PLAIN.
+    /// Appends the PLAIN-encoded values: the body of the dictionary page.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for index in 0..self.len() {
             let value = self.value(index);
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_is_too_large_by_the_bytes_of_its_page() {
+    fn the_bytes_of_its_page_decide_whether_a_dictionary_is_too_large() {
         let mut dictionary = DictionaryPage::default();
         let values: Vec<i64> = (0..DICTIONARY_BYTES as i64 / 8).collect();
         dictionary.indices(PhysicalValues::Int64(&values), &mut Vec::new());

@@ -1,4 +1,4 @@
-//! Definition and repetition levels, and the RLE/bit-packing hybrid that pages hold them in.
+//! Definition and repetition levels in pages: the RLE/bit-packing hybrid.
 //!
 //! (Parquet format, `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid": a run is a varint
 //! header, its lowest bit 1 for bit-packed groups of eight values and 0 for a repeated value.)
@@ -6,16 +6,17 @@
 use crate::random::instruction_sets::widest;
 use crate::thrift::varint;
 
-/// Bits that a level from 0 to `max` takes.
+/// The bits of a level from 0 to `max`.
 pub(crate) fn bit_width(max: u32) -> usize {
     (u32::BITS - max.leading_zeros()) as usize
 }
 
-/// Appends `values`, each of at most `width` bits, as one run: repeated where they are all alike,
-/// else bit-packed. `width` is 1 to 8.
+/// Appends `values`, each of at most `width` bits, as one run: repeated if they are all equal, else
+/// bit-packed.
+/// `width` is 1 to 8.
 pub(crate) fn encode(values: &[u8], width: usize, out: &mut Vec<u8>) {
     let Some(&first) = values.first() else { return };
-    // In pieces, so that the check ends early where they differ.
+    // In pieces, so the check ends early if they differ.
     if values.chunks(256).all(|piece| piece.iter().fold(0, |all, v| all | (v ^ first)) == 0) {
         varint((values.len() as u64) << 1, out);
         out.push(first);
@@ -24,7 +25,7 @@ pub(crate) fn encode(values: &[u8], width: usize, out: &mut Vec<u8>) {
     let groups = values.len().div_ceil(8);
     varint((groups as u64) << 1 | 1, out);
     let start = out.len();
-    // Every group stores eight bytes of which the next group overwrites what is past its width.
+    // Every group stores eight bytes; the next group overwrites those after its width.
     out.resize(start + groups * width + 8, 0);
     let packed = &mut out[start..];
     let whole = values.len() / 8;
@@ -40,9 +41,9 @@ pub(crate) fn encode(values: &[u8], width: usize, out: &mut Vec<u8>) {
 }
 
 widest! {
-/// Packs whole groups of eight values of `width` bits, each of which stores eight bytes.
+/// Packs whole groups of eight values of `width` bits. Each group stores eight bytes.
 fn pack(values: &[u8], width: usize, out: &mut [u8]) {
-    /// The width is known to each copy of the loop.
+    /// Each copy of the loop has a constant width.
     #[inline(always)]
     fn groups<const WIDTH: usize>(values: &[u8], out: &mut [u8]) {
         let groups = values.len() / 8;
@@ -77,8 +78,8 @@ fn pack8(bytes: u64, width: usize) -> u64 {
     (quads & 0xFFFF_FFFF) | (quads >> 32) << (4 * width)
 }
 
-/// Appends dictionary indices of at most `width` bits (0 to 32) as one bit-packed or repeated run,
-/// behind the byte that says the width.
+/// Appends the byte with the width, then dictionary indices of at most `width` bits (0 to 32) as one
+/// bit-packed or repeated run.
 pub(crate) fn encode_indices(indices: &[u32], width: usize, out: &mut Vec<u8>) {
     out.push(width as u8);
     let Some(&first) = indices.first() else { return };

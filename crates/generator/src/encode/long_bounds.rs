@@ -1,32 +1,31 @@
-//! Bounds of long byte strings, cut short.
+//! Truncated bounds of long byte strings.
 //!
-//! A footer with values of a megabyte as the bounds of each page would be longer than the file's pages.
-//! The least value may be any that is not above the values, the greatest any that is not below them (Parquet
-//! format, `ColumnIndex`), so a prefix does for the one and a prefix with its last character raised for the
-//! other.
+//! A footer with values of a megabyte as the bounds of each page could be longer than the pages themselves.
+//! The format allows a minimum below all values and a maximum above them (`ColumnIndex`), so a prefix is
+//! enough for the minimum, and a prefix with its last character incremented for the maximum.
 
 use crate::spec::dataset::Leaf;
 use crate::types::logical_type::{LogicalType, Physical};
 
-/// Bytes from which on a bound is cut.
+/// Longer bounds are truncated to this many bytes.
 const LONGEST: usize = 1024;
 
-/// Whether bounds of the leaf's values can be cut: byte strings in the order of their bytes.
+/// Whether bounds of the leaf's values can be truncated: byte strings that sort by their bytes.
 fn can_be_cut(leaf: &Leaf) -> bool {
     leaf.physical == Physical::Bytes && !matches!(leaf.kind, LogicalType::Decimal { .. })
 }
 
-/// Whether values are text, of which whole characters are kept.
+/// Whether values are text, which must be truncated at a character.
 fn is_text(leaf: &Leaf) -> bool {
     matches!(leaf.kind, LogicalType::String | LogicalType::Enum | LogicalType::Json)
 }
 
-/// A lower bound of `low` that is not long.
+/// A short lower bound for `low`.
 pub(crate) fn short_low(leaf: &Leaf, low: &[u8]) -> Vec<u8> {
     prefix(leaf, low).unwrap_or(low).to_vec()
 }
 
-/// An upper bound of `high` that is not long; `high` itself where there is none.
+/// A short upper bound for `high`; `high` itself if it has none.
 pub(crate) fn short_high(leaf: &Leaf, high: &[u8]) -> Vec<u8> {
     let Some(prefix) = prefix(leaf, high) else { return high.to_vec() };
     let raised = match is_text(leaf) {
@@ -36,7 +35,7 @@ pub(crate) fn short_high(leaf: &Leaf, high: &[u8]) -> Vec<u8> {
     raised.unwrap_or_else(|| high.to_vec())
 }
 
-/// What is kept of a long value; `None` of one that stays as it is.
+/// The prefix to keep of a long value; `None` for a short value.
 fn prefix<'a>(leaf: &Leaf, value: &'a [u8]) -> Option<&'a [u8]> {
     if value.len() <= LONGEST || !can_be_cut(leaf) {
         return None;
@@ -48,7 +47,7 @@ fn prefix<'a>(leaf: &Leaf, value: &'a [u8]) -> Option<&'a [u8]> {
     Some(&value[..end])
 }
 
-/// The shortest string above all that begin with `prefix`.
+/// The shortest string greater than all strings that begin with `prefix`.
 fn raised_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut raised = prefix[..=last].to_vec();
@@ -56,7 +55,7 @@ fn raised_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(raised)
 }
 
-/// The same in whole characters, whose order is that of their bytes in UTF-8.
+/// The same for text: whole characters, which sort like their UTF-8 bytes.
 fn raised_text(prefix: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(prefix).ok()?;
     let above = |character: char| (character..=char::MAX).nth(1);
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ones_are_between_theirs() {
+    fn long_values_are_between_their_bounds() {
         let bytes = |byte: u8| vec![byte; 5000];
         let text = |text: &str| text.repeat(5000).into_bytes();
         for (kind, value) in [

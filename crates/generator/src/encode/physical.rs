@@ -1,21 +1,21 @@
-//! Drawn values as values of Parquet's physical types.
+//! Converts drawn values to Parquet's physical types.
 //!
-//! Pages of the default options are encoded straight from codes (`column_chunk.rs`); every other
-//! encoding, and whatever looks at values one by one, starts from these.
+//! With default options, pages are encoded directly from codes (`column_chunk.rs`). All other encodings, and
+//! code that reads values one by one, start from physical values.
 
 use crate::encode::values::PhysicalValues;
 use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::logical_type::Physical;
 
-/// Room for values that are not kept in their physical type.
+/// Buffers for converted values.
 #[derive(Debug, Default)]
 pub(crate) struct PhysicalRoom {
     made: Option<PhysicalBuffer>,
     offsets: Vec<u32>,
 }
 
-/// The values of `buffer`, which were drawn for `leaf`.
+/// The physical values of `buffer`, which were drawn for `leaf`.
 pub(crate) fn physical<'a>(
     leaf: &Leaf,
     buffer: &'a ValueBuffer,
@@ -49,7 +49,7 @@ fn byte_strings<'a>(strings: &'a ByteStrings, offsets: &'a mut Vec<u32>) -> Phys
 }
 
 impl Leaf {
-    /// Whether its values are byte arrays, of which sizes are kept.
+    /// Whether its values are byte arrays, whose sizes the statistics contain.
     pub(crate) fn is_byte_array(&self) -> bool {
         self.physical == Physical::Bytes
     }

@@ -1,4 +1,4 @@
-//! Least and greatest value of a page or a column chunk, from values that are still codes.
+//! The minimum and maximum of a page or column chunk, from values that are still codes.
 //!
 //! (Parquet format, `parquet.thrift`, `Statistics`: `min_value` and `max_value` are PLAIN encoded
 //! without a length, ordered as the column's type is; NaN is left out, a zero minimum is written
@@ -11,21 +11,20 @@ use crate::spec::dataset::Leaf;
 use crate::text::person_name;
 use crate::types::logical_type::{LogicalType, Physical};
 
-/// The bounds of some values.
+/// The bounds of values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Bounds {
-    /// Codes whose order is the order of their values: indices of a sorted dictionary, names, ids,
-    /// booleans.
+    /// Codes that sort like their values: indices of a sorted dictionary, names, ids, booleans.
     Codes(u64, u64),
     Integers(i64, i64),
     /// Unsigned.
     Naturals(u64, u64),
     Reals(f64, f64),
-    /// Byte strings whose order is that of their bytes. Decimals have their sign bit turned for it.
+    /// Byte strings that sort by their bytes. The sign bit of decimals is flipped for this.
     Bytes(Vec<u8>, Vec<u8>),
 }
 
-/// The least and greatest of some ordered things.
+/// The minimum and maximum of ordered items.
 fn extremes<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
     let (first, rest) = values.split_first()?;
     Some(rest.iter().fold((*first, *first), |(low, high), v| (low.min(*v), high.max(*v))))
@@ -45,7 +44,7 @@ fn half(bytes: &[u8]) -> f64 {
 }
 
 impl Bounds {
-    /// The bounds of a page's values, `None` where there are no values or none that are ordered.
+    /// The bounds of a page's values; `None` if it has no values, or none with an order.
     pub(crate) fn of(leaf: &Leaf, buffer: &ValueBuffer) -> Option<Bounds> {
         let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
         match buffer {
@@ -62,7 +61,7 @@ impl Bounds {
                     _ => u32::MAX,
                 };
                 let (low, high) = extremes(v)?;
-                // What is behind the last that is ordered is NaN.
+                // Entries after the last ordered one are NaN.
                 let high = if high < ordered { high } else { *v.iter().filter(|i| **i < ordered).max()? };
                 Some(Bounds::Codes(low.into(), high.into()))
             }
@@ -111,12 +110,12 @@ impl Bounds {
             (Bounds::Naturals(a, b), Bounds::Naturals(c, d)) => Bounds::Naturals(*a.min(c), *b.max(d)),
             (Bounds::Reals(a, b), Bounds::Reals(c, d)) => Bounds::Reals(a.min(*c), b.max(*d)),
             (Bounds::Bytes(a, b), Bounds::Bytes(c, d)) => Bounds::Bytes(a.min(c).clone(), b.max(d).clone()),
-            // A column has bounds of one kind.
+            // All bounds of a column are of the same kind.
             (one, _) => one.clone(),
         }
     }
 
-    /// Whether neither bound is above the other's.
+    /// Whether both bounds are at most those of the other.
     pub(crate) fn at_most(&self, other: &Bounds) -> bool {
         match (self, other) {
             (Bounds::Codes(a, b), Bounds::Codes(c, d)) => a <= c && b <= d,
@@ -128,7 +127,7 @@ impl Bounds {
         }
     }
 
-    /// Least and greatest value as `Statistics` has them, for a column of `leaf`.
+    /// The minimum and maximum in the encoding of `Statistics`, for a column of `leaf`.
     pub(crate) fn plain(&self, leaf: &Leaf) -> (Vec<u8>, Vec<u8>) {
         let code = |code: u64, zero: f64| match &leaf.values {
             ValueSpec::Choice { dictionary, .. } => {
@@ -175,7 +174,7 @@ impl Bounds {
     }
 }
 
-/// A real number as the leaf stores it.
+/// A real number in the encoding of the leaf.
 fn real(leaf: &Leaf, value: f64) -> Vec<u8> {
     match leaf.physical {
         Physical::Fixed(_) => half::f16::from_f64(value).to_le_bytes().to_vec(),
@@ -188,8 +187,8 @@ fn is_decimal(leaf: &Leaf) -> bool {
     matches!(leaf.kind, LogicalType::Decimal { .. })
 }
 
-/// The bytes of a decimal with their sign bit turned, which sorts negative ones first; other bytes
-/// as they are. Its own inverse.
+/// The bytes of a decimal with the sign bit flipped, which sorts negative numbers first; other bytes
+/// unchanged. It is its own inverse.
 fn turned(leaf: &Leaf, mut bytes: Vec<u8>) -> Vec<u8> {
     if let (true, Some(first)) = (is_decimal(leaf), bytes.first_mut()) {
         *first ^= 0x80;
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_signed_outwards_and_nan_is_left_out() {
+    fn a_zero_minimum_is_negative_a_zero_maximum_positive_and_nan_is_ignored() {
         let leaf = Leaf::new(0, LogicalType::Double, ValueSpec::Reals { min: 0.0, width: 1.0 });
         let bounds = Bounds::of(&leaf, &ValueBuffer::Double(vec![f64::NAN, -0.0, 0.0])).unwrap();
         let (low, high) = bounds.plain(&leaf);

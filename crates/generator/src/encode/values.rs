@@ -1,7 +1,7 @@
-//! The encodings of values in data pages, and the plainest of them.
+//! The encodings of values in data pages, and the PLAIN encoding.
 //!
-//! Values come as [`PhysicalValues`], slices of one of Parquet's physical types with the nulls left
-//! out, and leave as the bytes of a page's body.
+//! The input are [`PhysicalValues`], slices of one of Parquet's physical types without nulls; the output are
+//! the bytes of a page's body.
 //!
 //! (Parquet format, `Encodings.md`.)
 
@@ -14,13 +14,13 @@ use crate::encode::delta;
 /// Values of one column, by their physical type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PhysicalValues<'a> {
-    /// 0 or 1 each.
+    /// One byte each, 0 or 1.
     Booleans(&'a [u8]),
     Int32(&'a [i32]),
     Int64(&'a [i64]),
     Float(&'a [f32]),
     Double(&'a [f64]),
-    /// Value `i` is `data[offsets[i]..offsets[i + 1]]`; one offset more than values.
+    /// Value `i` is `data[offsets[i]..offsets[i + 1]]`; there is one more offset than values.
     Bytes {
         offsets: &'a [u32],
         data: &'a [u8],
@@ -32,7 +32,7 @@ pub(crate) enum PhysicalValues<'a> {
     },
 }
 
-/// How the values of a column are encoded.
+/// The encoding of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
@@ -45,20 +45,20 @@ pub enum Encoding {
     Delta,
     /// Lengths as differences, then the bytes (`DELTA_LENGTH_BYTE_ARRAY`), for byte arrays.
     DeltaLength,
-    /// What each value shares with the one before, then the rest (`DELTA_BYTE_ARRAY`), for byte
-    /// arrays and fixed byte arrays.
+    /// The length of the prefix shared with the previous value, then the rest (`DELTA_BYTE_ARRAY`), for byte
+    /// arrays and fixed-length byte arrays.
     DeltaByteArray,
-    /// All first bytes, all second bytes and so on (`BYTE_STREAM_SPLIT`), for numbers and fixed byte
+    /// All first bytes, all second bytes and so on (`BYTE_STREAM_SPLIT`), for numbers and fixed-length byte
     /// arrays.
     ByteStreamSplit,
 }
 
-/// Bytes of a dictionary page beyond which a column chunk goes on without it: 1 MiB, as other writers
-/// have it.
+/// The largest dictionary page. A column chunk with a larger one continues without a dictionary: 1 MiB, as in
+/// other writers.
 pub(crate) const DICTIONARY_BYTES: usize = 1 << 20;
 
 impl Encoding {
-    /// All encodings, in the order in which they are listed to people.
+    /// All encodings, in the order of messages and help.
     pub const ALL: [Self; 6] = [
         Self::Plain,
         Self::Dictionary,
@@ -104,7 +104,7 @@ impl Encoding {
         }
     }
 
-    /// Appends the body of a page. A dictionary's indices are made elsewhere: here it is plain.
+    /// Appends the body of a page. The indices of a dictionary are encoded elsewhere; here it means PLAIN.
     pub(crate) fn encode(self, values: PhysicalValues<'_>, out: &mut Vec<u8>) {
         match (self, values) {
             (Self::Delta, PhysicalValues::Int32(v)) => delta::encode_i32(v, out),
@@ -131,13 +131,13 @@ impl FromStr for Encoding {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|e| e.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("{text:?} is no encoding; there are {names}")
+            format!("{text:?} is not an encoding: use one of {names}")
         })
     }
 }
 
 impl<'a> PhysicalValues<'a> {
-    /// How many values there are.
+    /// The number of values.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Booleans(v) => v.len(),
@@ -150,7 +150,7 @@ impl<'a> PhysicalValues<'a> {
         }
     }
 
-    /// Bytes that the values take in PLAIN encoding.
+    /// The bytes of the values in PLAIN encoding.
     pub(crate) fn plain_bytes(self) -> usize {
         match self {
             Self::Booleans(v) => v.len().div_ceil(8),
@@ -163,7 +163,7 @@ impl<'a> PhysicalValues<'a> {
         }
     }
 
-    /// Bytes of byte arrays alone, 0 for other types.
+    /// The bytes of byte arrays; 0 for other types.
     pub(crate) fn string_bytes(self) -> usize {
         match self {
             Self::Bytes { offsets: [first, .., last], .. } => (last - first) as usize,
@@ -171,8 +171,7 @@ impl<'a> PhysicalValues<'a> {
         }
     }
 
-    /// Calls `see` with each value as PLAIN encoding has it, byte arrays without their length and
-    /// booleans as one byte.
+    /// Calls `see` with each PLAIN-encoded value, byte arrays without their length, booleans as one byte.
     pub(crate) fn each(self, mut see: impl FnMut(&'a [u8])) {
         match self {
             Self::Booleans(v) => v.chunks(1).for_each(see),
@@ -190,26 +189,26 @@ impl<'a> PhysicalValues<'a> {
     }
 }
 
-/// Numbers without padding whose bytes may be looked at.
+/// Number types without padding, whose bytes may be read.
 pub(crate) trait Number: Copy {}
 impl Number for i32 {}
 impl Number for i64 {}
 impl Number for f32 {}
 impl Number for f64 {}
 
-/// The bytes of numbers, which are those of PLAIN encoding on a little-endian machine.
+/// The bytes of numbers: their PLAIN encoding on a little-endian machine.
 pub(crate) fn number_bytes<T: Number>(values: &[T]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little"), "pages are little-endian") };
-    // SAFETY: `Number` is implemented for types without padding alone, any byte is a valid u8 whose
-    // alignment is 1, and the length is that of the slice. The copy this spares is a tenth of the
-    // time of a page of numbers.
+    // SAFETY: `Number` is implemented only for types without padding, any byte is a valid u8, u8 has an
+    // alignment of 1, and the length is that of the slice. This avoids a copy that takes a tenth of the time
+    // of a page of numbers.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
 fn plain(values: PhysicalValues<'_>, out: &mut Vec<u8>) {
     match values {
         PhysicalValues::Booleans(values) => {
-            // Bits, the first value lowest.
+            // Bits, the first value in the lowest one.
             let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
             out.extend(values.chunks(8).map(byte));
         }
@@ -233,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back_and_a_wrong_one_lists_them() {
+    fn names_are_parsed_and_the_error_for_a_wrong_name_lists_them() {
         for encoding in Encoding::ALL {
             assert_eq!(encoding.to_string().parse(), Ok(encoding));
         }
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_strings_stand_behind_their_lengths_and_a_slice_of_them_too() {
+    fn plain_strings_come_after_their_lengths_also_in_slices() {
         let values = PhysicalValues::Bytes { offsets: &[1, 3, 3, 6], data: b"xabcde" };
         let mut out = Vec::new();
         let rest = PhysicalValues::Bytes { offsets: &[3, 3, 6], data: b"xabcde" };

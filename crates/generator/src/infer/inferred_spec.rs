@@ -1,8 +1,7 @@
-//! A dataset spec from data that is there: from its Arrow schema alone, or also from a sample of its
-//! rows.
+//! Infers a dataset spec from existing data: from its Arrow schema alone, or also from a sample of its rows.
 //!
-//! The spec is TOML to be read and edited. Without a sample every type gets plain values; with one,
-//! null shares, list lengths and values are those of the sample, as [`crate::infer::sampled_values`] tells.
+//! The spec is TOML to read and edit. Without a sample, every type gets simple values. With a sample, null
+//! shares, list lengths and values follow the sample, see [`crate::infer::sampled_values`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +17,7 @@ use crate::infer::sampled_values::{SampledValues, Value, quoted, rounded};
 use crate::types::civil::date_text;
 use crate::types::logical_type::is_zone;
 
-/// A spec in the making.
+/// A spec that is being inferred.
 #[derive(Debug)]
 pub struct InferredSpec {
     name: String,
@@ -26,7 +25,7 @@ pub struct InferredSpec {
     sampled_rows: u64,
 }
 
-/// A field with what was seen of it.
+/// A field with the statistics of its sample.
 #[derive(Debug)]
 struct Inferred {
     name: String,
@@ -45,11 +44,11 @@ enum InferredKind {
 }
 
 impl InferredSpec {
-    /// A spec of the columns that `schema` has. `name` becomes the dataset's, as far as its
-    /// characters can.
+    /// Starts a spec for the columns of `schema`. `name` becomes the name of the dataset; characters that are
+    /// not allowed are replaced.
     ///
     /// # Errors
-    /// When a column has a type that no Parquet file has.
+    /// A column has a type that datasets do not support.
     pub fn new(name: &str, schema: &Schema) -> Result<Self, Error> {
         let named = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = name.chars().map(named).collect();
@@ -58,14 +57,14 @@ impl InferredSpec {
         Ok(InferredSpec { name, fields, sampled_rows: 0 })
     }
 
-    /// Looks at the rows of a batch, which has the columns of the schema.
+    /// Samples the rows of a batch, which must have the columns of the schema.
     ///
     /// # Errors
-    /// When the batch has other columns, or one cannot be read.
+    /// The batch has other columns, or one cannot be read.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         if batch.num_columns() != self.fields.len() {
-            let what = format!("a batch of {} columns, not {}", batch.num_columns(), self.fields.len());
-            return Err(Error::spec(what, "the sample", "take all of the sample from one file"));
+            let what = format!("a batch of {} columns instead of {}", batch.num_columns(), self.fields.len());
+            return Err(Error::spec(what, "the sample", "sample rows of one file only"));
         }
         self.sampled_rows += batch.num_rows() as u64;
         for (field, column) in self.fields.iter_mut().zip(batch.columns()) {
@@ -80,7 +79,7 @@ impl InferredSpec {
         let sampled = self.sampled_rows > 0;
         if sampled {
             // Writing to a string cannot fail.
-            let _ = writeln!(out, "# As seen in {} rows.", self.sampled_rows);
+            let _ = writeln!(out, "# Inferred from {} rows.", self.sampled_rows);
         }
         let _ = writeln!(out, "name = {}", quoted(&self.name));
         for field in &self.fields {
@@ -96,7 +95,7 @@ fn inferred(field: &ArrowField, path: &str) -> Result<Inferred, Error> {
     let kind = match field.data_type() {
         DataType::Struct(fields) => {
             if fields.is_empty() {
-                return Err(Error::spec("a struct without fields", path, "leave the column out"));
+                return Err(Error::spec("a struct without fields", path, "remove the column"));
             }
             InferredKind::Struct(fields.iter().map(|f| child(f).map(|f| *f)).collect::<Result<_, _>>()?)
         }
@@ -111,7 +110,7 @@ fn inferred(field: &ArrowField, path: &str) -> Result<Inferred, Error> {
                 entries: fields.iter().map(|f| child(f).map(|f| *f)).collect::<Result<_, _>>()?,
                 lengths: BTreeMap::new(),
             },
-            _ => return Err(Error::spec("a map without key and value", path, "leave the column out")),
+            _ => return Err(Error::spec("a map without key and value", path, "remove the column")),
         },
         kind => {
             let kind = leaf_kind(kind, path)?;
@@ -124,7 +123,7 @@ fn inferred(field: &ArrowField, path: &str) -> Result<Inferred, Error> {
     Ok(Inferred { name: field.name().clone(), nullable, kind, slots: 0, nulls: 0 })
 }
 
-/// The type whose arrays are looked at: dictionaries and views as what they hold.
+/// The type of the arrays to sample: the value type for dictionaries and views.
 fn leaf_kind(kind: &DataType, path: &str) -> Result<DataType, Error> {
     Ok(match kind {
         DataType::Dictionary(_, values) => leaf_kind(values, path)?,
@@ -135,7 +134,7 @@ fn leaf_kind(kind: &DataType, path: &str) -> Result<DataType, Error> {
             DataType::Decimal128(*p, *s)
         }
         DataType::Decimal256(p, s) if *s >= 0 => DataType::Decimal256(*p, *s),
-        // Parquet has no unit of seconds.
+        // Parquet does not support seconds as a unit.
         DataType::Timestamp(TimeUnit::Second, zone) => {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
         }
@@ -159,8 +158,8 @@ fn leaf_kind(kind: &DataType, path: &str) -> Result<DataType, Error> {
         | DataType::Timestamp(..)
         | DataType::FixedSizeBinary(_) => kind.clone(),
         other => {
-            let what = format!("a column of type {other}, which no dataset has");
-            return Err(Error::spec(what, format!("field {path}"), "leave the column out"));
+            let what = format!("a column of type {other}, which datasets do not support");
+            return Err(Error::spec(what, format!("field {path}"), "remove the column"));
         }
     })
 }
@@ -170,14 +169,14 @@ fn cast(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Error> {
         return Ok(array.clone());
     }
     arrow_cast::cast(array, kind)
-        .map_err(|error| Error::spec(error.to_string(), "the sample", "leave the column out"))
+        .map_err(|error| Error::spec(error.to_string(), "the sample", "remove the column"))
 }
 
 impl Inferred {
-    /// Looks at the slots of an array, or at those that `wanted` says.
+    /// Samples the slots of an array, or only those in `wanted`.
     fn add(&mut self, array: &ArrayRef, wanted: Option<&[bool]>) -> Result<(), Error> {
         let is_wanted = |i: usize| wanted.is_none_or(|w| w[i]);
-        // A dictionary's nulls are those that its values say, too.
+        // In dictionaries, values can be null, too.
         let logical = array.logical_nulls();
         let is_null = |i: usize| logical.as_ref().is_some_and(|nulls| nulls.is_null(i));
         let there: Vec<bool> = (0..array.len()).map(|i| is_wanted(i) && !is_null(i)).collect();
@@ -222,7 +221,7 @@ impl Inferred {
         Ok(())
     }
 
-    /// Writes everything but the name, below the TOML table `path`.
+    /// Writes everything except the name, under the TOML table `path`.
     fn write(&self, path: &str, sampled: bool, out: &mut String) {
         let kind = match &self.kind {
             InferredKind::Leaf { is_uuid: true, .. } => "type = \"uuid\"\n".to_owned(),
@@ -265,7 +264,7 @@ impl Inferred {
     }
 }
 
-/// Counts the lengths of the lists that are there, and says which elements are theirs.
+/// Counts the lengths of lists that are not null, and returns which elements belong to them.
 fn elements(offsets: &[i32], there: &[bool], n: usize, lengths: &mut BTreeMap<u32, u64>) -> Vec<bool> {
     let mut wanted = vec![false; n];
     for (pair, there) in offsets.windows(2).zip(there) {
@@ -301,7 +300,7 @@ fn length_text(lengths: &BTreeMap<u32, u64>, fixed: Option<u32>) -> String {
     }
 }
 
-/// The lines that say a leaf's type.
+/// The lines with the type of a leaf.
 fn type_keys(kind: &DataType) -> String {
     let plain = |name: &str| format!("type = \"{name}\"\n");
     match kind {
@@ -323,7 +322,7 @@ fn type_keys(kind: &DataType) -> String {
         DataType::Time32(_) => "type = \"time\"\nunit = \"ms\"\n".to_owned(),
         DataType::Time64(unit) => format!("type = \"time\"\nunit = \"{}\"\n", unit_name(*unit)),
         DataType::Timestamp(unit, zone) => {
-            // Writers have names of their own for zones; the instants are the same in any.
+            // Some writers use other names for zones; the instants are the same in any zone.
             let known = |zone: &str| if is_zone(zone) { quoted(zone) } else { quoted("UTC") };
             let zone = zone.as_ref().map_or_else(String::new, |zone| format!("zone = {}\n", known(zone)));
             format!("type = \"timestamp\"\nunit = \"{}\"\n{zone}", unit_name(*unit))

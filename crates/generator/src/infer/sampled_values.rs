@@ -1,37 +1,37 @@
-//! What the values of a leaf look like: counted from a sample, told as the `values` of a spec.
+//! Derives the `values` of a leaf from a sample of its values.
 //!
-//! The rules, in this order: one value is a constant; few values are weights; values that grow are
-//! sequences or walks; strings that never come twice are what they look like (UUIDs, numbered ids,
-//! addresses, words, patterns); skewed ones are drawn with the Zipf exponent that their frequencies
-//! fit; other numbers by the bell, its logarithm or the span whose kurtosis is nearest.
+//! The rules, in this order: one value is a constant; few values are weights; growing values are a sequence
+//! or a walk; unique strings are recognised by their form (UUIDs, numbered ids, addresses, words, patterns);
+//! skewed values use the Zipf exponent that fits their frequencies; other numbers use the normal, lognormal
+//! or uniform distribution with the nearest kurtosis.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::random::elementary::{exp, ln};
 
-/// Distinct values that are told apart; later ones are only counted.
+/// The most distinct values to keep; further ones are only counted.
 const MOST_DISTINCT: usize = 100_000;
 
-/// Distinct values that become weights.
+/// The most distinct values to write as weights.
 const FEW: usize = 50;
 
-/// Distinct values that are listed where they are skewed strings.
+/// The most distinct skewed strings to list.
 const MOST_LISTED: usize = 1000;
 
 /// A value of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Boolean(bool),
-    /// Whole numbers, decimals without their point, dates and times in their unit.
+    /// Whole numbers, unscaled decimals, and dates and times in their unit.
     Whole(i128),
     Real(f64),
     Text(String),
-    /// Bytes of which only the length is looked at.
+    /// Bytes, of which only the length is sampled.
     Bytes(usize),
 }
 
-/// How whole numbers of a leaf are written in a spec.
+/// Writes a whole number of a leaf in the notation of specs.
 pub(crate) type Literal = dyn Fn(i128) -> String;
 
 /// The values of one leaf in a sample.
@@ -40,10 +40,10 @@ pub(crate) struct SampledValues {
     n: usize,
     wholes: HashMap<i128, usize>,
     texts: HashMap<String, usize>,
-    /// Values that came after `MOST_DISTINCT` others.
+    /// The number of values after `MOST_DISTINCT` distinct ones.
     uncounted: usize,
     trues: usize,
-    /// Sums of powers, the least and the greatest of numbers.
+    /// The sums of powers, the minimum and the maximum of numbers.
     moments: Moments,
     logs: Moments,
     lengths: Option<(usize, usize)>,
@@ -88,7 +88,7 @@ impl Moments {
         (self.sums[1] / self.n - self.mean().powi(2)).max(0.0).sqrt()
     }
 
-    /// Third and fourth standardised moment: 0 and 3 for a bell, 0 and 1.8 for a span.
+    /// Skewness and kurtosis: 0 and 3 for a normal distribution, 0 and 1.8 for a uniform one.
     fn shape(&self) -> (f64, f64) {
         let (m, d) = (self.mean(), self.deviation());
         if d == 0.0 {
@@ -165,9 +165,8 @@ impl SampledValues {
         }
     }
 
-    /// The `values` of whole numbers, written by `literal`. `alone` is what the type takes where
-    /// there is no sample; `temporal` says that they are dates or times, `ranks` that Zipf ranks can
-    /// stand for them.
+    /// The `values` of whole numbers, written by `literal`. Without a sample, it returns `alone`. `temporal`
+    /// means that they are dates or times, `ranks` that they can be Zipf ranks.
     pub(crate) fn whole(&self, literal: &Literal, alone: &str, temporal: bool, ranks: bool) -> String {
         let (Some(low), Some(high)) = (self.wholes.keys().min(), self.wholes.keys().max()) else {
             return alone.to_owned();
@@ -189,7 +188,7 @@ impl SampledValues {
                 .collect();
             return format!("{{ weights = {{ {} }} }}", weights.join(", "));
         }
-        // Mostly growing: what arrives in the order of time.
+        // Mostly growing, like the timestamps of arriving events.
         if self.drops * 5 < self.n && distinct * 2 > self.n && self.n > 10 {
             let (first, last) = (self.first.unwrap_or(*low), self.last.unwrap_or(*high));
             let step = ((last - first) as f64 / (self.n - 1) as f64).max(1.0).round() as i128;
@@ -228,7 +227,7 @@ impl SampledValues {
                 "{{ lognormal = {{ median = {median}, sigma = {sigma}, min = {low}, max = {high} }} }}"
             );
         }
-        // Skewed with zeros among them, of which there is no logarithm.
+        // Skewed with zeros, which have no logarithm.
         if m.low >= 0.0 && skewness > 1.0 {
             return format!(
                 "{{ exponential = {{ mean = {}, min = {low}, max = {high} }} }}",
@@ -311,7 +310,7 @@ impl SampledValues {
         format!("{{ pattern = {} }}", quoted(&format!("[{class}]{{{low},{high}}}")))
     }
 
-    /// `{ unique = "prefix{id:0WIDTH}suffix" }` where all strings are a number between two texts.
+    /// `{ unique = "prefix{id:0WIDTH}suffix" }` if all strings are a number between the same two texts.
     fn template(&self, same_length: bool) -> Option<String> {
         let mut texts = self.texts.keys();
         let first = texts.next()?.as_str();
@@ -322,7 +321,7 @@ impl SampledValues {
             let same = suffix.bytes().rev().zip(text.bytes().rev()).take_while(|(a, b)| a == b).count();
             suffix = suffix.get(suffix.len() - same..)?;
         }
-        // Digits at the borders belong to the number.
+        // Digits next to the number belong to it.
         let prefix = prefix.trim_end_matches(|c: char| c.is_ascii_digit());
         let suffix = suffix.trim_start_matches(|c: char| c.is_ascii_digit());
         let middle =
@@ -339,8 +338,8 @@ impl SampledValues {
         Some(format!("{{ unique = {} }}", quoted(&format!("{prefix}{id}{suffix}"))))
     }
 
-    /// The Zipf exponent of the frequencies, `None` where they are nearly alike: the slope of the
-    /// logarithm of the frequency over that of the rank, ranks of few occurrences left out.
+    /// The Zipf exponent of the frequencies; `None` if they are nearly equal. It is the slope of
+    /// log(frequency) over log(rank), without ranks of few occurrences.
     fn skew(&self) -> Option<String> {
         let mut counts: Vec<usize> = self.wholes.values().chain(self.texts.values()).copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -362,21 +361,21 @@ impl SampledValues {
     }
 }
 
-/// A share or an exponent with four digits.
+/// A share or exponent with four digits.
 pub(crate) fn rounded(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A number as TOML has it: always with a point or an exponent.
+/// A number in TOML notation, always with a point or an exponent.
 fn number(value: f64) -> String {
     let text = format!("{value:?}");
-    // TOML wants a digit on both sides, which Rust's notation of large numbers has not.
+    // TOML requires digits on both sides of the point; Rust writes large numbers without a point.
     if text.contains('e') && !text.contains('.') { text.replacen('e', ".0e", 1) } else { text }
 }
 
-/// A string in TOML's quotes.
+/// A string with TOML quotes.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -407,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_what_they_look_like() {
+    fn strings_are_recognised_by_their_form() {
         assert_eq!(texts((0..100).map(|i| format!("k-{:05}", i * 7))), "{ unique = \"k-{id:05}\" }");
         assert_eq!(texts((0..100).map(|i| format!("u{i}@a.org"))), "\"email\"");
         assert_eq!(
@@ -420,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_they_look_like() {
+    fn numbers_are_recognised_by_their_distribution() {
         let wholes = |values: &mut dyn Iterator<Item = i128>| {
             let mut sampled = SampledValues::default();
             values.for_each(|v| sampled.add(Value::Whole(v)));

@@ -1,4 +1,4 @@
-//! Which files of a directory are those of a dataset.
+//! Identifies the files of a dataset in a directory.
 
 use std::fs;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::output::source_file::protect_sources;
 /// The files of a dataset, or of a part of it: `NAME-00000.EXTENSION` and so on.
 #[derive(Clone, Debug)]
 pub struct DatasetFiles<'a> {
-    /// Where they are.
+    /// Their directory.
     pub directory: &'a Path,
-    /// The dataset's name, with which they begin.
+    /// The dataset's name, which their names begin with.
     pub name: &'a str,
-    /// How they end, without the dot.
+    /// Their file extension, without the dot.
     pub extension: &'a str,
-    /// The part; the whole has every number that an earlier run may have given.
+    /// The part. The whole dataset includes every number that an earlier run may have used.
     pub part: Part,
     /// The numbers of the part's files.
     pub files: Range<u32>,
@@ -31,13 +31,12 @@ impl DatasetFiles<'_> {
         self.directory.join(format!("{}-{number:05}.{}", self.name, self.extension))
     }
 
-    /// Makes room for new files: removes what a killed run left half done and, with
-    /// [`Existing::Replace`], the files of an earlier run, whatever number of them there is. The caller has
-    /// locked them.
+    /// Makes room for new files: removes unfinished files of killed runs and, with [`Existing::Replace`], all
+    /// files of an earlier run. The caller must hold their lock.
     ///
     /// # Errors
-    /// When there are files of an earlier run and they are not to be replaced, one of them is among
-    /// `sources`, or one cannot be removed.
+    /// Files of an earlier run exist and may not be replaced, one of them is among `sources`, or one cannot
+    /// be removed.
     pub fn make_room(&self, existing: Existing, sources: &[PathBuf]) -> Result<(), Error> {
         remove_leftovers(self.directory, &|name| self.has(name))?;
         let there = self.in_folder(self.directory)?;
@@ -47,7 +46,7 @@ impl DatasetFiles<'_> {
         }
         match there.len() {
             0 => Ok(()),
-            n => Err(self.in_the_way(n, "pass --overwrite to replace all, or write somewhere else")),
+            n => Err(self.in_the_way(n, "pass --overwrite to replace them, or write somewhere else")),
         }
     }
 
@@ -58,19 +57,19 @@ impl DatasetFiles<'_> {
         Error::spec(what, self.directory.display().to_string(), advice)
     }
 
-    /// Those that are in `folder`, in order.
+    /// Those in `folder`, sorted.
     pub(crate) fn in_folder(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let mut there = entries(folder)?;
         there.retain(|path| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            // A symbolic link counts, wherever it leads.
+            // A symbolic link counts, whatever its target.
             name.is_some_and(|name| self.has(&name)) && (path.is_file() || path.is_symlink())
         });
         there.sort_unstable();
         Ok(there)
     }
 
-    /// Whether a name is that of one of them.
+    /// Whether `name` is the name of one of them.
     pub(crate) fn has(&self, name: &str) -> bool {
         let Some(number) = name
             .strip_prefix(self.name)
@@ -81,12 +80,12 @@ impl DatasetFiles<'_> {
             return false;
         };
         let digits = number.len() >= 5 && number.bytes().all(|b| b.is_ascii_digit());
-        // The whole replaces whatever number of files an earlier run had; a part leaves others alone.
+        // The whole dataset replaces any number of earlier files; a part only replaces its own.
         digits && (self.part == Part::WHOLE || number.parse::<u32>().is_ok_and(|n| self.files.contains(&n)))
     }
 }
 
-/// What is in a directory; nothing where there is none.
+/// The entries of a directory; none if it does not exist.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |e: std::io::Error| Error::io(&e, "reading the directory", directory, None);
     match fs::read_dir(directory) {
@@ -96,7 +95,7 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&e, "removing", path, None)),
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_files_of_the_dataset_and_of_the_part_are_ours() {
+    fn only_files_of_the_dataset_and_the_part_are_recognised() {
         let whole = files(Path::new("."), "1/1", 0..4);
         for name in ["trips-00000.parquet", "trips-00003.parquet", "trips-00099.parquet"] {
             assert!(whole.has(name), "{name}");
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_those_of_the_new_run_are_in_the_way_and_replaced_too() {
+    fn additional_files_of_an_earlier_run_are_refused_or_replaced_too() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         for name in ["trips-00007.parquet", "trips-00001.parquet.partial", "other-00000.parquet"] {

@@ -1,8 +1,8 @@
-//! Where files go, and how they get there whole or not at all.
+//! The destination of files, which are written completely or not at all.
 //!
-//! A file grows under a name of its own that ends with `.partial` and takes its name only when every byte
-//! is on disk. A partial file is removed when its making fails; those that a killed process left behind
-//! are removed by the next run, which has locked the dataset's files.
+//! A file is written under a temporary name ending with `.partial` and renamed when all bytes are on disk.
+//! After an error, the partial file is removed. The next run, which locks the dataset's files, removes the
+//! partial files of killed processes.
 
 use std::fs;
 use std::io;
@@ -12,23 +12,22 @@ use crate::error::Error;
 use crate::output::sink::Sink;
 use sawmill_store::directories;
 
-/// Where the files of a dataset go.
+/// The destination of a dataset's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Files `NAME-00000.parquet` and so on in this directory, which is made if need be.
+    /// Files `NAME-00000.parquet` and so on in this directory, which is created if necessary.
     Directory(PathBuf),
-    /// One file of this name.
+    /// A single file with this name.
     File(PathBuf),
-    /// One stream into something that is there already and is no regular file: a device such as
-    /// `/dev/null`, or a FIFO.
+    /// A stream to something that exists and is not a regular file: a device such as `/dev/null`, or a FIFO.
     Device(PathBuf),
-    /// One stream to standard output.
+    /// A stream to standard output.
     Stdout,
 }
 
 impl Output {
-    /// What a user means by `path`: `-` is standard output, an existing device or FIFO is written
-    /// to as it is, a name ending in `.parquet` that is no directory is one file, anything else a
+    /// Interprets the `path` of a user: `-` is standard output, an existing device or FIFO is a stream, a
+    /// name ending in `.parquet` is a single file unless it is a directory, and any other path is a
     /// directory.
     pub fn from_path(path: &Path) -> Self {
         if path == Path::new("-") {
@@ -42,7 +41,7 @@ impl Output {
         }
     }
 
-    /// Whether it holds one file only.
+    /// Whether it takes a single file only.
     pub fn is_single(&self) -> bool {
         !matches!(self, Output::Directory(_))
     }
@@ -56,18 +55,18 @@ impl Output {
         }
     }
 
-    /// Makes the directory that files go into.
+    /// Creates the directory of the files.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         let directory = match self {
             Output::Directory(directory) => directory.as_path(),
             Output::File(path) => directories::directory_of(path),
             Output::Device(_) | Output::Stdout => return Ok(()),
         };
-        directories::make(directory).map_err(|e| Error::io(&e, "making the directory", directory, None))
+        directories::make(directory).map_err(|e| Error::io(&e, "creating the directory", directory, None))
     }
 
-    /// Opens the file at `path` for writing: one that [`Output::file_path`] names, or one in a folder
-    /// below the directory.
+    /// Opens the file at `path` for writing. The path comes from [`Output::file_path`], or is in a folder of
+    /// the directory.
     pub(crate) fn create(&self, path: PathBuf) -> Result<Sink, Error> {
         let made = match self {
             Output::Stdout => Sink::stdout(path.clone()),
@@ -84,7 +83,7 @@ mod tests {
     use crate::checksum::Checksum;
 
     #[test]
-    fn a_path_says_what_kind_of_output_it_is() {
+    fn the_path_determines_the_kind_of_output() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("there.parquet"), b"").unwrap();
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_file_leaves_nothing_and_a_finished_one_its_bytes() {
+    fn an_unfinished_file_is_removed_and_a_finished_one_has_all_its_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let output = Output::Directory(dir.path().into());
         let mut sink = output.create(output.file_path("d", 0)).unwrap();
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_full_disk_is_an_error_that_names_the_file_and_the_bytes() {
+    fn a_full_disk_is_an_error_with_the_file_and_the_missing_bytes() {
         let mut sink = Output::Device("/dev/full".into()).create("/dev/full".into()).unwrap();
         let error = sink.write(&[&[0; 1000], &[0; 24]], 2000).unwrap_err().to_string();
         assert!(error.contains("/dev/full") && error.contains("3024 bytes"), "{error}");

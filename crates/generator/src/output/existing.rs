@@ -1,4 +1,4 @@
-//! What an earlier run left in a directory, and what becomes of it.
+//! The files of an earlier run in a directory, and what to do with them.
 
 pub(crate) mod manifests;
 mod parts;
@@ -19,18 +19,17 @@ use crate::output::partial::remove_leftovers;
 use crate::output::source_file::protect_sources;
 use sawmill_store::directories;
 
-/// What becomes of the files of an earlier run.
+/// What to do with the files of an earlier run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Existing {
-    /// They are an error.
+    /// Fail if there are any.
     #[default]
     Refuse,
-    /// They are removed before the first file is made; a single file is replaced by the new one once
-    /// that is whole.
+    /// Remove them before the first file is made. A single file is replaced when the new one is complete.
     Replace,
-    /// Those that are whole, by the manifests and their sums, are kept, also where they were made as parts;
-    /// the others are made again. It is an error if a manifest is that of another spec, seed or layout.
+    /// Keep complete files, according to the manifests and checksums, including those made as parts, and make
+    /// the others again. A manifest of another spec, seed or layout is an error.
     Resume,
 }
 
@@ -38,40 +37,40 @@ pub enum Existing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EarlierFiles<'a> {
     pub existing: Existing,
-    /// Files that the dataset was taken from: none of them is replaced or removed.
+    /// The files that the dataset was inferred from. They are never replaced or removed.
     pub sources: &'a [PathBuf],
-    /// Counts the rows of files that stay, as they are found whole.
+    /// Counts the rows of complete files that are kept.
     pub kept_rows: Option<&'a AtomicU64>,
 }
 
-/// A directory that files go to.
+/// A directory to write files to.
 #[derive(Debug)]
 pub(crate) struct Directory<'a> {
     pub path: &'a Path,
     pub files: DatasetFiles<'a>,
     pub layout: &'a Layout,
-    /// The column whose values are folders.
+    /// The partition column, whose values are folders.
     pub partition_by: Option<&'a str>,
 }
 
-/// What was decided about a directory. Nothing is removed before the new manifest is there.
+/// The decision about a directory. No file is removed before the new manifest is written.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
-    /// Files that stay and belong to the new manifest.
+    /// Files to keep, which belong to the new manifest.
     pub kept: Vec<ManifestFile>,
-    /// Manifests that the new one takes the place of.
+    /// Manifests that the new one replaces.
     superseded: Vec<PathBuf>,
-    /// Manifests of other parts, without the files that are made again.
+    /// Manifests of other parts, without the files that this run makes again.
     reduced: Vec<(PathBuf, Manifest)>,
-    /// Files that do not stay.
+    /// Files to remove.
     removed: Vec<PathBuf>,
-    /// What a person should know.
+    /// A message for the user.
     pub notice: Option<String>,
 }
 
 impl Settled {
-    /// Removes what does not stay. The new manifest is on disk: no manifest speaks of files that are gone,
-    /// not even after a crash in between.
+    /// Removes the files to remove. The new manifest is already on disk, so no manifest lists removed files,
+    /// even after a crash in between.
     pub(crate) fn make_room(&self, directory: &Path) -> Result<(), Error> {
         self.superseded.iter().try_for_each(|path| remove(path))?;
         self.reduced.iter().try_for_each(|(path, manifest)| manifest.write(path))?;
@@ -79,7 +78,7 @@ impl Settled {
         for path in &self.removed {
             remove(path)?;
             if let Some(folder) = path.parent().filter(|folder| *folder != directory) {
-                // A folder that has other files stays.
+                // A folder with other files stays.
                 let _ = fs::remove_dir(folder);
             }
         }
@@ -92,10 +91,10 @@ impl Directory<'_> {
         self.path.join(Manifest::file_name(self.files.name, self.files.part))
     }
 
-    /// Decides about what is there.
+    /// Decides what to do with existing files.
     ///
     /// # Errors
-    /// When files are in the way, do not fit, cannot be read or removed, or `check` says so.
+    /// Existing files may not be replaced, do not match, or cannot be read or removed, or `check` fails.
     pub(crate) fn settle(
         &self,
         earlier: EarlierFiles<'_>,
@@ -110,9 +109,9 @@ impl Directory<'_> {
                 self.refuse_other_parts(&found, now)?;
                 Settled::default()
             }
-            // A manifest alone speaks of nothing.
+            // A manifest without files is no obstacle.
             Existing::Refuse => {
-                let advice = "pass --resume to keep what is whole, --overwrite to replace all, or write somewhere else";
+                let advice = "pass --resume to keep complete files, --overwrite to replace all, or write somewhere else";
                 return Err(self.files.in_the_way(there.len(), advice));
             }
             Existing::Replace => {
@@ -135,8 +134,8 @@ impl Directory<'_> {
         Ok(settled)
     }
 
-    /// Refuses to make a part beside parts of another spec, seed or layout: together they would be the
-    /// files of no dataset.
+    /// Refuses to make a part next to parts of another spec, seed or layout, because together they would not
+    /// be a dataset.
     fn refuse_other_parts(&self, found: &[Found], now: &Manifest) -> Result<(), Error> {
         let others = found.iter().filter(|found| found.part != self.files.part);
         for (path, other) in others.filter_map(|found| Some((&found.path, found.readable()?))) {
@@ -149,18 +148,18 @@ impl Directory<'_> {
     }
 
     /// # Errors
-    /// When a manifest is that of another spec, seed or layout.
+    /// The manifest is that of another spec, seed or layout.
     fn compare(&self, then: &Manifest, now: &Manifest, path: &Path) -> Result<(), Error> {
         let differences = then.differences(now);
         if differences.is_empty() {
             return Ok(());
         }
         Err(Error::spec(
-            format!("the files there are of another run: {}", differences.join("; ")),
+            format!("the existing files belong to another run: {}", differences.join("; ")),
             path.display().to_string(),
             match self.files.part {
-                Part::WHOLE => "give the same options, or pass --overwrite to replace them",
-                _ => "give the same options, or write somewhere else",
+                Part::WHOLE => "use the same options, or pass --overwrite to replace them",
+                _ => "use the same options, or write somewhere else",
             },
         ))
     }
@@ -173,7 +172,7 @@ impl Directory<'_> {
         kept_rows: Option<&AtomicU64>,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
-        // The files of several partitions that were made together stay together or not at all.
+        // Files of several partitions that were made together are kept together or not at all.
         let mut candidates: BTreeMap<u32, Vec<Vec<ManifestFile>>> = BTreeMap::new();
         for found in found {
             let manifest = found.manifest()?;
@@ -212,7 +211,8 @@ impl Directory<'_> {
         Ok(Settled { kept, removed, notice, ..Settled::default() })
     }
 
-    /// The manifest of another part without files that this run makes again; `None` where it has none.
+    /// The manifest of another part, without the files that this run makes again; `None` if it has no such
+    /// files.
     fn reduced(&self, found: &Found, kept: &[ManifestFile]) -> Option<Manifest> {
         let manifest = found.readable()?;
         let stays = |file: &&ManifestFile| {
@@ -227,8 +227,7 @@ impl Directory<'_> {
         Some(reduced)
     }
 
-    /// Whether the files of a number are there with the bytes that the manifest says, and are all of its
-    /// rows.
+    /// Whether the files with a number exist with the bytes in the manifest, and contain all of its rows.
     fn are_whole(
         &self,
         number: u32,
@@ -252,14 +251,14 @@ impl Directory<'_> {
         Ok(true)
     }
 
-    /// Removes the partial files that killed processes left.
+    /// Removes the partial files of killed processes.
     fn remove_leftovers(&self) -> Result<(), Error> {
         let manifest = Manifest::file_name(self.files.name, self.files.part);
         let is_ours = |name: &str| name == manifest || self.files.has(name);
         self.folders()?.iter().try_for_each(|folder| remove_leftovers(folder, &is_ours))
     }
 
-    /// The folders that hold files of the dataset.
+    /// The folders with files of the dataset.
     fn folders(&self) -> Result<Vec<PathBuf>, Error> {
         let mut folders = vec![self.path.to_owned()];
         if let Some(column) = self.partition_by {
@@ -274,8 +273,8 @@ impl Directory<'_> {
         Ok(folders)
     }
 
-    /// The files of this part of the dataset that are there: by their names, and those in folders of
-    /// another column by the manifests.
+    /// The existing files of this part of the dataset: by their names, and by the manifests for folders of
+    /// another partition column.
     fn files_there(&self, found: &[Found]) -> Result<Vec<PathBuf>, Error> {
         let mut there = Vec::new();
         for folder in self.folders()? {
@@ -288,8 +287,7 @@ impl Directory<'_> {
         Ok(there)
     }
 
-    /// The path of a file that a manifest names, if it is one of ours: in the directory, or one folder
-    /// below.
+    /// The path of a file in a manifest; `None` unless it is in the directory or in a folder of it.
     fn listed(&self, name: &str) -> Option<PathBuf> {
         let parts: Vec<&str> = name.split('/').collect();
         let plain = |part: &str| {
@@ -305,10 +303,10 @@ impl Directory<'_> {
     }
 }
 
-/// The sum of the bytes of the file at `path`.
+/// The checksum of the file at `path`.
 ///
 /// # Errors
-/// When it cannot be read, or `check` says so.
+/// The file cannot be read, or `check` fails.
 pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<Checksum, Error> {
     let failed = |e: std::io::Error| Error::io(&e, "reading", path, None);
     let mut open = File::open(path).map_err(failed)?;
@@ -323,14 +321,14 @@ pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) ->
     }
 }
 
-/// Decides about the single file at `path`, where there is one.
+/// Decides what to do with an existing single file at `path`.
 ///
 /// # Errors
-/// When it is there and may not be replaced.
+/// It exists and may not be replaced.
 pub(crate) fn settle_file(path: &Path, earlier: EarlierFiles<'_>) -> Result<(), Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     remove_leftovers(directories::directory_of(path), &|leftover| leftover == name)?;
-    // A symbolic link counts, wherever it leads.
+    // A symbolic link counts, whatever its target.
     if fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
@@ -338,7 +336,7 @@ pub(crate) fn settle_file(path: &Path, earlier: EarlierFiles<'_>) -> Result<(), 
     if earlier.existing == Existing::Replace {
         return Ok(());
     }
-    let what = "the file is there already";
+    let what = "the file already exists";
     let advice = "pass --overwrite to replace it, or write somewhere else";
     Err(Error::spec(what, path.display().to_string(), advice))
 }

@@ -1,10 +1,10 @@
-//! One run at a time writes the files of a dataset into a directory.
+//! Ensures that only one run at a time writes the files of a dataset into a directory.
 //!
-//! A run locks a file beside its files: `_sawmill.NAME.lock`, or `_sawmill.NAME.part-K-of-N.lock` for a
-//! part. Parts of the same division have no file in common and run side by side; any other two runs do
-//! not. The lock is one of the operating system (`flock(2)`, which Linux takes to NFS servers, too), so
-//! it ends with its process, however that ends. The file is removed with the lock; one that a killed
-//! process left is not locked, and in nobody's way.
+//! A run locks a file next to its files: `_sawmill.NAME.lock`, or `_sawmill.NAME.part-K-of-N.lock` for a
+//! part. Different parts of the same division share no files and can run at the same time; other runs exclude
+//! each other. It is a lock of the operating system (`flock(2)`, which also works on NFS under Linux), so it
+//! ends with its process. The lock file is removed with the lock. The lock file of a killed process is not
+//! locked and does no harm.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -16,28 +16,28 @@ use crate::error::Error;
 use crate::layout::Part;
 use sawmill_store::directories::directory_of;
 
-/// The beginning of the names of lock files and manifests.
+/// The prefix of lock files and manifests.
 pub(crate) const PREFIX: &str = "_sawmill.";
 
-/// The lock of a run on the files that it writes. It is given back when it is dropped.
+/// The lock of a run on its files. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct OutputLock {
-    /// `None` where the file system has no locks.
+    /// `None` if the file system does not support locks.
     held: Option<(File, PathBuf)>,
 }
 
-/// What a run does that meets another one.
+/// What to do if another run holds the lock.
 #[derive(Clone, Copy)]
 pub struct Patience<'a> {
-    /// Whether it waits for the other one's end.
+    /// Whether to wait until the other run ends.
     pub waits: bool,
-    /// Is given a line that says what the run waits for.
+    /// Receives a line that names the run to wait for.
     pub say: &'a dyn Fn(&str),
-    /// Ends the waiting when it becomes true.
+    /// Cancels the waiting when it becomes true.
     pub cancel: &'a AtomicBool,
 }
 
-/// The files that a lock is for.
+/// The files that a lock protects.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     directory: &'a Path,
@@ -47,25 +47,25 @@ struct Target<'a> {
 
 enum Attempt {
     Taken(OutputLock),
-    /// The path of the lock file that another run has locked.
+    /// Another run has locked the lock file at this path.
     Busy(PathBuf),
 }
 
 enum Opened {
     Locked(File),
     Busy,
-    /// The file system has no locks.
+    /// The file system does not support locks.
     NoLocks,
-    /// The file is another one than that of its name by now, or is gone.
+    /// The lock file was replaced or removed in the meantime.
     Gone,
 }
 
 impl OutputLock {
-    /// Locks a part of the files of the dataset `name` in `directory`, which must be there.
+    /// Locks a part of the files of the dataset `name` in `directory`, which must exist.
     ///
     /// # Errors
-    /// When another run has the lock and `patience` does not wait, or ends; when the lock file cannot be
-    /// made.
+    /// Another run holds the lock and `patience` does not wait or was cancelled, or the lock file cannot be
+    /// created.
     pub fn of_directory(
         directory: &Path,
         name: &str,
@@ -75,7 +75,7 @@ impl OutputLock {
         Target { directory, name, part }.lock(directory, patience)
     }
 
-    /// Locks the single file at `path`, whose directory must be there.
+    /// Locks the single file at `path`, whose directory must exist.
     ///
     /// # Errors
     /// As [`of_directory`](Self::of_directory).
@@ -89,7 +89,7 @@ impl OutputLock {
 impl Drop for OutputLock {
     fn drop(&mut self) {
         if let Some((file, path)) = self.held.take() {
-            // Removed while it is locked: who opened it in the meantime sees that it has lost its name.
+            // Removed while still locked: a run that has opened it meanwhile sees that its name is gone.
             if is_named(&file, &path) {
                 let _ = fs::remove_file(&path);
             }
@@ -98,7 +98,7 @@ impl Drop for OutputLock {
 }
 
 impl Target<'_> {
-    /// `output` is what errors and notices name.
+    /// Errors and notices name `output`.
     fn lock(&self, output: &Path, patience: &Patience<'_>) -> Result<OutputLock, Error> {
         let mut said = false;
         loop {
@@ -107,17 +107,17 @@ impl Target<'_> {
                 Attempt::Busy(path) => path,
             };
             if !patience.waits {
-                return Err(Error::busy(&format!("{} writes here", holder(&busy)), output));
+                return Err(Error::busy(&format!("{} is writing here", holder(&busy)), output));
             }
             if !said {
                 (patience.say)(&format!(
-                    "{}: {} writes here, waiting for it",
+                    "{}: {} is writing here, waiting for it to end",
                     output.display(),
                     holder(&busy)
                 ));
                 said = true;
             }
-            // Processes that wait for each other do not try at the same moments.
+            // Waiting processes do not all retry at the same time.
             std::thread::sleep(Duration::from_millis(50 + u64::from(std::process::id() % 41)));
             if patience.cancel.load(Relaxed) {
                 return Err(Error::cancelled());
@@ -138,14 +138,14 @@ impl Target<'_> {
                 Opened::Gone => {}
             }
         };
-        // Only a hint for people: errors do not matter.
+        // Only information for people, so errors do not matter.
         let _ = file.set_len(0).and_then(|()| file.write_all(this_process().as_bytes()));
         let lock = OutputLock { held: Some((file, path)) };
-        // Own lock first, then the others: of two runs at least one sees the other.
+        // Take the own lock first, then check the others: of two runs, at least one sees the other.
         for other in self.others()? {
             match open(&other, false)? {
                 Opened::Busy => return Ok(Attempt::Busy(other)),
-                // A killed process left it.
+                // It belonged to a killed process.
                 Opened::Locked(file) => drop(OutputLock { held: Some((file, other)) }),
                 Opened::Gone | Opened::NoLocks => {}
             }
@@ -153,12 +153,12 @@ impl Target<'_> {
         Ok(Attempt::Taken(lock))
     }
 
-    /// The lock files of runs that would write some of the same files.
+    /// The lock files of runs that would write the same files.
     fn others(&self) -> Result<Vec<PathBuf>, Error> {
         let failed = |e: std::io::Error| Error::io(&e, "reading the directory", self.directory, None);
         let mut others = Vec::new();
         let entries = match fs::read_dir(self.directory) {
-            // A directory may be written to that cannot be read: for a single file.
+            // For a single file, the directory may be writable but not readable.
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(others),
             entries => entries.map_err(failed)?,
         };
@@ -176,7 +176,7 @@ impl Target<'_> {
 
 /// Opens the lock file at `path` and tries to lock it.
 fn open(path: &Path, create: bool) -> Result<Opened, Error> {
-    // Open for writing, without which NFS gives no exclusive lock.
+    // NFS requires a writable file for an exclusive lock.
     let file = match OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path) {
         Ok(file) => file,
         Err(e) if !create && e.kind() == std::io::ErrorKind::NotFound => return Ok(Opened::Gone),
@@ -190,7 +190,7 @@ fn open(path: &Path, create: bool) -> Result<Opened, Error> {
     }
 }
 
-/// Whether the file at `path` is this one.
+/// Whether the file at `path` is still this file.
 #[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -200,11 +200,11 @@ fn is_named(file: &File, path: &Path) -> bool {
 
 #[cfg(not(unix))]
 fn is_named(_: &File, path: &Path) -> bool {
-    // A file that is open there cannot be removed.
+    // There, open files cannot be removed.
     path.exists()
 }
 
-/// What follows the prefix and the dataset's name in the names of files about a part.
+/// The part in the name of a lock file or manifest, after the prefix and the dataset's name.
 pub(crate) fn part_infix(part: Part) -> String {
     match part.of() {
         1 => String::new(),
@@ -212,7 +212,7 @@ pub(crate) fn part_infix(part: Part) -> String {
     }
 }
 
-/// The part of the dataset `name` that a file about it is about: `_sawmill.NAME.EXTENSION` or
+/// The part of the dataset `name` in the name of a lock file or manifest: `_sawmill.NAME.EXTENSION` or
 /// `_sawmill.NAME.part-K-of-N.EXTENSION`.
 pub(crate) fn part_in_name(file: &str, name: &str, extension: &str) -> Option<Part> {
     let infix = file.strip_prefix(PREFIX)?.strip_prefix(name)?.strip_suffix(extension)?.strip_suffix('.')?;
@@ -231,7 +231,7 @@ fn part_of_lock(file: &str, name: &str) -> Option<Part> {
     part_in_name(file, name, "lock")
 }
 
-/// What the lock file says of its process.
+/// The contents of the lock file, which name its process.
 fn this_process() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match host.trim() {
@@ -240,14 +240,14 @@ fn this_process() -> String {
     }
 }
 
-/// Who has locked the file at `path`, as far as it says so.
+/// Describes the run that has locked the file at `path`.
 fn holder(path: &Path) -> String {
     for _ in 0..20 {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(300).read_to_string(&mut text));
         match read {
             Ok(1..) if text.starts_with("process ") => return format!("another run ({})", text.trim()),
-            // It has the lock and is about to write.
+            // The other run has just taken the lock and has not written to the file yet.
             Ok(0) => std::thread::sleep(Duration::from_millis(5)),
             _ => break,
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_that_write_the_same_files_exclude_each_other_and_parts_of_one_division_do_not() {
+    fn runs_that_write_the_same_files_exclude_each_other_but_parts_of_one_division_do_not() {
         let dir = tempfile::tempdir().unwrap();
         for (first, second, together) in [
             ("1/1", "1/1", false),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_file_of_a_dead_process_is_in_nobodys_way() {
+    fn the_lock_file_of_a_dead_process_does_no_harm() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("_sawmill.trips.lock"), "process 1").unwrap();
         fs::write(dir.path().join("_sawmill.trips.part-1-of-2.lock"), "process 1").unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_gets_the_lock_when_it_is_free_however_many_wait() {
+    fn every_waiting_run_gets_the_lock_in_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let at_work = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_which_part_a_file_is_about() {
+    fn the_part_is_read_from_the_file_name() {
         let part = |file: &str| part_in_name(file, "trips", "json").map(|part| part.to_string());
         assert_eq!(part("_sawmill.trips.json").as_deref(), Some("1/1"));
         assert_eq!(part("_sawmill.trips.part-2-of-3.json").as_deref(), Some("2/3"));

@@ -1,8 +1,8 @@
-//! `_sawmill.NAME.json`: what a directory should hold of the dataset NAME.
+//! `_sawmill.NAME.json`: the files of the dataset NAME that a directory should contain.
 //!
-//! A part has a manifest of its own, `_sawmill.NAME.part-K-of-N.json`. It is written beside the files, whole or not at all, while they are made and once more at the end.
-//! A run that goes on from an earlier one believes it about nothing but what to look for: every file
-//! is read and summed again.
+//! A part has its own manifest, `_sawmill.NAME.part-K-of-N.json`. A manifest is written next to the files
+//! while they are made, completely or not at all, and again at the end. A run that resumes an earlier one
+//! only uses it to find files: it reads and checks every file again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,14 +18,14 @@ use crate::options::FileOptions;
 use crate::output::lock::{PREFIX, part_infix};
 use sawmill_store::WholeFile;
 
-/// The version of the manifest's form.
+/// The version of the manifest format.
 const FORMAT: u32 = 1;
 
 /// The manifest of a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub(crate) struct Manifest {
-    /// The version of this form, 1.
+    /// The version of this format, 1.
     pub format: u32,
     /// The dataset's name.
     pub dataset: String,
@@ -33,18 +33,18 @@ pub(crate) struct Manifest {
     pub spec: Checksum,
     /// The seed of all draws.
     pub seed: u64,
-    /// Everything else that the bytes of the files depend on, by the name of the option.
+    /// All other options that determine the bytes of the files, by name.
     pub layout: BTreeMap<String, String>,
-    /// Whether all files are there.
+    /// Whether all files are complete.
     pub complete: bool,
-    /// Rows of the files that are there.
+    /// The rows of the complete files.
     pub rows: u64,
-    /// Their bytes.
+    /// The bytes of the complete files.
     pub bytes: u64,
-    /// The checksum over the files, see [`Checksum::of_files`]. It was called `sum`.
+    /// The checksum over the files, see [`Checksum::of_files`]. Formerly `sum`.
     #[serde(rename = "file_checksum", alias = "sum")]
     pub sum: Checksum,
-    /// The content sum of the rows of all files, as loads of them have it; where somebody asked for it.
+    /// The content sum of the rows of all files, as loads compute it, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_sum: Option<Checksum>,
     /// The files, in the order of their rows.
@@ -57,7 +57,7 @@ pub(crate) struct Manifest {
 pub(crate) struct ManifestFile {
     /// Its path, relative to the directory, with slashes.
     pub name: String,
-    /// Its number in the layout; the files of several partitions share it.
+    /// Its number in the layout. With partitions, several files have the same number.
     pub file: u32,
     /// Its rows.
     pub rows: u64,
@@ -65,7 +65,7 @@ pub(crate) struct ManifestFile {
     pub row_groups: u64,
     /// Its size.
     pub bytes: u64,
-    /// The XXH3-128 of its bytes. It was called `sum`.
+    /// The XXH3-128 of its bytes. Formerly `sum`.
     #[serde(rename = "file_checksum", alias = "sum")]
     pub sum: Checksum,
 }
@@ -116,7 +116,7 @@ impl Manifest {
         format!("{PREFIX}{name}{}.json", part_infix(part))
     }
 
-    /// Puts in the files that are there.
+    /// Sets the complete files.
     pub(crate) fn set_files(&mut self, mut files: Vec<ManifestFile>, complete: bool) {
         files.sort_by(|a, b| (a.file, &a.name).cmp(&(b.file, &b.name)));
         self.rows = files.iter().map(|file| file.rows).sum();
@@ -126,10 +126,10 @@ impl Manifest {
         self.complete = complete;
     }
 
-    /// Reads a manifest, `None` where there is none.
+    /// Reads the manifest at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or is none of this form.
+    /// It cannot be read, or has another format.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let text = match fs::read(path) {
             Ok(text) => text,
@@ -140,14 +140,17 @@ impl Manifest {
             Error::spec(what, path.display().to_string(), "remove it and the files, or write somewhere else")
         };
         let manifest: Self =
-            serde_json::from_slice(&text).map_err(|e| wrong(format!("this is no manifest: {e}")))?;
+            serde_json::from_slice(&text).map_err(|e| wrong(format!("this is not a manifest: {e}")))?;
         if manifest.format != FORMAT {
-            return Err(wrong(format!("a manifest of form {}, known is {FORMAT}", manifest.format)));
+            return Err(wrong(format!(
+                "a manifest of format {}, but only format {FORMAT} is supported",
+                manifest.format
+            )));
         }
         Ok(Some(manifest))
     }
 
-    /// Writes the manifest under its name, whole or not at all, and puts it and its name on disk.
+    /// Writes the manifest, completely or not at all, and syncs the file and its directory.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
         let failed = |e: std::io::Error| Error::io(&e, "writing", path, None);
         let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
@@ -157,14 +160,14 @@ impl Manifest {
         file.finish().map_err(failed)
     }
 
-    /// What differs between two runs, in words: empty where their files are the same. Parts have the files
-    /// that the whole has.
+    /// Describes the differences between two runs; empty if their files are the same. Parts have the same
+    /// files as the whole dataset.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         let mut compare = |name: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
             let (then, now) = (then.to_string(), now.to_string());
             if then != now {
-                let shown = |text: String| if text.is_empty() { "not given".to_owned() } else { text };
+                let shown = |text: String| if text.is_empty() { "not set".to_owned() } else { text };
                 differences.push(format!("{name} was {}, is {}", shown(then), shown(now)));
             }
         };
@@ -182,7 +185,7 @@ impl Manifest {
 }
 
 impl FileOptions {
-    /// The options by the names that the command line has for them.
+    /// The options by their names on the command line.
     fn described(&self) -> BTreeMap<String, String> {
         let joined = |parts: Vec<String>| parts.join(", ");
         let mut encodings: Vec<String> = self.encoding.iter().map(|e| e.to_string()).collect();
@@ -200,7 +203,7 @@ impl FileOptions {
             ("key-value", joined(pairs)),
         ]
         .into_iter()
-        // Manifests without it are of files without checksums.
+        // Without this option, files have no page checksums.
         .chain(self.page_checksums.then(|| ("page-checksums", "yes".to_owned())))
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_back_as_written_and_nothing_else_is_taken_for_one() {
+    fn a_manifest_is_read_back_as_written_and_other_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(Manifest::file_name("d", Part::WHOLE));
         assert_eq!(Manifest::read(&path).unwrap(), None);
@@ -236,11 +239,11 @@ mod tests {
         written.write(&path).unwrap();
         assert_eq!(Manifest::read(&path).unwrap(), Some(written));
         fs::write(&path, "{}").unwrap();
-        assert!(Manifest::read(&path).unwrap_err().to_string().contains("no manifest"));
+        assert!(Manifest::read(&path).unwrap_err().to_string().contains("not a manifest"));
     }
 
     #[test]
-    fn one_from_before_its_sums_had_their_names_is_read() {
+    fn a_manifest_with_the_former_names_of_checksums_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.json");
         manifest(7, "1/1").write(&path).unwrap();

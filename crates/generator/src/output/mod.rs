@@ -1,4 +1,4 @@
-//! Where files go, what is there already, and how they get there whole or not at all.
+//! The destination of files, the files of earlier runs, and writing files completely or not at all.
 
 pub(crate) mod dataset_files;
 pub(crate) mod destination;

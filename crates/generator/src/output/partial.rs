@@ -1,4 +1,4 @@
-//! What killed processes left of files that are not whole.
+//! Removes the unfinished files of killed processes.
 
 use std::fs;
 use std::io;
@@ -8,15 +8,15 @@ use sawmill_store::name_of_partial;
 
 use crate::error::Error;
 
-/// Removes the partial files that killed processes left in `directory` of files whose names `is_ours`
-/// knows. The caller holds the lock under which they are written.
+/// Removes the partial files of killed processes in `directory`, if `is_ours` accepts the final name. The
+/// caller must hold the lock of these files.
 ///
 /// # Errors
-/// When the directory cannot be read, or a file cannot be removed.
+/// The directory cannot be read, or a file cannot be removed.
 pub(crate) fn remove_leftovers(directory: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error> {
     let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
     let entries = match fs::read_dir(directory) {
-        // A directory may be written to that cannot be read.
+        // A directory may be writable but not readable.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
         entries => entries.map_err(failed)?,
     };
@@ -28,7 +28,12 @@ pub(crate) fn remove_leftovers(directory: &Path, is_ours: &dyn Fn(&str) -> bool)
         }
         match fs::remove_file(entry.path()) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(&e, "removing what a killed process left", &entry.path(), None));
+                return Err(Error::io(
+                    &e,
+                    "removing the partial file of a killed process",
+                    &entry.path(),
+                    None,
+                ));
             }
             _ => {}
         }
@@ -42,7 +47,7 @@ mod tests {
     use sawmill_store::partial_name;
 
     #[test]
-    fn what_a_killed_process_left_of_ones_own_files_is_removed() {
+    fn partial_files_of_a_killed_process_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let (ours, older, other) = (partial_name(&at("x.parquet")), at("x.parquet.partial"), at("y.partial"));

@@ -1,4 +1,4 @@
-//! Bytes on their way into a file or a stream, counted and summed.
+//! Writes bytes to a file or stream, and computes their number and checksum.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -8,23 +8,23 @@ use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
 use sawmill_store::{Identity, WholeFile};
 
-/// Where the bytes go.
+/// The destination of the bytes.
 #[derive(Debug)]
 enum Target {
     File(WholeFile),
     Stream(File, PathBuf),
 }
 
-/// A file under way.
+/// An open file or stream.
 #[derive(Debug)]
 pub(crate) struct Sink {
     target: Target,
     written: u64,
-    /// The sum of the bytes so far.
+    /// The checksum of the bytes so far.
     sum: Option<RunningSum>,
 }
 
-/// A file that is whole.
+/// A complete file.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub path: PathBuf,
@@ -41,34 +41,34 @@ impl Sink {
         Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
     }
 
-    /// A device or FIFO, whose bytes are not summed: there is nothing to compare the sum with.
+    /// A device or FIFO. It has no checksum, because its bytes cannot be read back and compared.
     pub(crate) fn device(path: PathBuf) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).open(&path)?;
         Ok(Sink { target: Target::Stream(file, path), written: 0, sum: None })
     }
 
-    /// Standard output, which errors call `name`.
+    /// Standard output; errors call it `name`.
     pub(crate) fn stdout(name: PathBuf) -> io::Result<Self> {
         let target = Target::Stream(duplicate_stdout()?, name);
         Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
     }
 
-    /// Bytes written so far.
+    /// The bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Closes the file until the next write: there are more files under way than may be open.
+    /// Closes the file until the next write, because a process may only have so many open files.
     pub(crate) fn park(&mut self) {
         if let Target::File(file) = &mut self.target {
             file.park();
         }
     }
 
-    /// Writes `pieces` one after the other. About `more` bytes will follow, which only the error for a
-    /// full disk tells.
+    /// Writes `pieces` one after the other. About `more` bytes will follow; only the error for a full disk
+    /// uses this number.
     pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
-        /// The most slices that one `writev(2)` takes on Linux.
+        /// The most slices of one `writev(2)` on Linux.
         const MOST: usize = 1024;
         let mut left: u64 = pieces.iter().map(|p| p.len() as u64).sum();
         for pieces in pieces.chunks(MOST) {
@@ -112,7 +112,7 @@ impl Sink {
         Error::io(error, "writing", self.path(), Some(left))
     }
 
-    /// Puts the file on disk and gives it its name, which is on disk when its directory is.
+    /// Syncs the file and renames it to its final name. The caller must sync the directory.
     pub(crate) fn finish(self) -> Result<Finished, Error> {
         let path = self.path().to_owned();
         let sum = self.sum.as_ref().map(RunningSum::sum);

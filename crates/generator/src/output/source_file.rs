@@ -1,19 +1,19 @@
-//! Files that a dataset was taken from. What is generated never takes their place.
+//! Protects the files that a dataset was inferred from: generated files never replace them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Refuses to replace or remove the file at `path` where it is one of `sources`, whatever its name is
-/// there: through a symbolic link and as another hard link, too.
+/// Refuses to replace or remove the file at `path` if it is one of `sources`, even through a symbolic link or
+/// another hard link.
 ///
 /// # Errors
-/// When it is one of them.
+/// It is one of them.
 pub fn protect_sources(sources: &[PathBuf], path: &Path) -> Result<(), Error> {
     match sources.iter().find(|source| same_file(source, path)) {
         Some(source) => Err(Error::spec(
-            format!("the dataset is taken from {}, which would be replaced", source.display()),
+            format!("the dataset is inferred from {}, which would be replaced", source.display()),
             path.display().to_string(),
             "write somewhere else",
         )),

@@ -1,9 +1,9 @@
 //! Logarithm, exponential and power: the same bits on every platform.
 //!
-//! The standard library's `f64::ln`, `exp` and `powf` call the C library of the system, and these differ in the last
-//! bit: between glibc, musl and macOS, and within glibc between processors with and without fused multiply-add. The
-//! crate `libm` is plain Rust; it uses nothing but operations that IEEE 754 rounds correctly. Everything that a file's
-//! bytes depend on is computed by these functions (`clippy.toml` refuses the others).
+//! The standard library's `f64::ln`, `exp` and `powf` call the system's C library. Their last bit differs
+//! between glibc, musl and macOS, and within glibc between processors with and without fused multiply-add.
+//! The crate `libm` is plain Rust and only uses operations that IEEE 754 rounds correctly. All bytes of a
+//! file are computed with these functions; `clippy.toml` forbids the others.
 
 /// The natural logarithm.
 pub(crate) fn ln(x: f64) -> f64 {
@@ -15,16 +15,17 @@ pub(crate) fn exp(x: f64) -> f64 {
     libm::exp(x)
 }
 
-/// e to the power of `x`, for draws: like [`exp`] but for the last bit, in a fifth of its time.
+/// e to the power of `x`, for draws: equal to [`exp`] except for the last bit, in a fifth of the time.
 ///
-/// x = k ln 2 + r with |r| of at most ln 2 / 2, so that e^x = 2^k e^r; e^r is its Taylor polynomial, whose remainder
-/// behind r^13 is less than 2^-57. Nothing but additions and multiplications, in the order written here, so that
-/// several draws go on at a time and every platform gets the same bits.
+/// x = k ln 2 + r with |r| <= ln 2 / 2, so e^x = 2^k e^r. e^r is computed by its Taylor polynomial, whose
+/// remainder after r^13 is less than 2^-57. It takes only additions and multiplications in a fixed order, so
+/// the processor can work on several draws at once and every platform computes the same bits.
 #[inline]
 pub(crate) fn fast_exp(x: f64) -> f64 {
-    /// ln 2 in two parts: the first ends in so many zeros that its product with k is exact.
+    /// ln 2 in two parts. The first ends in enough zeros to make its product with k exact.
     const LN_2: (f64, f64) = (f64::from_bits(0x3FE6_2E42_FEE0_0000), f64::from_bits(0x3DEA_39EF_3579_3C76));
-    /// Added and taken away again, rounds to a whole number, which is in the lowest bits in between: 1.5 * 2^52.
+    /// 1.5 * 2^52: adding it rounds to a whole number, which is then in the lowest bits. Subtracting it
+    /// restores the value.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     /// 1 / n!
     const C: [f64; 14] = {
@@ -35,7 +36,7 @@ pub(crate) fn fast_exp(x: f64) -> f64 {
         }
         c
     };
-    // Where 2^k is an ordinary double; NaN is not.
+    // Whether 2^k is a normal double. False for NaN.
     let ordinary = x.abs() < 708.0;
     if !ordinary {
         return exp(x);
@@ -63,13 +64,13 @@ mod tests {
 
     use super::*;
 
-    /// How many doubles apart two positive ones are.
+    /// The distance between two positive doubles, counted in doubles.
     fn apart(a: f64, b: f64) -> u64 {
         a.to_bits().abs_diff(b.to_bits())
     }
 
     #[test]
-    fn the_fast_exponential_is_that_of_libm_but_for_the_last_bit() {
+    fn the_fast_exponential_equals_libm_except_for_the_last_bit() {
         for i in 0..2_000_000u32 {
             let unit = f64::from(i) / 2e6 - 0.5;
             for x in [unit * 1416.0, unit * 20.0, unit * 1e-3] {
@@ -84,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn at_any_argument(x in -760.0..760.0f64) {
+        fn the_fast_exponential_equals_libm_at_any_argument(x in -760.0..760.0f64) {
             prop_assert!(apart(fast_exp(x), exp(x)) <= 1);
         }
     }

@@ -1,10 +1,10 @@
-//! One function compiled for several instruction sets, the best one chosen when it is called.
+//! Compiles a function for several instruction sets and chooses the best one at each call.
 //!
-//! The loops of drawing and shredding are plain Rust that the compiler vectorises; what they gain
-//! from wider registers is in the figures of `docs/generator.md`. Baseline x86-64 has neither 64-bit
-//! multiplication in vectors (AVX-512DQ), of which every draw needs two, nor bit extraction (BMI2).
+//! The loops of drawing and shredding are plain Rust that the compiler vectorises. `docs/generator.md` shows
+//! what they gain from wider registers. Baseline x86-64 lacks 64-bit vector multiplication (AVX-512DQ), which
+//! every draw needs twice, and bit extraction (BMI2).
 
-/// Declares a function whose body is compiled for AVX-512 too, where the processor has it.
+/// Declares a function whose body is also compiled for AVX-512, for processors that have it.
 macro_rules! widest {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $returned:ty)? $body:block) => {
         $(#[$meta])*
@@ -18,8 +18,8 @@ macro_rules! widest {
                     portable($($argument),*)
                 }
                 if $crate::random::instruction_sets::has_avx512() {
-                    // SAFETY: the processor has every feature that `wide` is compiled for, as was
-                    // just asked; the body is safe code.
+                    // SAFETY: the check above ensures that the processor has all features that `wide` is
+                    // compiled for; the body is safe code.
                     return unsafe { wide($($argument),*) };
                 }
             }
@@ -33,7 +33,7 @@ pub(crate) use widest;
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_avx512() -> bool {
-    // Each answer is one load and one test behind the first.
+    // After the first call, each check is one load and one test.
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")

@@ -1,7 +1,7 @@
 //! Counter-based random numbers: draw `i` of stream `k` is a function of `(k, i)` alone.
 //!
-//! Nothing is carried from draw to draw, so any block of rows can be drawn by any thread, and a
-//! block always gets the same values. The mixing function is SplitMix64's finaliser (Steele, Lea,
+//! Draws share no state, so any thread can draw any block of rows, and a block always has the same values.
+//! The mixing function is SplitMix64's finaliser (Steele, Lea,
 //! Flood: "Fast splittable pseudorandom number generators", 2014) over a Weyl sequence.
 
 use crate::random::instruction_sets::widest;
@@ -17,7 +17,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One stream of draws: what one field draws for one purpose in one block of rows.
+/// The draws of one field for one purpose in one block of rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream(u64);
 
@@ -27,12 +27,12 @@ impl Stream {
         Stream(mix(mix(seed ^ mix(purpose)).wrapping_add(block.wrapping_mul(GOLDEN))))
     }
 
-    /// A stream of its own for one value that needs several draws.
+    /// A separate stream for one value that needs several draws.
     pub(crate) fn of(draw: u64) -> Self {
         Stream(draw)
     }
 
-    /// The stream from draw `n` on.
+    /// The stream that starts at draw `n`.
     pub(crate) fn skip(self, n: u64) -> Self {
         Stream(self.0.wrapping_add(n.wrapping_mul(GOLDEN)))
     }
@@ -65,13 +65,13 @@ fn fill32(stream: Stream, out: &mut [u32]) {
 }
 }
 
-/// A generator of as many bits as one value takes, seeded by the value's draw: what distributions
-/// and patterns of `rand_regex` draw from.
+/// A generator for one value that needs any number of bits, seeded by the value's draw. Distributions and
+/// patterns (`rand_regex`) draw from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence(u64);
 
 impl Sequence {
-    /// The generator of the value whose draw is `draw`.
+    /// The generator for the value with this `draw`.
     #[inline(always)]
     pub(crate) fn new(draw: u64) -> Self {
         Sequence(draw)
@@ -104,15 +104,15 @@ impl rand_core::TryRng for Sequence {
     }
 }
 
-/// The number of what a field draws: a hash of its path and the name of the draw, so that adding,
-/// removing or reordering other fields changes none of its values.
+/// Identifies the draws of a field for one purpose: a hash of the field's path and the purpose. Adding,
+/// removing or reordering other fields therefore does not change its values.
 pub(crate) fn purpose(path: &str, draw: &str) -> u64 {
-    // FNV-1a, then mixed: only has to keep a few hundred short names apart.
+    // FNV-1a, then mixed: enough to distinguish a few hundred short names.
     let bytes = path.bytes().chain([0]).chain(draw.bytes());
     mix(bytes.fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3)))
 }
 
-/// Scales 32 uniform bits to `0..n`: the index, and the 32 bits that are left over.
+/// Scales 32 uniform bits to `0..n`. Returns the index and the remaining 32 bits.
 #[inline(always)]
 pub(crate) fn scale32(draw: u32, n: u32) -> (u32, u32) {
     let product = u64::from(draw) * u64::from(n);

@@ -9,17 +9,16 @@ use crate::random::rng::{Stream, scale32};
 /// A table that draws index `i` with a probability proportional to its weight.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
-    /// For each cell the threshold below which it stands for itself, and the index it stands for
-    /// otherwise.
+    /// For each cell: the threshold below which it means its own index, and the index it means otherwise.
     cells: Vec<(u32, u32)>,
     /// The weights, scaled to a sum of 1.
     probabilities: Vec<f64>,
 }
 
-/// Why a list of weights is no distribution.
+/// Why a list of weights is not a valid distribution.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadWeights {
-    /// There are none.
+    /// The list is empty.
     Empty,
     /// One is negative, infinite or not a number.
     NotAWeight(usize),
@@ -57,7 +56,7 @@ impl Weights {
         Ok(Weights { cells, probabilities })
     }
 
-    /// The index that 32 uniform bits stand for.
+    /// The index for 32 uniform bits.
     #[inline(always)]
     pub(crate) fn pick(&self, draw: u32) -> u32 {
         pick(&self.cells, draw)
@@ -75,8 +74,8 @@ impl Weights {
         pick_all(&self.cells, out);
     }
 
-    /// The index that 64 uniform bits stand for: exact where the table is so large that 32 bits
-    /// leave few for the choice within a cell.
+    /// The index for 64 uniform bits: precise for tables so large that 32 bits would leave too few for the
+    /// choice within a cell.
     #[inline(always)]
     pub(crate) fn pick_fine(&self, draw: u64) -> u32 {
         let (cell, _) = scale32((draw >> 32) as u32, self.cells.len() as u32);
@@ -98,7 +97,7 @@ fn pick(cells: &[(u32, u32)], draw: u32) -> u32 {
 }
 
 widest! {
-/// Replaces each draw of 32 bits by the index that it stands for.
+/// Replaces each 32-bit draw by its index.
 fn pick_all(cells: &[(u32, u32)], draws: &mut [u32]) {
     for draw in draws {
         *draw = pick(cells, *draw);
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn invalid_weights_are_refused() {
         assert_eq!(Weights::new(&[]).unwrap_err(), BadWeights::Empty);
         assert_eq!(Weights::new(&[1.0, -1.0]).unwrap_err(), BadWeights::NotAWeight(1));
         assert_eq!(Weights::new(&[f64::NAN]).unwrap_err(), BadWeights::NotAWeight(0));

@@ -1,9 +1,10 @@
 //! Standard normal and standard exponential draws by the ziggurat method.
 //!
-//! (G. Marsaglia, W. W. Tsang: "The ziggurat method for generating random variables", Journal of Statistical Software
-//! 5(8), 2000; the 256 layers and the use of the bits follow J. A. Doornik: "An improved ziggurat method to generate
-//! normal random samples", 2005.) Of 100 draws 98 need one multiplication and one comparison. The crate `rand_distr`
-//! has the same method, but computes the other two with the C library of the system.
+//! (G. Marsaglia, W. W. Tsang: "The ziggurat method for generating random variables", Journal of Statistical
+//! Software 5(8), 2000; the 256 layers and the use of the bits follow J. A. Doornik: "An improved ziggurat
+//! method to generate normal random samples", 2005.) Of 100 draws, 98 need one multiplication and one
+//! comparison. Why our own: the crate `rand_distr` uses the same method, but computes the other two with the
+//! system's C library, whose last bit differs between platforms.
 
 use std::sync::LazyLock;
 
@@ -12,16 +13,17 @@ use crate::random::rng::{Sequence, unit_interval};
 
 const LAYERS: usize = 256;
 
-/// The layers below a density that falls from `x = 0` on.
+/// The layers under a density that decreases from `x = 0`.
 struct Layers {
-    /// Where each layer ends. The first holds the tail, too: it ends where a rectangle of its area would.
+    /// Where each layer ends. The first one includes the tail: its end is that of a rectangle of the same
+    /// area.
     ends: [f64; LAYERS + 1],
-    /// The density there.
+    /// The density at the end of each layer.
     heights: [f64; LAYERS + 1],
 }
 
 impl Layers {
-    /// Layers of equal `area`, the tail from `tail` on belonging to the first.
+    /// Layers of equal `area`. The first one includes the tail, which begins at `tail`.
     fn new(tail: f64, area: f64, density: fn(f64) -> f64, inverse: fn(f64) -> f64) -> Self {
         let mut ends = [0.0; LAYERS + 1];
         ends[0] = area / density(tail);
@@ -51,7 +53,7 @@ static EXPONENTIAL: LazyLock<Layers> = LazyLock::new(|| {
     Layers::new(EXPONENTIAL_TAIL, 0.003_949_659_822_581_557, |x| exp(-x), |height| -ln(height))
 });
 
-/// A number from 0 to 1, neither of them: its logarithm is finite.
+/// A number between 0 and 1, excluding both, so its logarithm is finite.
 fn open_interval(draw: u64) -> f64 {
     ((draw >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
@@ -61,7 +63,7 @@ fn open_interval(draw: u64) -> f64 {
 pub(crate) fn normal(random: &mut Sequence) -> f64 {
     let layers = &*NORMAL;
     loop {
-        // The low 8 bits choose the layer, the high 52 the place in it.
+        // The low 8 bits choose the layer, the high 52 bits the place in it.
         let bits = random.next();
         let layer = (bits & 0xff) as usize;
         let place = (bits >> 12) as f64 * (2.0 / (1u64 << 52) as f64) - 1.0;
@@ -79,7 +81,7 @@ pub(crate) fn normal(random: &mut Sequence) -> f64 {
     }
 }
 
-/// How far a draw beyond [`NORMAL_TAIL`] is beyond it.
+/// For a draw in the tail, its distance from [`NORMAL_TAIL`].
 #[cold]
 fn normal_tail(random: &mut Sequence) -> f64 {
     loop {
@@ -111,7 +113,7 @@ pub(crate) fn exponential(random: &mut Sequence) -> f64 {
     }
 }
 
-/// A height between the two ends of a layer: a place whose density is above it is taken.
+/// A random height between the two ends of a layer. A draw with a higher density is accepted.
 #[inline]
 fn falls_below(layers: &Layers, layer: usize, random: &mut Sequence) -> f64 {
     let (low, high) = (layers.heights[layer], layers.heights[layer + 1]);
@@ -122,8 +124,9 @@ fn falls_below(layers: &Layers, layer: usize, random: &mut Sequence) -> f64 {
 mod tests {
     use super::*;
 
-    /// The greatest distance between the distribution of `draws` and `cumulative` (Kolmogorov and Smirnov), times the
-    /// root of their number: above 2.2 once in ten thousand fair samples, and these are fixed.
+    /// The Kolmogorov-Smirnov statistic: the largest distance between the distribution of the draws and
+    /// `cumulative`, times the square root of their number. One of ten thousand fair samples exceeds 2.2, and
+    /// these samples are fixed.
     fn distance(draw: fn(&mut Sequence) -> f64, cumulative: impl Fn(f64) -> f64) -> f64 {
         let n = 1_000_000;
         let mut random = Sequence::new(7);
@@ -146,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn the_tails_have_their_share() {
+    fn the_tails_have_the_right_probability() {
         let mut random = Sequence::new(3);
         let n = 20_000_000;
         let beyond = (0..n).filter(|_| normal(&mut random).abs() > 4.0).count() as f64;
-        // 2 (1 - Phi(4)) of them, within five standard deviations.
+        // Expected: a share of 2 (1 - Phi(4)), within five standard deviations.
         let expected = f64::from(n) * 6.334_248e-5;
         assert!((beyond - expected).abs() < 5.0 * expected.sqrt(), "{beyond} of {expected}");
         let beyond = (0..n).filter(|_| exponential(&mut random) > 9.0).count() as f64;
@@ -159,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn layers_end_where_the_density_does() {
+    fn the_topmost_layer_has_the_area_of_the_others() {
         for (layers, area) in
             [(&*NORMAL, 0.004_928_673_233_974_655), (&*EXPONENTIAL, 0.003_949_659_822_581_557)]
         {
-            // The topmost layer has the area of the others: the constants fit one another.
+            // Then the constants are consistent.
             let top = layers.ends[LAYERS - 1] * (1.0 - layers.heights[LAYERS - 1]);
             assert!((top - area).abs() < 1e-9, "{top} {area}");
         }

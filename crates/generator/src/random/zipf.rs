@@ -1,28 +1,28 @@
-//! Zipf draws of more ranks than a table should have, by rejection.
+//! Zipf draws by rejection, for more ranks than a table should have.
 //!
-//! (J. Crease: "Rejection sampling the Zipf distribution", 2018.) The envelope is 1 up to rank 1 and `x^-s` beyond; its
-//! distribution is inverted in closed form.
+//! (J. Crease: "Rejection sampling the Zipf distribution", 2018.) The envelope is 1 up to rank 1 and `x^-s`
+//! beyond. Its distribution has a closed-form inverse.
 
 use super::elementary::{exp, ln, pow};
 use crate::random::rng::{Sequence, unit_interval};
 
-/// Ranks from 1 to `n`, rank `k` with a probability proportional to `k^-s`.
+/// Ranks from 1 to `n`; rank `k` has a probability proportional to `k^-s`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zipf {
     s: f64,
-    /// The envelope's area.
+    /// The area under the envelope.
     area: f64,
 }
 
 impl Zipf {
-    /// `None` where there is no such distribution: `n` is finite and at least 1, `s` finite and at least 0.
+    /// `None` unless `n` is finite and at least 1, and `s` is finite and at least 0.
     pub(crate) fn new(n: f64, s: f64) -> Option<Self> {
         let given = n.is_finite() && n >= 1.0 && s.is_finite() && s >= 0.0;
         let area = if s == 1.0 { 1.0 + ln(n) } else { (pow(n, 1.0 - s) - s) / (1.0 - s) };
         given.then_some(Self { s, area })
     }
 
-    /// A rank.
+    /// Draws a rank.
     pub(crate) fn sample(&self, random: &mut Sequence) -> f64 {
         loop {
             let place = self.inverse(unit_interval(random.next()));
@@ -37,7 +37,7 @@ impl Zipf {
         }
     }
 
-    /// Where the envelope's area from 0 on is this share of the whole.
+    /// The place up to which the envelope has this share of its area.
     fn inverse(&self, share: f64) -> f64 {
         let area = share * self.area;
         if area <= 1.0 {

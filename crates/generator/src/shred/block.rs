@@ -1,14 +1,14 @@
-//! Records drawn as columns: definition levels, repetition levels and values, never a record.
+//! Draws records as columns: definition levels, repetition levels and values, without making records.
 //!
-//! Rows are drawn in blocks of [`BLOCK_ROWS`], and a block depends on the dataset, the seed and
-//! its number alone. Within a block the tree of fields is walked once; each field handles all
-//! entries of the block in one pass:
+//! Rows are drawn in blocks of [`BLOCK_ROWS`]. A block depends on the dataset, the seed and its number alone.
+//! The shredder visits each field of the tree once per block, and a field handles all entries of the block in
+//! one pass:
 //!
-//! - the *entries* of a field are what its leaf columns have one level for: the rows themselves,
-//!   or the elements of the lists above it, a null or empty list standing as one entry;
-//! - an entry is *live* where its definition level says that everything above is there;
-//! - a field raises the definition level of the live entries in which it is there, a list replaces
-//!   its entries by its elements, a leaf draws one value for each entry that is there.
+//! - the *entries* of a field are those that its leaf columns have a level for: the rows themselves, or the
+//!   elements of the enclosing list; a null or empty list is one entry;
+//! - an entry is *live* if all enclosing fields are present, as its definition level shows;
+//! - a field raises the definition level of the live entries in which it is present, a list replaces its
+//!   entries with its elements, and a leaf draws one value for each entry in which it is present.
 
 use std::ops::Range;
 
@@ -25,60 +25,58 @@ use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present};
 use crate::types::number::Number;
 
-/// Rows that are drawn together. Small enough that a block's levels stay in the first-level cache,
-/// large enough that the walk over the fields costs nothing (1,024 rows of `contacts` take about
-/// 15 µs).
+/// The rows of a block. Small enough to keep the levels of a block in the first-level cache, large enough to
+/// make the time per field negligible (1,024 rows of `contacts` take about 15 µs).
 pub(crate) const BLOCK_ROWS: u64 = 1024;
 
-/// One leaf column of the rows drawn.
+/// One leaf column of the drawn rows.
 #[derive(Debug)]
 pub(crate) struct LeafBuffer {
-    /// One definition level an entry; empty where the column has none (all required).
+    /// One definition level per entry; empty if all fields of the path are required.
     pub definition: Vec<u8>,
     pub values: ValueBuffer,
-    /// The list that its entries are the elements of: an index into [`Shredded::lists`].
+    /// The innermost enclosing list: an index into [`Shredded::lists`].
     pub list: Option<usize>,
 }
 
-/// The rows drawn, as columns.
+/// The drawn rows as columns.
 #[derive(Debug)]
 pub(crate) struct Shredded {
     pub rows: usize,
     pub leaves: Vec<LeafBuffer>,
-    /// For each list of the dataset the repetition levels of its entries; all leaves below it and
-    /// below no further list share them.
+    /// The repetition levels of the entries of each list. All leaves whose innermost list it is share them.
     pub lists: Vec<Vec<u8>>,
 }
 
 impl Shredded {
-    /// The bytes that the rows take in memory.
+    /// The memory that the rows take, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let leaves = self.leaves.iter().map(|leaf| leaf.definition.len() + leaf.values.bytes());
         leaves.chain(self.lists.iter().map(Vec::len)).sum()
     }
 
-    /// The bytes of the strings of the column that has most.
+    /// The most bytes of strings in one column.
     fn most_string_bytes(&self) -> usize {
         self.leaves.iter().map(|leaf| leaf.values.string_bytes()).max().unwrap_or(0)
     }
 }
 
-/// Draws rows of a dataset. Its buffers are used again from call to call.
+/// Draws rows of a dataset. Calls reuse its buffers.
 #[derive(Debug)]
 pub(crate) struct Shredder<'a> {
     dataset: &'a Dataset,
     seed: u64,
     shredded: Shredded,
-    /// Space for the fields on the way from the root to the one under work, one for each depth.
+    /// Buffers for the fields on the path from the root to the current field, one for each depth.
     scratch: Vec<Scratch>,
-    /// The values of this block that expressions of later fields use, by leaf.
+    /// The values of this block that later expressions use, by leaf.
     operand_values: Vec<OperandValues>,
     root: Scratch,
-    /// The first value of the block that its column cannot hold, among the rows that were asked for.
+    /// The first value that its column cannot hold, among the requested rows.
     misfit: Option<MisfitAt>,
 }
 
-/// What a struct or list keeps while the fields below it are filled.
+/// The buffers of a struct or list while its fields are filled.
 #[derive(Debug, Default)]
 struct Scratch {
     draws: Vec<u32>,
@@ -89,18 +87,18 @@ struct Scratch {
     operands: Vec<Number>,
 }
 
-/// The entries that a field is filled for.
+/// The entries to fill a field for.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     /// Their definition levels so far.
     definition: &'a [u8],
-    /// The level of the live ones.
+    /// The definition level of live entries.
     live: u8,
-    /// Their repetition levels, of the innermost list.
+    /// Their repetition levels in the innermost list.
     repetition: &'a [u8],
-    /// The repetition level of that list's elements behind the first; 0 outside lists.
+    /// The repetition level of that list's elements after the first; 0 outside of lists.
     list_level: u8,
-    /// For each entry the fields of the struct around that are there.
+    /// The present fields of the enclosing struct, for each entry.
     masks: &'a [u32],
 }
 
@@ -118,14 +116,14 @@ impl<'a> Shredder<'a> {
     /// Draws `rows`, numbered over the whole dataset.
     ///
     /// # Errors
-    /// When one of the rows has a value that its column cannot hold: the first row, of it the first column; or when
-    /// the values of one column take more than 4 GiB.
+    /// A row has a value that its column cannot hold: the error names the first such row and its first such
+    /// column. Or the values of one column take more than 4 GiB.
     pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded, Error> {
         self.rows_up_to(rows, usize::MAX)
     }
 
-    /// Draws the first of `rows`, up to the end of the block with which they take `bytes` in memory: as many as the
-    /// rows themselves say, whatever was drawn before.
+    /// Draws the first of `rows`, up to the end of the block with which they take `bytes` in memory. The
+    /// number of rows depends on the rows alone, not on earlier calls.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).
@@ -147,8 +145,8 @@ impl<'a> Shredder<'a> {
         }
     }
 
-    /// Draws `rows` for what they are like: a value that its column cannot hold is reported beside them, another
-    /// stands in its place.
+    /// Draws `rows` as a sample. A value that its column cannot hold is replaced by another, and the first
+    /// one is returned.
     pub(crate) fn sample(&mut self, rows: Range<u64>) -> (&Shredded, Option<MisfitAt>) {
         let misfit = self.draw(rows, usize::MAX);
         (&self.shredded, misfit)
@@ -183,7 +181,7 @@ impl<'a> Shredder<'a> {
         self.misfit
     }
 
-    /// Refuses strings of more bytes than their buffer counts.
+    /// Refuses more string bytes than a buffer can count.
     fn check_strings(&self, first: u64) -> Result<(), Error> {
         if self.shredded.most_string_bytes() <= MOST_STRING_BYTES {
             return Ok(());
@@ -196,14 +194,14 @@ impl<'a> Shredder<'a> {
             }
         });
         Err(Error::spec(
-            "values of more than 4 GiB, which are made together",
+            "one page of values takes more than 4 GiB",
             place,
-            "give a smaller --page-rows, or shorten the values in the spec",
+            "use a smaller --page-rows, or shorten the values in the spec",
         ))
     }
 
-    /// Appends one whole block, of which the rows `wanted` were asked for. Values that draw alone are those of
-    /// these rows only: of long ones a whole block takes too much memory.
+    /// Appends one whole block, of which the rows `wanted` were requested. Leaves that draw each value alone
+    /// append only the values of these rows, because a whole block of long values takes too much memory.
     fn block(&mut self, block: u64, wanted: Range<usize>) {
         let rows = [0u8; BLOCK_ROWS as usize];
         let mut filler = Filler {
@@ -226,19 +224,19 @@ impl<'a> Shredder<'a> {
         }
     }
 
-    /// How much each leaf (levels, values) and each list holds.
+    /// The lengths of each leaf (levels, values) and of each list.
     fn marks(&self) -> (Vec<(usize, usize)>, Vec<usize>) {
         let leaves = self.shredded.leaves.iter().map(|l| (l.definition.len(), l.values.len())).collect();
         (leaves, self.shredded.lists.iter().map(Vec::len).collect())
     }
 
-    /// Cuts the block that was appended behind `marks` down to some of its rows.
+    /// Cuts the block appended after `marks` down to `rows`.
     fn retain(&mut self, marks: &(Vec<(usize, usize)>, Vec<usize>), rows: Range<usize>) {
         let cut = |v: &mut Vec<u8>, from: usize, keep: &Range<usize>| {
             v.truncate(from + keep.end);
             v.drain(from..from + keep.start);
         };
-        // A row's entries begin where the repetition level is 0.
+        // The entries of a row begin at repetition level 0.
         let entries: Vec<Range<usize>> = (self.shredded.lists.iter().zip(&marks.1))
             .map(|(levels, from)| {
                 let starts = levels[*from..].iter().enumerate().filter(|(_, level)| **level == 0);
@@ -277,7 +275,7 @@ impl<'a> Shredder<'a> {
     }
 }
 
-/// Makes the buffers of all leaves, and numbers the lists in the order of the walk.
+/// Makes the buffers of all leaves, and numbers the lists in the order of the fields.
 fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mut Vec<LeafBuffer>) {
     for field in fields {
         match &field.kind {
@@ -294,7 +292,7 @@ fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mu
     }
 }
 
-/// The walk over one block.
+/// Fills one block.
 struct Filler<'a> {
     seed: u64,
     block: u64,
@@ -302,7 +300,7 @@ struct Filler<'a> {
     scratch: &'a mut Vec<Scratch>,
     operand_values: &'a mut Vec<OperandValues>,
     next_list: usize,
-    /// The rows of the block that were asked for.
+    /// The requested rows of the block.
     wanted: Range<usize>,
     misfit: &'a mut Option<MisfitAt>,
 }
@@ -312,7 +310,7 @@ impl Filler<'_> {
         Stream::new(self.seed, purpose, self.block)
     }
 
-    /// Draws which combination of fields `n` entries have.
+    /// Draws the combination of present fields for `n` entries.
     fn masks(&self, present: &Present, draws: u64, n: usize, masks: &mut Vec<u32>) {
         masks.resize(n, 0);
         present.table.fill(self.stream(draws), masks);
@@ -325,7 +323,7 @@ impl Filler<'_> {
         if self.scratch.len() <= depth {
             self.scratch.resize_with(depth + 1, Scratch::default);
         }
-        // Out of the pool while the fields below, one deeper, use theirs.
+        // Taken out of the pool: nested fields use the buffers of the next depth.
         let mut scratch = std::mem::take(&mut self.scratch[depth]);
         match &field.kind {
             Kind::Leaf(leaf) => self.leaf(field, leaf, entries, &mut scratch),
@@ -369,13 +367,13 @@ impl Filler<'_> {
         self.scratch[depth] = scratch;
     }
 
-    /// Writes to `out` the definition levels of `entries`, raised by one where `field`, an optional
-    /// one, is there, and returns how many those are.
+    /// Writes the definition levels of `entries` to `out`, raised by one where the optional `field` is
+    /// present. Returns the number of entries in which it is present.
     fn raise(&self, field: &Field, entries: Entries<'_>, draws: &mut Vec<u32>, out: &mut [u8]) -> usize {
         match field.nulls {
             Nulls::Never => count_live(entries.definition, entries.live, out),
             Nulls::Share(share) => {
-                // In 31 bits, so that both 0 and 1 are exact.
+                // 31 bits, so that both 0 and 1 are exact.
                 let threshold = (share * 2f64.powi(31)) as u32;
                 draws.resize(entries.definition.len(), 0);
                 self.stream(field.null_draws).fill32(draws);
@@ -430,7 +428,7 @@ impl Filler<'_> {
             true => 0..there,
             false => values_of_rows(self.wanted.clone(), entries.repetition, own, field.levels.definition),
         };
-        // Of long values those that are wanted alone.
+        // Long values are drawn only for the requested rows.
         let (drawn, wanted) = match leaf.draws_alone() {
             true => (wanted.clone(), 0..wanted.len()),
             false => (0..there, wanted),
@@ -448,7 +446,7 @@ impl Filler<'_> {
         if let Some((value, misfit)) = leaf.draw(&draws, &mut buffer.values) {
             let row = row_of_value(value, entries.repetition, own, field.levels.definition);
             let row = self.block * BLOCK_ROWS + row as u64;
-            // Of the same row the earlier column stays: later ones may follow from it.
+            // In the same row, the first column counts: later columns may depend on it.
             if self.misfit.is_none_or(|before| row < before.row) {
                 *self.misfit = Some(MisfitAt { row, leaf: leaf.index, misfit });
             }
@@ -472,14 +470,14 @@ impl Filler<'_> {
         buffer.definition = definition;
     }
 
-    /// Replaces the entries by the elements of a list, into the scratch's levels.
+    /// Replaces the entries with the elements of a list, in the levels of `scratch`.
     fn expand(&mut self, field: &Field, lengths: &Lengths, entries: Entries<'_>, scratch: &mut Scratch) {
         let n = entries.definition.len();
         let (live, element, own) = (entries.live, field.levels.definition, field.levels.repetition);
         let Scratch { draws, definition, repetition, .. } = scratch;
         draws.resize(n, 0);
         self.stream(field.value_draws).fill32(draws);
-        // What the list's own optionality adds to the level of an empty list.
+        // The definition level of an empty list.
         let empty = element - 1;
         let most = n * lengths.longest.max(1) as usize + 8;
         definition.resize(most, 0);
@@ -498,10 +496,10 @@ impl Filler<'_> {
                 Some(0) => (empty, 1),
                 Some(length) => (element, length as usize),
             };
-            // The first entry goes on what the lists above began; the others repeat this list.
+            // The first entry continues the enclosing lists; the others repeat this list.
             let outer = entries.repetition[i];
             if length <= 8 {
-                // Eight at once; what is past the length is overwritten by the next entry.
+                // Eight at once; the next entry overwrites those after the end.
                 let eight = [level; 8];
                 definition[at..at + 8].copy_from_slice(&eight);
                 let mut eight = [own; 8];
@@ -519,8 +517,8 @@ impl Filler<'_> {
     }
 }
 
-/// For each entry of a leaf its row, and whether it is a value: entries at level `there` are, all of them where there
-/// are no levels.
+/// The row of each entry of a leaf, and whether the entry is a value: it is if its level is `there`, or if
+/// the leaf has no definition levels.
 fn rows_of_entries(repetition: &[u8], definition: &[u8], there: u8) -> impl Iterator<Item = (usize, bool)> {
     let mut rows = 0;
     repetition.iter().enumerate().map(move |(i, level)| {
@@ -529,7 +527,7 @@ fn rows_of_entries(repetition: &[u8], definition: &[u8], there: u8) -> impl Iter
     })
 }
 
-/// Which values of a leaf belong to `rows`.
+/// The values of a leaf that belong to `rows`.
 fn values_of_rows(rows: Range<usize>, repetition: &[u8], definition: &[u8], there: u8) -> Range<usize> {
     let before = |row: usize| {
         let entries = rows_of_entries(repetition, definition, there);
@@ -544,14 +542,14 @@ fn row_of_value(value: usize, repetition: &[u8], definition: &[u8], there: u8) -
     values.nth(value).map_or(0, |(row, _)| row)
 }
 
-// The levels of entries below are bytes; an entry is raised by one where its field is there. Counts
-// are taken over pieces that a byte can count.
+// Levels are bytes. A level is raised by one where the field is present. The loops count in pieces so short
+// that a byte can hold the count.
 
-/// Entries that one byte can count.
+/// The entries that one byte can count.
 const PIECE: usize = 255;
 
 widest! {
-/// Copies levels and counts the live ones.
+/// Copies the levels and counts the live entries.
 fn count_live(before: &[u8], live: u8, after: &mut [u8]) -> usize {
     after.copy_from_slice(before);
     let of_piece = |piece: &[u8]| usize::from(piece.iter().map(|level| u8::from(*level == live)).sum::<u8>());

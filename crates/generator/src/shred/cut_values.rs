@@ -1,5 +1,4 @@
-//! Parts of value buffers: ranges for pages that are cut, single values for rows that are sorted into
-//! partitions.
+//! Copies parts of value buffers: ranges for smaller pages, single values for rows sorted into partitions.
 
 use std::ops::Range;
 
@@ -21,7 +20,7 @@ impl ValueBuffer {
             (ValueBuffer::Fixed { data: to, .. }, ValueBuffer::Fixed { width, data: from }) => {
                 to.extend_from_slice(&from[range.start * width..range.end * width]);
             }
-            // Buffers of one leaf are of one kind.
+            // All buffers of a leaf are of the same kind.
             (to, from) => debug_assert!(false, "{from:?} into {to:?}"),
         }
     }

@@ -6,19 +6,19 @@ use crate::draw::misfit::Misfit;
 use crate::error::Error;
 use crate::spec::dataset::{Field, Leaf};
 
-/// The first value that does not fit, among the values that were asked for.
+/// The first value that does not fit, among the requested values.
 pub(crate) struct FirstMisfit {
     wanted: Range<usize>,
     pub found: Option<(usize, Misfit)>,
 }
 
 impl FirstMisfit {
-    /// Of the values `wanted` of those that are drawn together.
+    /// `wanted` are the requested values among those drawn together.
     pub(crate) fn among(wanted: Range<usize>) -> Self {
         FirstMisfit { wanted, found: None }
     }
 
-    /// Value `i`, or a stand-in where it does not fit.
+    /// Value `i`, or a default if it does not fit.
     #[inline(always)]
     pub(crate) fn or_stand_in<T: Default>(&mut self, i: usize, value: Result<T, Misfit>) -> T {
         value.unwrap_or_else(|misfit| {
@@ -30,7 +30,7 @@ impl FirstMisfit {
     }
 }
 
-/// A misfit and where it is.
+/// A misfit and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MisfitAt {
     /// The row, numbered over the whole dataset.
@@ -41,7 +41,7 @@ pub(crate) struct MisfitAt {
 }
 
 impl MisfitAt {
-    /// The error about it, in a column that is `leaf` in `field`.
+    /// The error for the column `leaf` of `field`.
     pub(crate) fn error(&self, field: &Field, leaf: &Leaf) -> Error {
         let place = format!("field {}, row {}", field.path, self.row);
         Error::spec(self.misfit.described(&leaf.kind), place, self.misfit.advice(&leaf.values))
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_wanted_misfit_is_kept() {
+    fn only_the_first_misfit_of_a_requested_row_is_kept() {
         let mut misfits = FirstMisfit::among(2..5);
         for i in 0..8 {
             let value = if i == 3 { Ok(7) } else { Err(Misfit::Undefined("ln", i as f64)) };

@@ -1,4 +1,4 @@
-//! Drawing values: a leaf's distribution and a stream of random bits into its buffer.
+//! Draws the values of a leaf into its buffer, from its distribution and a random stream.
 
 use std::ops::Range;
 
@@ -15,22 +15,22 @@ use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
-/// What the values of one block are drawn from.
+/// The input for drawing the values of one block.
 pub(crate) struct Draws<'a> {
     pub stream: Stream,
-    /// How many.
+    /// The number of values.
     pub n: usize,
-    /// The number of the first unique value.
+    /// The id of the first unique value.
     pub first_id: u64,
-    /// For each value the number of its row, or of its place in its list: for sequences and walks.
+    /// For sequences and monotone values: the number of each value's row, or of its position in its list.
     pub numbers: &'a [u64],
-    /// For each value the operands of its expression.
+    /// For expressions: the operands of each value.
     pub operands: &'a [Number],
-    /// The values that were asked for: a block is drawn as a whole.
+    /// The requested values; a block is drawn as a whole.
     pub wanted: Range<usize>,
 }
 
-/// Appends `n` values, value `i` made from draw `i`.
+/// Appends `n` values; value `i` is made from draw `i`.
 #[inline(always)]
 fn each<T: Clone + Default>(out: &mut Vec<T>, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> T) {
     let at = out.len();
@@ -40,7 +40,7 @@ fn each<T: Clone + Default>(out: &mut Vec<T>, draws: &Draws<'_>, mut value: impl
     }
 }
 
-/// Appends whole numbers, within the range of their type, to a buffer that holds such.
+/// Appends whole numbers, within the range of their type, to a buffer of whole numbers.
 #[inline(always)]
 fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> i128) {
     match out {
@@ -53,12 +53,12 @@ fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize,
                 big_endian(value(i, draws.stream.draw(i as u64)), out);
             }
         }
-        // Whole numbers are read for types that store such.
+        // The reader allows whole numbers only for types that store them.
         _ => debug_assert!(false, "whole numbers in another buffer"),
     }
 }
 
-/// Appends real numbers, within the range of their type, to a buffer that holds such.
+/// Appends real numbers, within the range of their type, to a buffer of real numbers.
 #[inline(always)]
 fn reals(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, u64) -> f64) {
     match out {
@@ -74,7 +74,7 @@ fn reals(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize, 
     }
 }
 
-/// Appends numbers given in ones: whole numbers where the leaf stores such, else real ones.
+/// Appends unscaled numbers, as whole or real numbers depending on the leaf's type.
 #[inline(always)]
 fn counts(out: &mut ValueBuffer, draws: &Draws<'_>, kind: &LogicalType, value: impl Fn(u64) -> u64) {
     let one = kind.one();
@@ -87,7 +87,7 @@ fn counts(out: &mut ValueBuffer, draws: &Draws<'_>, kind: &LogicalType, value: i
     }
 }
 
-/// Appends strings, each written by `render` from its draw.
+/// Appends strings; `render` writes each one from its draw.
 fn strings(out: &mut ValueBuffer, draws: &Draws<'_>, mut render: impl FnMut(u64, &mut Vec<u8>)) {
     if let ValueBuffer::Bytes(out) = out {
         for i in 0..draws.n {
@@ -97,7 +97,7 @@ fn strings(out: &mut ValueBuffer, draws: &Draws<'_>, mut render: impl FnMut(u64,
     }
 }
 
-/// A number in ones as the whole number that `kind` stores.
+/// An unscaled number as the whole number that `kind` stores.
 #[inline(always)]
 fn whole_in(kind: &LogicalType, one: i128, range: (i128, i128), value: Number) -> Result<i128, Misfit> {
     debug_assert_eq!((one, range), (kind.one(), kind.range()));
@@ -108,15 +108,15 @@ fn whole_in(kind: &LogicalType, one: i128, range: (i128, i128), value: Number) -
     whole.filter(|n| (range.0..=range.1).contains(n)).ok_or(Misfit::Outside(value))
 }
 
-/// A finite number that a type of real numbers can hold up to `most`.
+/// A finite real number, checked against the largest one of its type, `most`.
 #[inline(always)]
 fn real_in(most: f64, value: f64) -> Result<f64, Misfit> {
     if value.abs() <= most { Ok(value) } else { Err(Misfit::Outside(Number::Real(value))) }
 }
 
 impl Leaf {
-    /// Appends `draws.n` values to `out`. Returns the first of those wanted that the column cannot hold; in its
-    /// place stands another.
+    /// Appends `draws.n` values to `out`. A value that the column cannot hold is replaced; the first one
+    /// among the requested values is returned.
     #[must_use]
     pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer) -> Option<(usize, Misfit)> {
         let kind = &self.kind;
@@ -146,13 +146,13 @@ impl Leaf {
                 wholes(out, draws, |_, draw| i128::from(min.wrapping_add(draw as i64)));
             }
             (ValueSpec::Integers { min, span }, out) => {
-                // Past i64::MAX only unsigned numbers reach, of which the bits are kept.
+                // Only unsigned numbers exceed i64::MAX; they keep their bits.
                 wholes(out, draws, |_, draw| i128::from(min.wrapping_add(scale64(draw, *span) as i64)));
             }
             (ValueSpec::Wide { min, span }, out) => wholes(out, draws, |_, draw| {
                 let mut random = Sequence::new(draw);
                 let bits = u128::from(random.next()) << 64 | u128::from(random.next());
-                // The span is so wide that the remainder's bias is below 2^-40 for up to 88 bits.
+                // The bias of the remainder is below 2^-40 for spans of up to 88 bits.
                 let offset = if *span == 0 { bits } else { bits % span };
                 min.wrapping_add(offset as i128)
             }),
@@ -166,7 +166,7 @@ impl Leaf {
                     reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));
                 } else {
                     let (one, range) = (kind.one(), kind.range());
-                    // A bound that a double only comes near to may be past the end of the range that it names.
+                    // A double may only approximate a bound, and then exceed the type's range.
                     let ends = (low.is_finite().then_some(range.0), high.is_finite().then_some(range.1));
                     wholes(out, draws, |i, draw| {
                         let value = value(draw);
@@ -180,7 +180,7 @@ impl Leaf {
                 let (low, high) = kind.range();
                 wholes(out, draws, |i, _| {
                     let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(*start));
-                    // Around at the end of the type's range.
+                    // Wraps around at the end of the type's range.
                     let around = |value: i128| {
                         let places = high.checked_sub(low)?.checked_add(1)?;
                         low.checked_add(value.checked_sub(low)?.rem_euclid(places))
@@ -215,7 +215,7 @@ impl Leaf {
                 };
                 if kind.is_real() {
                     let most = kind.most_real();
-                    // Only operands that are not finite themselves give such a value.
+                    // Only non-finite operands have a non-finite result.
                     let fits = |v: f64| if v.is_finite() { real_in(most, v) } else { Ok(v) };
                     reals(out, draws, |i, draw| {
                         misfits.or_stand_in(i, value(i, draw).map(Number::real).and_then(fits))
@@ -265,7 +265,7 @@ impl Leaf {
                     out => strings(out, draws, fill),
                 }
             }
-            // `ValueBuffer::new` pairs each kind of values with its buffer.
+            // `ValueBuffer::new` makes the right buffer for each kind of values.
             (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
         }
         misfits.found

@@ -1,4 +1,4 @@
-//! Values that are looked at again within their block: operands of expressions, keys of one map.
+//! Values that are read again within their block: operands of expressions, keys of a map.
 
 use crate::draw::expression::Expression;
 use crate::draw::value_spec::ValueSpec;
@@ -15,9 +15,8 @@ pub(crate) struct OperandValues {
 }
 
 impl OperandValues {
-    /// Takes over the values from `first` on of a leaf whose entries have the definition levels
-    /// `definition` (none where it has no levels, then there are `entries` of them), `level` for
-    /// those that are there.
+    /// Copies the values from `first` up of a leaf. Its entries have the levels `definition`; an entry is a
+    /// value if its level is `level`. If the leaf has no levels, all `entries` are values.
     pub(crate) fn fill(
         &mut self,
         leaf: &Leaf,
@@ -41,7 +40,7 @@ impl OperandValues {
     }
 }
 
-/// Value `i` of a buffer in ones: decimals with their point.
+/// Value `i` of a buffer as a number, with decimals scaled.
 pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Number> {
     let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
     let whole = match buffer {
@@ -60,9 +59,9 @@ pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Numb
     Some(scaled(&leaf.kind, whole))
 }
 
-/// Appends the operands of an expression for each entry that is there, and returns how many those
-/// are: entries of which an operand is null get null themselves. `scope` is the repetition levels of
-/// the entries and the definition level of those that are there.
+/// Appends the operands of an expression for each present entry, and returns the number of these entries. An
+/// entry with a null operand becomes null. `scope` has the repetition levels of the entries and the
+/// definition level of present ones.
 pub(crate) fn operands(
     expression: &Expression,
     operand_values: &[OperandValues],
@@ -71,13 +70,13 @@ pub(crate) fn operands(
     out: &mut Vec<Number>,
 ) -> usize {
     let (repetition, level) = scope;
-    // For each operand the entry of its own that belongs to the one under work.
+    // For each operand, its entry that belongs to the current entry.
     let mut at: Vec<usize> = vec![0; expression.operands.len()];
     let mut there = 0;
     for (i, level_here) in repetition.iter().enumerate() {
         if i > 0 {
             for (at, operand) in at.iter_mut().zip(&expression.operands) {
-                // A new entry of the operand begins where nothing deeper than its lists repeats.
+                // A new entry of the operand begins unless a list deeper than its own repeats.
                 *at += usize::from(*level_here <= operand.repetition);
             }
         }
@@ -93,7 +92,7 @@ pub(crate) fn operands(
         }
         if out.len() - before < expression.operands.len() {
             out.truncate(before);
-            // Only an optional field can have a null operand, and then has a level to lower.
+            // Only optional fields can have null operands, so there is a level to lower.
             if let Some(definition) = definition.get_mut(i) {
                 *definition = definition.saturating_sub(1);
             }
@@ -104,8 +103,8 @@ pub(crate) fn operands(
     there
 }
 
-/// Makes the keys of each map differ: one that was there before becomes the next that was not, in
-/// the order of the values. Those that are not drawn from a list or a range stay as they are.
+/// Makes the keys of each map distinct: a repeated key becomes the next unused one, in the order of the
+/// values. Keys that are not drawn from a list or a range stay unchanged.
 pub(crate) fn distinguish(
     leaf: &Leaf,
     buffer: &mut ValueBuffer,
@@ -120,7 +119,7 @@ pub(crate) fn distinguish(
         ValueSpec::Integers { min, span } if *span > 0 => (*min, *span),
         _ => return,
     };
-    // In offsets from the least value, which for numbers of 64 bits wrap as they are stored.
+    // Offsets from the smallest value; for 64-bit numbers they wrap like the stored numbers.
     let mut used: Vec<u64> = Vec::new();
     let mut next = first;
     for (definition, repetition) in definition.iter().zip(repetition) {

@@ -1,8 +1,8 @@
-//! The values of a leaf until their page is written, nulls left out.
+//! The values of a leaf until their page is written, without nulls.
 //!
-//! Values stay in the smallest form that says what they are: an index into a dictionary, the code
-//! of a name, the number of a unique string. Pages and statistics are made from these;
-//! [`ValueBuffer::materialise`] makes plain values of them for the encodings that need some.
+//! Values stay in their smallest form: an index into a dictionary, the code of a name, the number of a unique
+//! string. Pages and statistics are made from these. [`ValueBuffer::materialise`] converts them to plain
+//! values for the encodings that need them.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::text::person_name;
 use crate::types::literal::int96;
 use crate::types::logical_type::Physical;
 
-/// The values drawn for a page.
+/// The drawn values of a page.
 #[derive(Debug)]
 pub(crate) enum ValueBuffer {
     Names(Vec<u32>),
@@ -27,19 +27,19 @@ pub(crate) enum ValueBuffer {
     Fixed { width: usize, data: Vec<u8> },
 }
 
-/// Most bytes of the strings of a buffer, which counts them in 32 bits.
+/// The most string bytes of a buffer, which counts them in 32 bits.
 pub(crate) const MOST_STRING_BYTES: usize = u32::MAX as usize;
 
-/// Byte strings behind one another, of [`MOST_STRING_BYTES`]: who draws them looks after every block.
+/// Concatenated byte strings, at most [`MOST_STRING_BYTES`]; the shredder checks this after every block.
 #[derive(Debug, Default)]
 pub(crate) struct ByteStrings {
-    /// Where each ends.
+    /// The end of each string.
     pub ends: Vec<u32>,
     pub data: Vec<u8>,
 }
 
 impl ByteStrings {
-    /// Closes the string that was appended to `data`.
+    /// Ends the string that was appended to `data`.
     pub(crate) fn push_end(&mut self) {
         self.ends.push(self.data.len() as u32);
     }
@@ -67,8 +67,7 @@ pub(crate) enum PhysicalBuffer {
     Fixed { width: usize, data: Vec<u8> },
 }
 
-/// Runs `$body` with `$v` bound to the vector of whatever kind `$buffer` is, or `$bytes` / `$fixed`
-/// for strings.
+/// Runs `$body` with `$v` bound to the vector of `$buffer`, or `$bytes` and `$fixed` for strings.
 macro_rules! on_each {
     ($buffer:expr, $v:ident => $body:expr, $strings:ident => $bytes:expr, ($width:ident, $data:ident) => $fixed:expr) => {
         match $buffer {
@@ -87,7 +86,7 @@ macro_rules! on_each {
 }
 
 impl ValueBuffer {
-    /// An empty buffer for what `leaf` draws.
+    /// An empty buffer for the values of `leaf`.
     pub(crate) fn new(leaf: &Leaf) -> Self {
         match (&leaf.values, leaf.physical) {
             (ValueSpec::PersonName, _) => ValueBuffer::Names(Vec::new()),
@@ -98,7 +97,7 @@ impl ValueBuffer {
             (ValueSpec::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
             (_, Physical::Boolean) => ValueBuffer::Booleans(Vec::new()),
             (_, Physical::Int32) => ValueBuffer::Int32(Vec::new()),
-            // Until they are written, INT96 timestamps are nanoseconds.
+            // INT96 timestamps are nanoseconds until they are written.
             (_, Physical::Int64 | Physical::Int96) => ValueBuffer::Int64(Vec::new()),
             (_, Physical::Float) => ValueBuffer::Float(Vec::new()),
             (_, Physical::Double) => ValueBuffer::Double(Vec::new()),
@@ -111,12 +110,12 @@ impl ValueBuffer {
         on_each!(self, v => v.len(), strings => strings.ends.len(), (width, data) => data.len() / width)
     }
 
-    /// The bytes that its values take in memory.
+    /// The memory that its values take, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         on_each!(self, v => size_of_val(&v[..]), strings => strings.data.len() + size_of_val(&strings.ends[..]), (_width, data) => data.len())
     }
 
-    /// The bytes of its strings, 0 where it has none.
+    /// The bytes of its strings; 0 for other types.
     pub(crate) fn string_bytes(&self) -> usize {
         match self {
             ValueBuffer::Bytes(strings) => strings.data.len(),
@@ -128,7 +127,7 @@ impl ValueBuffer {
         on_each!(self, v => v.clear(), strings => strings.clear(), (_width, data) => data.clear());
     }
 
-    /// Keeps, of the values from `from` on, only `keep`, counted from there.
+    /// Of the values from `from` up, keeps only `keep`, which counts from `from`.
     pub(crate) fn retain(&mut self, from: usize, keep: Range<usize>) {
         on_each!(
             self,
@@ -173,7 +172,7 @@ impl ValueBuffer {
             ValueBuffer::Indices(indices) => {
                 let entries = leaf.dictionary();
                 let entry = |i: &u32| entries[*i as usize].as_slice();
-                // Entries of these types have their width.
+                // Entries of these types have a fixed width.
                 let four = |i: &u32| entry(i).try_into().unwrap_or_default();
                 let eight = |i: &u32| entry(i).try_into().unwrap_or_default();
                 match leaf.physical {
@@ -224,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_cut_out_of_the_middle() {
+    fn strings_in_the_middle_are_kept() {
         let mut strings = ByteStrings::default();
         for text in ["one", "two", "", "three", "four"] {
             strings.data.extend_from_slice(text.as_bytes());

@@ -1,9 +1,8 @@
-//! A validated dataset: the tree of its fields, each with the tables that its values are drawn
-//! from.
+//! A validated dataset: the tree of its fields, each with the tables for drawing its values.
 //!
-//! [`Dataset::from_toml`] and [`Dataset::from_file`] are the ways in; reading is in
-//! [`crate::spec::reader`]. Everything that later stages rely on (levels that fit, tables that are
-//! distributions, a bounded number of elements a record) is checked there.
+//! [`Dataset::from_toml`] and [`Dataset::from_file`] create one; [`crate::spec::reader`] reads the spec. The
+//! reader also checks all that later stages rely on: levels fit, weights are distributions, and the number
+//! of elements in a record is bounded.
 
 use std::path::Path;
 
@@ -18,10 +17,10 @@ use crate::spec_file::folder::SpecFolder;
 use crate::text::template::Template;
 use crate::types::logical_type::{LogicalType, Physical};
 
-/// Deepest nesting of structs, lists and maps.
+/// The deepest nesting of structs, lists and maps.
 pub(crate) const DEEPEST: usize = 32;
 
-/// Specs that come with the crate, by name.
+/// The built-in specs, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("contacts", include_str!("../../datasets/contacts.toml")),
     ("orders", include_str!("../../datasets/orders.toml")),
@@ -30,29 +29,29 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("deep", include_str!("../../datasets/deep.toml")),
 ];
 
-/// A dataset whose records can be drawn.
+/// A validated dataset, ready to generate.
 #[derive(Debug)]
 pub struct Dataset {
     pub(crate) name: String,
     pub(crate) rows: Option<u64>,
     pub(crate) fields: Vec<Field>,
-    /// Which of the record's optional fields are there together.
+    /// Which optional fields of the record are present together.
     pub(crate) present: Option<Present>,
     pub(crate) leaves: usize,
     pub(crate) text_hash: u128,
 }
 
-/// One node of the record's tree.
+/// A field of the record or of another field.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub name: String,
-    /// Names from the root, joined with dots, as Parquet has the path of a leaf.
+    /// The names from the root, joined with dots, like the paths of Parquet columns.
     pub path: String,
     pub nulls: Nulls,
-    /// Levels of an entry in which this field is there.
+    /// The levels of an entry in which this field is present.
     pub levels: Levels,
     pub kind: Kind,
-    /// The streams that decide whether it is there, and that its values or lengths come from.
+    /// The random streams of its nulls, and of its values or lengths.
     pub null_draws: u64,
     pub value_draws: u64,
 }
@@ -80,7 +79,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// How a repeated field is written.
+/// The Parquet structure of a repeated field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListStyle {
     /// Three levels: `group f (LIST) { repeated group list { element } }`.
@@ -99,20 +98,19 @@ pub(crate) struct Leaf {
     pub kind: LogicalType,
     pub physical: Physical,
     pub values: ValueSpec,
-    /// Most values it can have in one record.
+    /// The most values in one record.
     pub most_in_record: u64,
     /// Whether expressions of later fields use it.
     pub is_operand: bool,
-    /// Whether it is the key of a map, whose values are told apart within one map where they come
-    /// from a list or a range.
+    /// Whether it is the key of a map. Keys drawn from a list or a range are made distinct within each map.
     pub distinct: bool,
 }
 
-/// Which optional fields of a struct are there together.
+/// Which optional fields of a struct are present together.
 #[derive(Debug)]
 pub(crate) struct Present {
     pub table: Weights,
-    /// For each combination the bits of the fields that are there.
+    /// The bits of the present fields, for each combination.
     pub masks: Vec<u32>,
 }
 
@@ -122,7 +120,7 @@ impl Leaf {
         Leaf { index, kind, physical, values, most_in_record: 1, is_operand: false, distinct: false }
     }
 
-    /// The template that its ids are rendered by.
+    /// The template that renders its ids.
     pub(crate) fn template(&self) -> Option<&Template> {
         match &self.values {
             ValueSpec::Unique(template) => Some(template),
@@ -134,7 +132,7 @@ impl Leaf {
         }
     }
 
-    /// The values that its indices stand for; empty where it has none.
+    /// The values that its indices point to; empty for leaves without a dictionary.
     pub(crate) fn dictionary(&self) -> &[Vec<u8>] {
         match &self.values {
             ValueSpec::Choice { dictionary: Dictionary { entries, .. }, .. } => entries,
@@ -144,38 +142,37 @@ impl Leaf {
 }
 
 impl Dataset {
-    /// Parses and validates a dataset spec. Files that it names are looked for in the current
-    /// directory.
+    /// Parses and validates a dataset spec. The files that it names are read from the current directory.
     ///
     /// # Errors
-    /// With line, column and the path of the field, and with what is allowed there.
+    /// The spec is not valid. The error names line, column, the path of the field, and what is allowed there.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         reader::read(text, &SpecFolder::new(None, text), 0)
     }
 
-    /// Reads the dataset spec in a file. Files and datasets that it names are looked for beside it.
+    /// Reads the dataset spec in a file. The files and datasets that it names are read from the same folder.
     ///
     /// # Errors
-    /// As [`Dataset::from_toml`], and when the file cannot be read.
+    /// As [`Dataset::from_toml`], and if the file cannot be read.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             Error::spec(
-                format!("no dataset: {error}"),
+                format!("cannot read the dataset spec: {error}"),
                 path.display().to_string(),
-                format!("give a TOML file or a built-in dataset: {}, wide", names.join(", ")),
+                format!("name a TOML file or a built-in dataset: {}, wide", names.join(", ")),
             )
         })?;
         reader::read(&text, &SpecFolder::new(path.parent(), &text), 0).map_err(|error| error.in_file(path))
     }
 
-    /// The dataset of a built-in spec, `None` where there is none of that name.
+    /// The built-in dataset `name`; `None` if the name is unknown.
     pub fn built_in(name: &str) -> Option<Result<Self, Error>> {
         Self::built_in_text(name).map(|text| Self::from_toml(&text?))
     }
 
-    /// The spec of a built-in dataset, `None` where there is none of that name. `wide`, `wide:N`
-    /// and `wide:N:string` have N columns of floats or strings.
+    /// The spec of the built-in dataset `name`; `None` if the name is unknown. `wide`, `wide:N` and
+    /// `wide:N:string` have N columns of floats or strings.
     pub fn built_in_text(name: &str) -> Option<Result<String, Error>> {
         if let Some(text) = crate::spec::wide::spec(name) {
             return Some(text);
@@ -183,12 +180,12 @@ impl Dataset {
         BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| Ok((*text).to_owned()))
     }
 
-    /// Its name, the stem of its files' names.
+    /// Its name, which its file names start with.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The rows that its spec says it has, where it does.
+    /// The number of rows in its spec, if the spec has one.
     pub fn rows(&self) -> Option<u64> {
         self.rows
     }
@@ -198,34 +195,38 @@ impl Dataset {
         self.leaves
     }
 
-    /// A hash of the spec's text and of the files that it names: the same for the same spec.
+    /// A hash of the text of the spec and of the files that it names.
     pub fn spec_hash(&self) -> u128 {
         self.text_hash
     }
 
-    /// Calls `see` with each leaf and the field it stands in, in the order of the columns.
-    pub(crate) fn each_leaf<'a>(&'a self, see: &mut dyn FnMut(&'a Field, &'a Leaf)) {
-        fn walk<'a>(fields: &'a [Field], see: &mut dyn FnMut(&'a Field, &'a Leaf)) {
+    /// Calls `visit` with each leaf and its field, in column order.
+    pub(crate) fn each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Field, &'a Leaf)) {
+        fn visit_fields<'a>(fields: &'a [Field], visit: &mut dyn FnMut(&'a Field, &'a Leaf)) {
             for field in fields {
                 match &field.kind {
-                    Kind::Leaf(leaf) => see(field, leaf),
-                    Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => walk(fields, see),
+                    Kind::Leaf(leaf) => visit(field, leaf),
+                    Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => {
+                        visit_fields(fields, visit)
+                    }
                 }
             }
         }
-        walk(&self.fields, see);
+        visit_fields(&self.fields, visit);
     }
 
     /// Calls `change` with each leaf.
     pub(crate) fn each_leaf_mut(&mut self, change: &mut dyn FnMut(&mut Leaf)) {
-        fn walk(fields: &mut [Field], change: &mut dyn FnMut(&mut Leaf)) {
+        fn change_fields(fields: &mut [Field], change: &mut dyn FnMut(&mut Leaf)) {
             for field in fields {
                 match &mut field.kind {
                     Kind::Leaf(leaf) => change(leaf),
-                    Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => walk(fields, change),
+                    Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => {
+                        change_fields(fields, change)
+                    }
                 }
             }
         }
-        walk(&mut self.fields, change);
+        change_fields(&mut self.fields, change);
     }
 }

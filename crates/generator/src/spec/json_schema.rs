@@ -1,6 +1,6 @@
 //! The JSON schema of dataset specs, for editors that check and complete TOML files.
 //!
-//! Made from the same tables that the reader checks keys and names with.
+//! It is built from the tables that the reader uses to check keys and names.
 
 use serde_json::{Map, Value, json};
 
@@ -47,7 +47,7 @@ pub fn json_schema() -> Value {
                 },
             },
             "nulls": {
-                "description": "probability of null; a field without it is required",
+                "description": "probability of null; without it the field is required",
                 "oneOf": [
                     { "type": "number", "minimum": 0, "maximum": 1 },
                     object(&[("weights", object(&[("null", number(0.0)), ("value", number(0.0))], &["null", "value"]))], &["weights"]),
@@ -63,7 +63,7 @@ fn about(keys: &[(&str, &str)], key: &str) -> String {
     keys.iter().find(|(known, _)| *known == key).map_or_else(String::new, |(_, text)| (*text).to_owned())
 }
 
-/// An object of known keys.
+/// An object that allows only these keys.
 fn object(properties: &[(&str, Value)], required: &[&str]) -> Value {
     let properties: Map<String, Value> =
         properties.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
@@ -103,7 +103,7 @@ fn leaf(name: &str) -> Value {
     })
 }
 
-/// A field of the type `name` that has fields below it.
+/// A field of the type `name`, which has nested fields.
 fn group(name: &str, keys: &[&str]) -> Value {
     let mut properties = shared(name);
     let mut required = vec!["type"];
@@ -127,7 +127,7 @@ fn group(name: &str, keys: &[&str]) -> Value {
     json!({ "additionalProperties": false, "required": required, "properties": properties })
 }
 
-/// The keys that every field has.
+/// The keys of every field.
 fn shared(name: &str) -> Map<String, Value> {
     let mut properties = Map::new();
     properties.insert("name".into(), json!({ "type": "string", "minLength": 1, "pattern": "^[^.]+$" }));
@@ -136,7 +136,7 @@ fn shared(name: &str) -> Map<String, Value> {
     properties
 }
 
-/// Everything that `values` can be.
+/// All forms of `values`.
 fn values() -> Value {
     let alternatives: Vec<Value> = VALUES
         .iter()
@@ -155,10 +155,10 @@ fn values() -> Value {
     json!({ "oneOf": alternatives })
 }
 
-/// The parameters of a distribution, of lengths or of values.
+/// The parameters of a distribution, either of lengths or of values.
 fn parameters(name: &str, lengths: bool) -> Value {
     let count = || json!({ "type": "integer", "minimum": 0 });
-    // Numbers, durations, points in time: what a literal of the field's type can be.
+    // A number, a duration or a point in time, depending on the field's type.
     let quantity = || if lengths { json!({ "type": "number" }) } else { json!({}) };
     let bounded = |mut properties: Vec<(&str, Value)>, required: &[&str]| {
         let bound = if lengths { count() } else { quantity() };

@@ -1,4 +1,4 @@
-//! Reading a dataset spec: from TOML to the tree of fields, with every check.
+//! Reads a dataset spec: from TOML to the tree of fields, with all checks.
 
 mod later_keys;
 
@@ -23,30 +23,30 @@ use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
 
-/// Keys of the whole file, and what they are.
+/// The top-level keys of a spec, with their descriptions.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
-    ("name", "the dataset's name, the stem of its files' names"),
-    ("rows", "rows where a command gives no number of them, and for references from other datasets"),
+    ("name", "the name of the dataset; file names start with it"),
+    ("rows", "the number of rows, for commands without --rows and for references from other datasets"),
     ("fields", "the fields of a record"),
-    ("present", "which optional fields of the record are there together"),
+    ("present", "which optional fields of the record are present together"),
 ];
 
-/// Keys of the types that have fields below them.
+/// The types with nested fields, and the keys of each.
 pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
     ("struct", &["fields", "present"]),
     ("list", &["length", "empty", "element", "legacy"]),
     ("map", &["length", "empty", "key", "value"]),
 ];
 
-/// How many datasets may refer to one another in a row.
+/// The longest chain of datasets that refer to one another.
 const MOST_REFERENCES: usize = 8;
 
-/// Reads the spec in `text`, `depth` references away from the one that was asked for.
+/// Reads the spec in `text`. `depth` counts the references that led here from the requested dataset.
 pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
     let parsed = DeTable::parse(text).map_err(|error| {
         let place = error.span().map_or_else(String::new, |span| position(text, span.start));
         let what = error.message().trim().replace('\n', ", ");
-        Error::spec(what, place, "write TOML as the specs that `sawmill gen contacts --print` shows")
+        Error::spec(what, place, "see `sawmill gen contacts --print` for a valid spec")
     })?;
     let root = SpecTable::root(parsed.get_ref(), text);
     let keys: Vec<&str> = DATASET_KEYS.iter().map(|(key, _)| *key).collect();
@@ -55,7 +55,7 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
     let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let stem = name.string().filter(|n| !n.is_empty() && n.chars().all(named));
     let Some(stem) = stem else {
-        let what = format!("{} cannot be the stem of file names", name.described());
+        let what = format!("{} cannot be the start of file names", name.described());
         return Err(name.error("", what, "use letters, digits, - and _"));
     };
     let rows = root.get("rows").map(|node| count(node, "", i64::MAX as u64)).transpose()?;
@@ -82,24 +82,24 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
     Ok(dataset)
 }
 
-/// Where in the tree the reader stands.
+/// The reader's position in the tree of fields.
 #[derive(Clone, Copy)]
 struct Position<'a> {
     parent: &'a str,
     levels: Levels,
-    /// Most elements of one record here.
+    /// The most elements that one record can have at this position.
     elements: u32,
     depth: usize,
 }
 
-/// A leaf that was read.
+/// A leaf that has been read.
 struct Seen {
     path: String,
     kind: LogicalType,
     levels: Levels,
-    /// Whether numbers can be made of its values.
+    /// Whether formulas can use its values as numbers.
     numeric: bool,
-    /// Between which numbers its values are.
+    /// The range of its values.
     reach: Reach,
 }
 
@@ -109,11 +109,11 @@ struct Reader<'a> {
     dataset: &'a str,
     rows: Option<u64>,
     leaves: Vec<Seen>,
-    /// Leaves that expressions use.
+    /// The leaves that expressions use.
     operands: Vec<usize>,
-    /// Fields of this dataset that its fields, earlier and later ones, may refer to.
+    /// The fields of this dataset that its other fields, before or after them, may refer to.
     keys: HashMap<String, ReferencedKey>,
-    /// The levels at which each group is there, by its path.
+    /// The levels of a present group, by its path.
     groups: HashMap<String, Levels>,
 }
 
@@ -130,7 +130,7 @@ impl Reader<'_> {
             return Err(specs.error(path, what, "write each field under [[fields]]"));
         };
         if array.len() == 0 {
-            return Err(specs.error(path, "no fields", "give at least one field"));
+            return Err(specs.error(path, "no fields", "add at least one field"));
         }
         let mut fields: Vec<Field> = Vec::new();
         for spec in array {
@@ -138,11 +138,11 @@ impl Reader<'_> {
             let node = table.need("name", path, "a field")?;
             let name = node.string().filter(|n| !n.is_empty() && !n.contains(['.', '\0']));
             let Some(name) = name else {
-                let what = format!("{} is no name for a field", node.described());
-                return Err(node.error(path, what, "give `name = \"...\"` without dots"));
+                let what = format!("{} is not a valid field name", node.described());
+                return Err(node.error(path, what, "write `name = \"...\"` without dots"));
             };
             if fields.iter().any(|f| f.name == name) {
-                return Err(node.error(path, format!("two fields are named {name:?}"), "rename one"));
+                return Err(node.error(path, format!("two fields are named {name:?}"), "rename one of them"));
             }
             let bit = together.and_then(|names| names.iter().position(|n| n == name));
             let own = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -151,7 +151,7 @@ impl Reader<'_> {
         Ok(fields)
     }
 
-    /// One field; `together` is its bit in the `present` of the struct around it.
+    /// Reads one field. `together` is its bit in the `present` of the enclosing struct.
     fn field(
         &mut self,
         table: SpecTable<'_>,
@@ -161,7 +161,7 @@ impl Reader<'_> {
         together: Option<usize>,
     ) -> Result<Field, Error> {
         if position.depth > DEEPEST {
-            let what = format!("nested more than {DEEPEST} deep");
+            let what = format!("nested more than {DEEPEST} levels deep");
             return Err(table.error(&path, what, "flatten the record"));
         }
         let type_node = table.need("type", &path, "a field")?;
@@ -186,7 +186,7 @@ impl Reader<'_> {
         Ok(Field { name: name.to_owned(), path, nulls, levels, kind, null_draws, value_draws })
     }
 
-    /// Refuses types that are none, and keys that do not belong to the type.
+    /// Refuses unknown types, and keys that do not belong to the type.
     fn check_keys(
         &self,
         table: SpecTable<'_>,
@@ -203,7 +203,7 @@ impl Reader<'_> {
         } else {
             let names = LEAF_TYPES.iter().map(|(name, _)| *name);
             let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
-            let what = format!("{} is no type", node.described());
+            let what = format!("{} is not a known type", node.described());
             return Err(node.error(path, what, format!("allowed: {}", listed(&names))));
         }
         table.check(path, &format!("a field of type {name}"), &allowed)
@@ -237,8 +237,8 @@ impl Reader<'_> {
             let value =
                 self.field(child(value, type_name, path)?, "value", format!("{group}.value"), inner, None)?;
             if key.nulls != Nulls::Never || !matches!(key.kind, Kind::Leaf(_)) {
-                let what = "the key of a map is a leaf that is never null";
-                return Err(key_node.error(path, what, "give it a leaf's type and no `nulls`"));
+                let what = "the key of a map must be a required leaf";
+                return Err(key_node.error(path, what, "use a leaf type, without `nulls`"));
             }
             let mut children = vec![key, value];
             if let Some(Field { kind: Kind::Leaf(leaf), .. }) = children.first_mut() {
@@ -251,8 +251,9 @@ impl Reader<'_> {
                     _ => u64::MAX,
                 };
                 if u64::from(lengths.longest) > different {
-                    let what = format!("maps of {} keys of which only {different} differ", lengths.longest);
-                    return Err(key_node.error(path, what, "shorten the map or give its keys more values"));
+                    let what =
+                        format!("maps of {} keys, but only {different} different keys", lengths.longest);
+                    return Err(key_node.error(path, what, "shorten the map or allow more key values"));
                 }
             }
             return Ok(Kind::List { lengths, style: ListStyle::Map, children });
@@ -260,7 +261,7 @@ impl Reader<'_> {
         let legacy = match table.get("legacy") {
             None => false,
             Some(node) => node.boolean().ok_or_else(|| {
-                node.error(path, format!("`legacy = {}`", node.described()), "give true or false")
+                node.error(path, format!("`legacy = {}`", node.described()), "use true or false")
             })?,
         };
         let node = table.need("element", path, "a list")?;
@@ -271,8 +272,8 @@ impl Reader<'_> {
         self.groups.insert(own.rsplit_once('.').map_or(path, |(group, _)| group).to_owned(), *levels);
         let element = self.field(child(node, type_name, path)?, name, own, inner, None)?;
         if legacy && (element.nulls != Nulls::Never || matches!(element.kind, Kind::List { .. })) {
-            let what = "the element of a legacy list cannot be null, nor a list or map itself";
-            return Err(node.error(path, what, "leave `nulls` out, or leave `legacy` out"));
+            let what = "the element of a legacy list cannot be nullable, a list or a map";
+            return Err(node.error(path, what, "remove `nulls` or `legacy`"));
         }
         Ok(Kind::List { lengths, style, children: vec![element] })
     }
@@ -286,7 +287,7 @@ impl Reader<'_> {
         position: Position<'_>,
     ) -> Result<Kind, Error> {
         let Some(kind) = LogicalType::read(type_name, table, path)? else {
-            return Err(table.error(path, format!("{type_name} is no type of a leaf"), "change the type"));
+            return Err(table.error(path, format!("{type_name} is not a leaf type"), "change the type"));
         };
         let node = table.need("values", path, "a leaf")?;
         let (leaves, groups, keys) = (&self.leaves, &self.groups, &self.keys);
@@ -313,8 +314,12 @@ impl Reader<'_> {
             let optional = levels.definition > position.levels.definition;
             if let (false, Some(operand)) = (optional, expression.operands.iter().find(|o| o.nullable)) {
                 let name = &self.leaves[operand.leaf].path;
-                let what = format!("a required field from {name}, which can be null");
-                return Err(node.error(path, what, "add `nulls = 0`: it is null where that one is"));
+                let what = format!("a required field computed from {name}, which can be null");
+                return Err(node.error(
+                    path,
+                    what,
+                    format!("add `nulls = 0`: the field is then null wherever {name} is"),
+                ));
             }
             self.operands.extend(expression.operands.iter().map(|o| o.leaf));
         }
@@ -328,28 +333,28 @@ impl Reader<'_> {
     }
 }
 
-/// The field inside a list or map, which has no name of its own.
+/// The field inside a list or map, which the format names.
 fn child<'a>(node: SpecNode<'a>, around: &str, path: &str) -> Result<SpecTable<'a>, Error> {
     let table = node.any_table(path, "a field")?;
     if table.get("name").is_some() {
         let what = format!("`name` on a field inside a {around}");
-        return Err(table.key_error("name", path, what, "leave it out: the format names it"));
+        return Err(table.key_error("name", path, what, "remove it: the format names this field"));
     }
     Ok(table)
 }
 
-/// How often the field that `table` describes is null.
+/// Reads how often the field in `table` is null.
 fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
     let Some(node) = table.get("nulls") else {
         return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
     };
     if together.is_some() {
-        let what = "`nulls` beside a `present` of the struct around it that names this field";
-        return Err(node.error(path, what, "keep one of the two"));
+        let what = "`nulls` on a field that the `present` of its struct names";
+        return Err(node.error(path, what, "keep one of them"));
     }
     let wrong = || {
-        let what = format!("`nulls = {}` is no probability", node.described());
-        node.error(path, what, "give 0.0 to 1.0, or { weights = { null = 1, value = 9 } }")
+        let what = format!("`nulls = {}` is not a probability", node.described());
+        node.error(path, what, "use 0.0 to 1.0, or { weights = { null = 1, value = 9 } }")
     };
     if node.is_table() {
         let weights = node.table(path, "`nulls`", &["weights"])?.need("weights", path, "`nulls`")?;
@@ -364,7 +369,7 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
     node.number().filter(|p| (0.0..=1.0).contains(p)).map(Nulls::Share).ok_or_else(wrong)
 }
 
-/// The combinations of fields of `table` that are there together, with the names they are about.
+/// Reads which fields of `table` are present together, and returns the names of these fields with it.
 fn present(
     table: SpecTable<'_>,
     fields: SpecNode<'_>,
@@ -372,8 +377,8 @@ fn present(
 ) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
     let Some(node) = table.get("present") else { return Ok((None, None)) };
     let wrong = |node: SpecNode<'_>| {
-        let what = format!("`present` has {}", node.described());
-        node.error(path, what, "give a list of { fields = [...], weight = ... }")
+        let what = format!("`present` contains {}", node.described());
+        node.error(path, what, "write a list of { fields = [...], weight = ... }")
     };
     let mut combinations: Vec<(Vec<String>, f64)> = Vec::new();
     for combination in node.array().ok_or_else(|| wrong(node))? {
@@ -387,8 +392,8 @@ fn present(
                 table.and_then(|t| t.get("name")).and_then(|n| n.string()) == Some(text)
             });
             if !known {
-                let what = format!("there is no field {text:?}");
-                return Err(name.error(path, what, "name fields of this struct"));
+                let what = format!("no field is named {text:?}");
+                return Err(name.error(path, what, "use names of fields of this struct"));
             }
             all.push(text.to_owned());
         }
@@ -399,7 +404,7 @@ fn present(
     names.sort_unstable();
     names.dedup();
     if names.len() > 32 {
-        return Err(node.error(path, "`present` of more than 32 fields", "name fewer fields"));
+        return Err(node.error(path, "`present` names more than 32 fields", "name fewer fields"));
     }
     let bit = |name: &String| names.iter().position(|n| n == name).map_or(0, |i| 1u32 << i);
     let masks = combinations.iter().map(|(n, _)| n.iter().map(bit).fold(0, |a, b| a | b)).collect();
@@ -408,8 +413,8 @@ fn present(
     Ok((Some(names), Some(Present { table, masks })))
 }
 
-/// Finds the field that an expression of the field at `path` calls `name`: looked for beside it,
-/// then further and further out.
+/// Finds the field `name` for an expression at `path`: first among its siblings, then level by level
+/// further out.
 fn operand(
     name: &str,
     path: &str,
@@ -423,14 +428,14 @@ fn operand(
         if let Some((leaf, seen)) = leaves.iter().enumerate().find(|(_, seen)| seen.path == wanted) {
             let shared = groups.get(group).copied().unwrap_or_default();
             if seen.levels.repetition != shared.repetition {
-                let advice = "use fields of this record or of the element that this one stands in";
+                let advice = "use fields of the record or of the element that contains this field";
                 return Err((format!("{name} is inside a list"), advice.into()));
             }
             if !seen.numeric {
                 let what = format!("{name} is a {}", seen.kind.name());
-                return Err((what, "use numbers, dates and times".into()));
+                return Err((what, "use fields that are numbers, dates or times".into()));
             }
-            // The groups on both paths are there where this field is.
+            // Groups on both paths are present wherever this field is.
             let nullable = seen.levels.definition > shared.definition;
             let kind = seen.kind.clone();
             return Ok(Operand {
@@ -442,14 +447,13 @@ fn operand(
             });
         }
         if group.is_empty() {
-            let advice =
-                "use the name of a field that stands before this one, or a dotted path from the record";
-            return Err((format!("there is no earlier field {name}"), advice.into()));
+            let advice = "use the name of a field defined before this one, or a dotted path from the record";
+            return Err((format!("no earlier field is named {name}"), advice.into()));
         }
     }
 }
 
-/// Finds the key that `name`, a dataset and one of its fields, means.
+/// Finds the key `name`, which is a dataset and one of its fields.
 fn key(
     name: &str,
     dataset: &str,
@@ -458,9 +462,9 @@ fn key(
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<FoundKey, Complaint> {
-    let advice = "name a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
+    let advice = "write a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
     let Some((of, field)) = name.split_once('.') else {
-        return Err((format!("{name:?} is no key of a dataset"), advice.into()));
+        return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
     };
     let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
     if of == dataset {
@@ -468,23 +472,23 @@ fn key(
     }
     if depth >= MOST_REFERENCES {
         let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
-        return Err((what, "break the circle".into()));
+        return Err((what, "shorten the chain of references".into()));
     }
     let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if of.is_empty() || !of.chars().all(named) {
-        return Err((format!("{of:?} is no name of a dataset"), advice.into()));
+        return Err((format!("{of:?} is not a valid dataset name"), advice.into()));
     }
     let file = format!("{of}.toml");
     let text = match (folder.read(&file), Dataset::built_in_text(of)) {
         (Ok(text), _) => text,
         (Err(_), Some(Ok(text))) => text,
         (Err(error), _) => {
-            let what = format!("there is no dataset {of}: {}: {error}", folder.path(&file).display());
-            return Err((what, "put its spec beside this one, or name a built-in dataset".into()));
+            let what = format!("cannot find the dataset {of}: {}: {error}", folder.path(&file).display());
+            return Err((what, "put its spec next to this one, or use a built-in dataset".into()));
         }
     };
     let referenced = read(&text, folder, depth + 1)
-        .map_err(|error| (format!("the dataset {of} is wrong: {error}"), "mend its spec".to_owned()))?;
+        .map_err(|error| (format!("the spec of {of} is not valid: {error}"), "fix that spec".to_owned()))?;
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {

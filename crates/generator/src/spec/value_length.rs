@@ -1,14 +1,14 @@
-//! How long the values of a leaf can be.
+//! The maximum length of the values of a leaf.
 
 use crate::draw::value_spec::ValueSpec;
 use crate::spec::dataset::{Dataset, Leaf};
 use crate::text::words;
 
-/// Most bytes that the values of one field may take in one record: a page, which holds whole records, counts
-/// its bytes in 31 bits.
+/// The most bytes that the values of one field may take in one record. Pages hold whole records, and their
+/// size has 31 bits.
 pub(crate) const MOST_RECORD_BYTES: u64 = 1 << 30;
 
-/// The longest value that can be drawn, in bytes; `None` where that is a few words at most.
+/// The length in bytes of the longest value that can be drawn; `None` if values are always short.
 pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
     match values {
         ValueSpec::Bytes { most, .. } => Some((*most).into()),
@@ -21,7 +21,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
 }
 
 impl Dataset {
-    /// The path of the field with the longest values, and the most bytes that one of them takes.
+    /// The path of the field with the longest values, and the length in bytes of its longest value.
     pub fn longest_value(&self) -> Option<(String, u64)> {
         let mut most: Option<(String, u64)> = None;
         self.each_leaf(&mut |field, leaf| {
@@ -35,8 +35,8 @@ impl Dataset {
 }
 
 impl Leaf {
-    /// Whether each value is made from its own draw alone and takes its bytes when it is drawn: then those of
-    /// some rows of a block can be drawn without the others.
+    /// Whether each value depends on its draw alone and takes its full size as soon as it is drawn. The
+    /// values of some rows of a block can then be drawn without the others.
     pub(crate) fn draws_alone(&self) -> bool {
         let alone = matches!(
             self.values,

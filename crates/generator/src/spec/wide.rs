@@ -1,24 +1,25 @@
-//! The built-in datasets of many columns that measure how footers are decoded.
+//! The built-in datasets with many columns, for measuring footer decoding.
 
 use std::fmt::Write;
 
 use crate::error::Error;
 
-/// Columns of `wide` where its name says nothing else.
+/// Columns of `wide` without a number.
 const COLUMNS: u32 = 1000;
 
-/// Most columns.
+/// The most columns.
 const MOST_COLUMNS: u32 = 1_000_000;
 
-/// The spec of `wide`, `wide:N` and `wide:N:float|string`, `None` for another name.
+/// The spec of `wide`, `wide:N` and `wide:N:float|string`; `None` for any other name.
 pub(crate) fn spec(name: &str) -> Option<Result<String, Error>> {
     let mut parts = name.split(':');
     if parts.next() != Some("wide") {
         return None;
     }
     let wrong = || {
-        let advice = format!("write wide:N or wide:N:string with N columns, 1 to {MOST_COLUMNS}");
-        Some(Err(Error::spec(format!("{name:?} is no built-in dataset"), "", advice)))
+        let advice =
+            format!("write wide:N or wide:N:string, where N is a number of columns from 1 to {MOST_COLUMNS}");
+        Some(Err(Error::spec(format!("{name:?} is not a built-in dataset"), "", advice)))
     };
     let columns = match parts.next().map(str::parse) {
         None => COLUMNS,

@@ -1,6 +1,6 @@
-//! The folder of a spec, where the files stand that it names: lists of words, specs of other datasets.
+//! The folder with the files that a spec names: lists of words, specs of other datasets.
 //!
-//! What is read from it is summed, since it decides about the rows as the spec's own text does.
+//! Every file read from it enters the checksum of the spec, because the rows depend on it too.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// A folder, or none for a spec that is in no file: then names are those of the working directory.
+/// The folder of a spec; for a spec without a file, the working directory.
 pub(crate) struct SpecFolder<'a> {
     directory: Option<&'a Path>,
     sum: RefCell<Xxh3>,
@@ -22,12 +22,12 @@ impl<'a> SpecFolder<'a> {
         Self { directory, sum: RefCell::new(sum) }
     }
 
-    /// Where a file of this name stands.
+    /// The path of the file `name`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.map_or_else(|| PathBuf::from(name), |directory| directory.join(name))
     }
 
-    /// The text of a file.
+    /// Reads the file `name`.
     pub(crate) fn read(&self, name: &str) -> io::Result<String> {
         let text = std::fs::read_to_string(self.path(name))?;
         let mut sum = self.sum.borrow_mut();
@@ -36,7 +36,7 @@ impl<'a> SpecFolder<'a> {
         Ok(text)
     }
 
-    /// The XXH3-128 of the spec and of all that was read for it, each behind its length.
+    /// The XXH3-128 of the spec and of all files read for it, each after its length.
     pub(crate) fn sum(&self) -> u128 {
         self.sum.borrow().digest128()
     }

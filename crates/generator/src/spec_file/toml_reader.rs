@@ -1,15 +1,14 @@
-//! Reading a TOML file with the place of everything that stands in it.
+//! Reads a TOML file and keeps the position of every value.
 //!
-//! A [`SpecNode`] is a value with its position in the text; a [`SpecTable`] is a node that has been checked
-//! for unknown keys. Every error of a spec is made here, so that all of them name line, column and
-//! the path of the field.
+//! A [`SpecNode`] is a value with its position in the text; a [`SpecTable`] is a table whose keys have been
+//! checked. All errors of specs are made here, so that each names line, column and the path of the field.
 
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
 use crate::error::Error;
 
-/// A value of the file.
+/// A value in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecNode<'a> {
     value: &'a DeValue<'a>,
@@ -18,7 +17,7 @@ pub(crate) struct SpecNode<'a> {
     text: &'a str,
 }
 
-/// A table of the file, whose keys are all known.
+/// A table in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecTable<'a> {
     table: &'a DeTable<'a>,
@@ -26,7 +25,7 @@ pub(crate) struct SpecTable<'a> {
     text: &'a str,
 }
 
-/// "line 3, column 7" of a byte offset.
+/// A byte offset as "line 3, column 7".
 pub(crate) fn position(text: &str, offset: usize) -> String {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -34,7 +33,7 @@ pub(crate) fn position(text: &str, offset: usize) -> String {
     format!("line {line}, column {column}")
 }
 
-/// The path of a field as errors name it.
+/// The path of a field, for error messages.
 pub(crate) fn shown(path: &str) -> String {
     if path.is_empty() { "the record".to_owned() } else { format!("field {path}") }
 }
@@ -64,19 +63,19 @@ impl<'a> SpecNode<'a> {
         error_at(self.text, self.start, path, what, advice)
     }
 
-    /// The table that this is, with keys among `allowed` alone. `of` says whose keys they are.
+    /// This value as a table with no other keys than `allowed`. `of` names the owner of the keys.
     pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
         let table = self.any_table(path, of)?;
         table.check(path, of, allowed)?;
         Ok(table)
     }
 
-    /// The table that this is, with whatever keys.
+    /// This value as a table with any keys.
     pub(crate) fn any_table(self, path: &str, of: &str) -> Result<SpecTable<'a>, Error> {
         match self.value {
             DeValue::Table(table) => Ok(SpecTable { table, start: self.start, text: self.text }),
             _ => {
-                Err(self.error(path, format!("{} where {of} is expected", self.described()), "give a table"))
+                Err(self.error(path, format!("{} where {of} is expected", self.described()), "write a table"))
             }
         }
     }
@@ -103,7 +102,7 @@ impl<'a> SpecNode<'a> {
         i128::from_str_radix(integer.as_str(), integer.radix()).ok()
     }
 
-    /// The digits of a number with a point, as they stand in the file.
+    /// The text of a number with a point, as written in the file.
     pub(crate) fn float_text(self) -> Option<&'a str> {
         self.value.as_float().map(|float| float.as_str())
     }
@@ -122,7 +121,7 @@ impl<'a> SpecNode<'a> {
         Some(array.iter().map(move |v| SpecNode { value: v.get_ref(), start: v.span().start, text }))
     }
 
-    /// What it is, for messages: its text where that is short.
+    /// The value for messages: its text if that is short, otherwise its type.
     pub(crate) fn described(self) -> String {
         match self.value {
             DeValue::String(s) if s.len() <= 60 => format!("{s:?}"),
@@ -136,7 +135,7 @@ impl<'a> SpecNode<'a> {
 }
 
 impl<'a> SpecTable<'a> {
-    /// The whole file.
+    /// The root table of the file.
     pub(crate) fn root(table: &'a DeTable<'a>, text: &'a str) -> Self {
         SpecTable { table, start: 0, text }
     }
@@ -168,12 +167,12 @@ impl<'a> SpecTable<'a> {
         Some(SpecNode { value: value.get_ref(), start: value.span().start, text: self.text })
     }
 
-    /// The value of `key`, or an error that asks for it.
+    /// The value of `key`, which is required.
     pub(crate) fn need(self, key: &str, path: &str, of: &str) -> Result<SpecNode<'a>, Error> {
         self.get(key).ok_or_else(|| self.error(path, format!("{of} without `{key}`"), format!("add `{key}`")))
     }
 
-    /// An error about a key itself, at its place.
+    /// An error about a key, at the key's position.
     pub(crate) fn key_error(
         self,
         key: &str,
@@ -185,7 +184,7 @@ impl<'a> SpecTable<'a> {
         error_at(self.text, start, path, what, advice)
     }
 
-    /// Keys and values in the order of the keys' names.
+    /// Keys and values, sorted by key.
     pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, SpecNode<'a>)> {
         let text = self.text;
         self.table.iter().map(move |(key, value)| {
@@ -200,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_key_is_named_with_its_line_and_what_is_allowed() {
+    fn an_unknown_key_is_reported_with_its_line_and_the_allowed_keys() {
         let text = "a = 1\n  colour = 2\n";
         let table = DeTable::parse(text).unwrap();
         let root = SpecTable::root(table.get_ref(), text);

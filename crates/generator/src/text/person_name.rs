@@ -1,11 +1,11 @@
 //! Names of people, "First Last", drawn from two word lists.
 //!
-//! A name is kept as one code, the rank of its first word above the rank of its last word in
-//! 16 bits each. The lists are sorted, and a space sorts before every letter, so codes sort as
-//! the names do: the smallest code of a page is its smallest name.
+//! A name is stored as a code: the rank of the first name in the upper 16 bits, that of the last name in the
+//! lower 16 bits. The lists are sorted, and a space sorts before every letter, so codes sort like names: the
+//! smallest code of a page is its smallest name.
 //!
-//! Where a column chunk has many more values than there are names, its dictionary is that of all
-//! names, known before and the same for every chunk: an index is then the code without its gaps.
+//! A column chunk with many more values than names uses a dictionary of all names. It is known in advance and
+//! the same for every chunk: an index is then the code without its gaps.
 
 use std::sync::LazyLock;
 
@@ -13,21 +13,21 @@ use crate::random::instruction_sets::widest;
 use crate::random::rng::{Stream, scale32};
 use crate::thrift::varint;
 
-/// A word, padded so that copying it is a copy of fixed size.
+/// A word, padded to a fixed size for fast copies.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     bytes: [u8; WORD],
     len: u8,
 }
 
-/// Longest word, with the space behind a first name.
+/// The longest word, with the space after a first name.
 const WORD: usize = 16;
 
 #[derive(Debug)]
 struct Lists {
     first: Vec<Word>,
     last: Vec<Word>,
-    /// The lengths of the words, in tables that every byte is an index of.
+    /// The lengths of the words; any byte is a valid index.
     first_lengths: [u32; 256],
     last_lengths: [u32; 256],
 }
@@ -51,7 +51,7 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     Lists { first_lengths: lengths(&first), last_lengths: lengths(&last), first, last }
 });
 
-/// Fills `codes` with names, every first and every last word alike often.
+/// Fills `codes` with names. First names, like last names, all have the same probability.
 pub(crate) fn draw(stream: Stream, codes: &mut [u32]) {
     fill(stream, LISTS.first.len() as u32, LISTS.last.len() as u32, codes);
 }
@@ -65,7 +65,7 @@ fn fill(stream: Stream, first: u32, last: u32, codes: &mut [u32]) {
 }
 }
 
-/// All names in their order, as a dictionary page has them.
+/// All names, sorted, in the format of a dictionary page.
 static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let (first, last) = (LISTS.first.len() as u32, LISTS.last.len() as u32);
     let codes: Vec<u32> = (0..first).flat_map(|f| (0..last).map(move |l| f << 16 | l)).collect();
@@ -74,19 +74,18 @@ static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     out
 });
 
-/// How many names there are.
+/// The number of names.
 pub(crate) fn count() -> usize {
     LISTS.first.len() * LISTS.last.len()
 }
 
-/// All names, each behind its length.
+/// All names, each after its length.
 pub(crate) fn dictionary() -> &'static [u8] {
     &DICTIONARY
 }
 
-/// Whether a column chunk of so many values is smaller with the dictionary of all names: an index and a
-/// name's share of the dictionary are then less than the name, with some to spare for estimates. It is made
-/// faster from there on, too.
+/// Whether a column chunk with `values` values is smaller with the dictionary of all names: an index and a
+/// share of the dictionary then take less than a name, with a margin for estimates. It is also faster.
 pub(crate) fn dictionary_pays_off(values: f64) -> bool {
     values >= 1.25 * count() as f64
 }
@@ -94,8 +93,8 @@ pub(crate) fn dictionary_pays_off(values: f64) -> bool {
 /// Bits of an index into the dictionary of all names.
 pub(crate) const INDEX_BITS: usize = 16;
 
-/// Appends the indices of `codes` as one bit-packed run behind the byte that says their width, and
-/// returns the bytes of the names.
+/// Appends the width of an index, then the indices of `codes` as one bit-packed run. Returns the total length
+/// of the names.
 pub(crate) fn encode_indices(codes: &[u32], out: &mut Vec<u8>) -> usize {
     out.push(INDEX_BITS as u8);
     if codes.is_empty() {
@@ -109,7 +108,7 @@ pub(crate) fn encode_indices(codes: &[u32], out: &mut Vec<u8>) -> usize {
 }
 
 widest! {
-/// Writes the indices of `codes`, two bytes each, and returns the bytes of the names.
+/// Writes the indices of `codes`, two bytes each. Returns the total length of the names.
 fn pack(lists: &Lists, codes: &[u32], out: &mut [u8]) -> usize {
     let last_words = lists.last.len() as u32;
     let mut bytes = 0;
@@ -131,8 +130,7 @@ pub(crate) fn render(code: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&last.bytes[..last.len.into()]);
 }
 
-/// Appends the names of `codes`, each behind its length as PLAIN encoding has it, and returns the
-/// bytes of the names alone.
+/// Appends the names of `codes` PLAIN-encoded, each after its length. Returns the total length of the names.
 pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
     let lists = &*LISTS;
     let before = out.len();
@@ -143,14 +141,14 @@ pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
 }
 
 widest! {
-/// Writes the names of `codes` behind one another, and returns the bytes that they take. `out` has room
-/// for names of the greatest length.
+/// Writes the names of `codes`, each after its length, and returns the number of bytes written. `out` must
+/// have room for the longest names.
 fn write(first: &[Word], last: &[Word], codes: &[u32], out: &mut [u8]) -> usize {
     let mut at = 0;
     for &code in codes {
         let (first, last) = (&first[(code >> 16) as usize], &last[(code & 0xFFFF) as usize]);
         let (first_len, last_len) = (usize::from(first.len), usize::from(last.len));
-        // Both words are copied at full width; what follows overwrites the padding.
+        // Both words are copied at full width; the next record overwrites the padding.
         let record = &mut out[at..at + 4 + 2 * WORD];
         record[..4].copy_from_slice(&((first_len + last_len) as u32).to_le_bytes());
         record[4..4 + WORD].copy_from_slice(&first.bytes);
@@ -166,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_sorted_and_their_words_fit() {
+    fn word_lists_are_sorted_and_their_words_fit() {
         for text in
             [include_str!("../../datasets/first_names.txt"), include_str!("../../datasets/last_names.txt")]
         {
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_leads_to_its_name_in_the_dictionary() {
+    fn an_index_points_to_its_name_in_the_dictionary() {
         assert!((1 << (INDEX_BITS - 1)..=1 << INDEX_BITS).contains(&count()));
         let mut names = Vec::new();
         let mut rest = dictionary();
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_sort_as_names_and_render_alike_one_by_one_and_together() {
+    fn codes_sort_like_names_and_render_the_same_alone_and_together() {
         let mut codes = vec![0; 1000];
         draw(Stream::new(1, 2, 3), &mut codes);
         codes.sort_unstable();

@@ -2,31 +2,31 @@
 
 use crate::random::instruction_sets::widest;
 
-/// A string with a number in it.
+/// A string that contains a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     prefix: Vec<u8>,
     suffix: Vec<u8>,
-    /// Digits that the number is padded to with zeros; 0 pads nothing.
+    /// The number is padded to this many digits with zeros; 0 means no padding.
     width: usize,
 }
 
-/// Bytes that are copied for a short record, its four length bytes included: one vector register.
+/// The size of a fast copy of a short record with its four length bytes: one vector register.
 const COPY: usize = 32;
 
-/// Most digits that a number can be padded to; a `u64` has at most 20.
+/// The most digits to pad a number to; a `u64` has at most 20.
 const MOST_DIGITS: usize = 20;
 
 impl Template {
-    /// Parses a template, or says what is wrong with it.
+    /// Parses a template. The error describes what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (open, close) = match (text.find('{'), text.find('}')) {
             (Some(open), Some(close)) if open < close => (open, close),
-            _ => return Err("a template of unique values needs {id} or {id:0WIDTH} in it".to_owned()),
+            _ => return Err("a template of unique values needs {id} or {id:0WIDTH}".to_owned()),
         };
         let (prefix, hole, suffix) = (&text[..open], &text[open + 1..close], &text[close + 1..]);
         if suffix.contains(['{', '}']) || prefix.contains('}') {
-            return Err("a template of unique values has exactly one {id}".to_owned());
+            return Err("a template of unique values must have exactly one {id}".to_owned());
         }
         let width = match hole.strip_prefix("id") {
             Some("") => 0,
@@ -34,7 +34,7 @@ impl Template {
                 Some(Ok(width)) if (1..=MOST_DIGITS).contains(&width) => width,
                 _ => {
                     return Err(format!(
-                        "{{{hole}}} is no {{id:0WIDTH}} with a width from 1 to {MOST_DIGITS}"
+                        "{{{hole}}} is not {{id:0WIDTH}} with a width from 1 to {MOST_DIGITS}"
                     ));
                 }
             },
@@ -43,8 +43,7 @@ impl Template {
         Ok(Template { prefix: prefix.into(), suffix: suffix.into(), width })
     }
 
-    /// The largest id whose strings still sort as their numbers do, `None` when the template does
-    /// not pad.
+    /// The largest id up to which strings sort like their numbers; `None` if the template does not pad.
     pub(crate) fn largest_ordered_id(&self) -> Option<u64> {
         match self.width {
             0 => None,
@@ -67,11 +66,11 @@ impl Template {
         out.extend_from_slice(&self.suffix);
     }
 
-    /// Appends the strings of `ids`, each behind its length as PLAIN encoding has it
-    /// (little-endian, 4 bytes), and returns the bytes of the strings alone.
+    /// Appends the strings of `ids` PLAIN-encoded, each after its length (little-endian, 4 bytes). Returns
+    /// the total length of the strings.
     ///
-    /// Neighbouring ids share all but their last four digits nearly always, so those strings are
-    /// copies of the last one with four digits replaced.
+    /// Neighbouring ids nearly always share all but their last four digits, so most strings are copies of the
+    /// previous one with four digits replaced.
     pub(crate) fn render_plain(&self, ids: &[u64], out: &mut Vec<u8>) -> usize {
         const LOW: u64 = 10_000;
         let before = out.len();
@@ -84,7 +83,7 @@ impl Template {
             self.render(first, &mut record);
             let length = record.len();
             record[..4].copy_from_slice(&((length - 4) as u32).to_le_bytes());
-            // Only a number of at least four digits has a fixed place for the last four.
+            // The last four digits have a fixed position only in numbers of at least four digits.
             let run = if self.width < 4 {
                 1
             } else {
@@ -92,7 +91,7 @@ impl Template {
             };
             out.resize(at + run * length + COPY, 0);
             if length <= COPY {
-                // A copy of fixed size; the next record overwrites what is past the length.
+                // A copy of fixed size; the next record overwrites the bytes after the end.
                 let mut padded = [0; COPY];
                 padded[..length].copy_from_slice(&record);
                 let digits = length.saturating_sub(self.suffix.len() + 4);
@@ -121,9 +120,9 @@ impl Template {
 }
 
 widest! {
-/// Writes one record for each id: a copy of `padded`, of which `length` bytes count, with the last four
-/// digits of the id at `digits`. The digits go into the copy, not into what is copied: a load of all of
-/// it right behind a store into its middle would wait for that store.
+/// Writes one record for each of `ids`: a copy of `padded`, `length` bytes apart, with the last four digits
+/// of the id at `digits`. The digits are written to the copy, not to `padded`: otherwise each load of
+/// `padded` would wait for the preceding store into its middle.
 fn stamp(ids: &[u64], padded: &[u8; COPY], digits: usize, length: usize, out: &mut [u8]) {
     let mut at = 0;
     for &id in ids {
@@ -135,7 +134,7 @@ fn stamp(ids: &[u64], padded: &[u8; COPY], digits: usize, length: usize, out: &m
 }
 }
 
-/// The numbers 0 to 9999 as four digits.
+/// The numbers 0 to 9999 with four digits.
 static DIGITS: [[u8; 4]; 10_000] = {
     let mut table = [[0; 4]; 10_000];
     let mut i = 0;

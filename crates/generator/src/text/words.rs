@@ -6,17 +6,17 @@ use crate::random::rng::{Sequence, Stream, scale64};
 use crate::random::weights::Weights;
 use crate::text::person_name;
 
-/// Words in the order of how often they are drawn.
+/// The words, from the most to the least frequent.
 static WORDS: LazyLock<(Vec<&'static str>, Weights)> = LazyLock::new(|| {
     let words: Vec<&str> = include_str!("../../datasets/words.txt").lines().collect();
     // Zipf's law of word frequencies, exponent 1.
     let weights: Vec<f64> = (1..=words.len()).map(|k| 1.0 / k as f64).collect();
-    // A list of positive weights is a distribution.
+    // Positive weights are always a valid distribution.
     let table = Weights::new(&weights).unwrap_or_else(|_| unreachable!("the word list is not empty"));
     (words, table)
 });
 
-/// Where mail goes.
+/// The domains of e-mail addresses, all reserved for examples.
 const DOMAINS: [&str; 8] = [
     "example.com",
     "example.org",
@@ -41,13 +41,13 @@ pub(crate) fn words(draw: u64, least: u32, most: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that [`words`] takes on average for one word.
+/// The average length in bytes of a word drawn by [`words`].
 pub(crate) fn mean_word() -> f64 {
     let (words, table) = &*WORDS;
     words.iter().zip(table.probabilities()).map(|(w, p)| w.len() as f64 * p).sum()
 }
 
-/// Bytes of the longest word.
+/// The length in bytes of the longest word.
 pub(crate) fn longest_word() -> u64 {
     WORDS.0.iter().map(|word| word.len() as u64).max().unwrap_or(0)
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_words_as_asked_for() {
+    fn the_number_of_words_is_within_the_bounds() {
         for draw in 0..200 {
             let n = text(|out| words(draw, 2, 5, out)).split(' ').count();
             assert!((2..=5).contains(&n));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_says_its_version_and_variant() {
+    fn a_uuid_contains_its_version_and_variant() {
         let text = text(|out| uuid_text(uuid(3), out));
         assert_eq!(text.len(), 36);
         assert_eq!(&text[14..15], "4");

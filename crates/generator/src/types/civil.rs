@@ -2,8 +2,7 @@
 
 use toml::value::{Date, Datetime, Offset, Time};
 
-/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar, `None` for a time without
-/// a date.
+/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar; `None` for a time without a date.
 ///
 /// (H. Hinnant: "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`.)
 pub(crate) fn days(at: &Datetime) -> Option<i32> {
@@ -24,8 +23,8 @@ pub(crate) fn nanoseconds_of_day(time: &Time) -> i128 {
     seconds * 1_000_000_000 + i128::from(time.nanosecond.unwrap_or(0))
 }
 
-/// Nanoseconds from 1970-01-01T00:00:00 (UTC where there is an offset) to a time, midnight where it
-/// is a date alone. `None` for a time without a date, or with an offset where `zoned` is false.
+/// Nanoseconds from 1970-01-01T00:00:00 to a time; a date alone means midnight. A time with an offset is
+/// converted to UTC. `None` for a time without a date, and for an offset if `zoned` is false.
 pub(crate) fn nanoseconds(at: &Datetime, zoned: bool) -> Option<i128> {
     let offset_minutes = match at.offset {
         None | Some(Offset::Z) => 0,
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_come_back_from_their_days() {
+    fn days_convert_back_to_dates() {
         for text in ["1970-01-01", "1969-12-31", "2000-02-29", "2024-03-01", "0001-01-01", "9999-12-31"] {
             assert_eq!(date_text(days(&text.parse().unwrap()).unwrap().into()), text);
         }

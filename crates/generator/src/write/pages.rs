@@ -1,5 +1,5 @@
-//! Encoded pages without a file around them, for programs that put pages to other uses: row groups
-//! of a layout in, pages out to a [`PageSink`].
+//! Encoded pages without files: a program passes the row groups of a layout and receives pages in a
+//! [`PageSink`].
 
 use std::io;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::write::row_group::RowGroupMaker;
 pub struct RowGroup {
     /// The number of its file.
     pub file: u32,
-    /// Its place among the row groups of its file.
+    /// Its position among the row groups of its file.
     pub row_group: u32,
     /// Its rows, numbered over the whole dataset.
     pub rows: Range<u64>,
@@ -38,7 +38,7 @@ impl Iterator for RowGroups<'_> {
     }
 }
 
-/// A page as it stands in a file: header, then body.
+/// A page in the format of a file: header, then body.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Page<'a> {
@@ -52,7 +52,7 @@ pub struct Page<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Where pages go.
+/// Receives pages.
 ///
 /// ```
 /// use sawmill_generator::{Dataset, FileOptions, Layout, Page, PageSink};
@@ -77,23 +77,23 @@ pub struct Page<'a> {
 /// # Ok::<(), sawmill_generator::Error>(())
 /// ```
 pub trait PageSink {
-    /// Takes a page: those of a column in order, the columns of a row group one after the other.
+    /// Receives a page. Pages of a column arrive in order, the columns of a row group one after the other.
     ///
     /// # Errors
-    /// What keeps the sink from taking it; no further page comes.
+    /// The sink cannot take the page. It receives no more pages.
     fn page(&mut self, page: Page<'_>) -> io::Result<()>;
 }
 
 impl Dataset {
     /// The row groups of `layout`.
     pub fn row_groups<'a>(&self, layout: &'a Layout) -> RowGroups<'a> {
-        RowGroups(layout.units((0..layout.files).collect(), 1))
+        RowGroups(layout.planned_groups((0..layout.files).collect(), 1))
     }
 
     /// Makes a row group and hands its pages to `sink`.
     ///
     /// # Errors
-    /// When the options do not fit the dataset, the sink fails, or `cancel` becomes true.
+    /// The options do not fit the dataset, the sink fails, or `cancel` becomes true.
     pub fn write_pages(
         &self,
         group: &RowGroup,
@@ -106,11 +106,11 @@ impl Dataset {
         let plan = FilePlan::new(options, self, None)?;
         let mut maker = RowGroupMaker::new(&plan, seed)?;
         let check = || if cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
-        // A sink is given the row group as one, whatever it takes.
+        // A sink receives the whole row group, whatever its size.
         let whole = GroupBytes { stored: None, raw: u64::MAX };
         maker.make(group.rows.clone(), layout.page_rows, whole, &check)?;
         for ((field, leaf), chunk) in plan.leaves.iter().zip(&maker.chunks) {
-            // A dictionary page, where there is one, stands before the data pages.
+            // The dictionary page comes before the data pages.
             let dictionary = usize::from(chunk.dictionary_bytes > 0);
             for (i, bytes) in chunk.pieces().enumerate() {
                 let rows = i.checked_sub(dictionary).and_then(|i| chunk.pages.get(i)).map_or(0, |p| p.rows);

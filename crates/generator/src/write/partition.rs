@@ -1,9 +1,9 @@
-//! Units of work made into row groups: one for the file or, where rows are sorted into folders by the
+//! Makes the row groups of a planned group: one for the file or, if rows are partitioned into folders by the
 //! values of a column, one for each folder.
 //!
-//! Rows are drawn as they are without folders, and copied, column by column, to where they belong;
-//! which folders there are is known when the rows are. The column itself is in the folders' names and
-//! not in the files, as readers of such directories expect.
+//! Rows are drawn as without folders, and copied, column by column, to their folder. The drawn rows determine
+//! which folders exist. The column itself is in the names of the folders and not in the files, as readers of
+//! such directories expect.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -24,13 +24,13 @@ use crate::write::page::maker::PageMaker;
 use crate::write::plan::FilePlan;
 use crate::write::row_group::{RowGroupMaker, add_pages, bytes_of, empty_chunks, finish_chunks};
 
-/// The folder of rows whose value is null, as Hive names it.
+/// The folder for null values, as named by Hive.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Most folders of a dataset: each has a file under way, and an unforeseen number is a mistake.
+/// The most folders of a dataset. Each has an unfinished file, and a larger number is probably a mistake.
 pub(crate) const MOST_PARTITIONS: usize = 4096;
 
-/// Makes the row groups of units.
+/// Makes the row groups of planned groups.
 #[derive(Debug)]
 pub(crate) struct PlannedGroupMaker<'a> {
     grouping: Grouping<'a>,
@@ -43,10 +43,10 @@ enum Grouping<'a> {
     Sorted(Box<Sorter<'a>>),
 }
 
-/// A row group that was made.
+/// A finished row group.
 #[derive(Debug)]
 pub(crate) struct MadeGroup {
-    /// `COLUMN=VALUE`, empty without folders.
+    /// `COLUMN=VALUE`; empty without folders.
     pub folder: String,
     pub rows: u64,
     pub chunks: Vec<ColumnChunk>,
@@ -54,7 +54,7 @@ pub(crate) struct MadeGroup {
 
 impl<'a> PlannedGroupMaker<'a> {
     /// # Errors
-    /// When the codec cannot be set up.
+    /// The codec cannot be set up.
     pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
         if let Some((field, leaf)) = plan.partition {
             let sorter = Sorter {
@@ -79,15 +79,16 @@ impl<'a> PlannedGroupMaker<'a> {
         Ok(PlannedGroupMaker { grouping: Grouping::Whole(Box::new(maker)), groups })
     }
 
-    /// The row groups of the last unit, those of folders that got no rows being empty.
+    /// The row groups that [`make`](Self::make) made; those of folders without rows are empty.
     pub(crate) fn groups(&self) -> &[MadeGroup] {
         &self.groups
     }
 
-    /// Makes the row groups of `rows`, up to the page with which they take `most` bytes. Returns the end of those.
+    /// Makes the row groups of `rows`. It stops after the page that reaches `most` bytes, and returns the end
+    /// of the rows made.
     ///
     /// # Errors
-    /// What `check` says, when a page cannot be encoded, or there are too many folders.
+    /// `check` fails, a page cannot be encoded, or there are too many folders.
     pub(crate) fn make(
         &mut self,
         rows: Range<u64>,
@@ -105,7 +106,7 @@ impl<'a> PlannedGroupMaker<'a> {
                 made
             }
             (Grouping::Sorted(sorter), _) => sorter.make(rows, page_rows, most, check, &mut self.groups),
-            // A whole row group is in one piece.
+            // Without folders there is exactly one group.
             (Grouping::Whole(_), _) => Ok(rows.end),
         }
     }
@@ -118,13 +119,13 @@ struct Sorter<'a> {
     leaf: &'a Leaf,
     shredder: Shredder<'a>,
     maker: PageMaker<'a>,
-    /// For each value, `None` being null, the index of its folder among the groups.
+    /// The index of each value's folder among the groups.
     folders: HashMap<Vec<u8>, usize>,
-    /// The folder of null.
+    /// The folder of null values.
     null_folder: Option<usize>,
-    /// For each folder the rows that are not in a page yet.
+    /// The rows of each folder that are not in a page yet.
     waiting: Vec<Shredded>,
-    /// For each row of a page the index of its folder.
+    /// The index of the folder of each row.
     of_rows: Vec<usize>,
     physical: PhysicalRoom,
 }
@@ -160,7 +161,7 @@ impl Sorter<'_> {
             for row in 0..shredded.rows {
                 let there = max == 0 || column.definition[row] == max;
                 let value = if there { values.next() } else { None };
-                // A key is copied only when it is new.
+                // Only new keys are copied.
                 let known = match value {
                     Some(value) => self.folders.get(value).copied(),
                     None => self.null_folder,
@@ -170,9 +171,9 @@ impl Sorter<'_> {
                     None => {
                         if groups.len() == MOST_PARTITIONS {
                             return Err(Error::spec(
-                                format!("more than {MOST_PARTITIONS} values, each of which gets a folder"),
+                                format!("more than {MOST_PARTITIONS} values, each with its own folder"),
                                 format!("column {}", self.field.path),
-                                "partition by a column of fewer values",
+                                "partition by a column with fewer values",
                             ));
                         }
                         match value {
@@ -202,7 +203,8 @@ impl Sorter<'_> {
             scatter(self.maker.plan, shredded, &self.of_rows, &mut self.waiting);
             at += shredded.rows as u64;
             drop(sorting);
-            // `drawn` is the raw size of the unit's rows in all folders; `stored` that of the largest folder's pages.
+            // `drawn` is the raw size of the rows in all folders, `stored` that of the pages in the largest
+            // folder.
             let stored = groups.iter().map(|group| bytes_of(&group.chunks).0).max().unwrap_or(0);
             if most.reached(stored, drawn) {
                 break;
@@ -218,7 +220,7 @@ impl Sorter<'_> {
     }
 }
 
-/// Makes the rows that wait for their folder into pages.
+/// Encodes the waiting rows of a folder as pages.
 fn flush(maker: &mut PageMaker<'_>, waiting: &mut Shredded, group: &mut MadeGroup) -> Result<(), Error> {
     if waiting.rows > 0 {
         add_pages(maker, waiting, &mut group.chunks)?;
@@ -233,7 +235,7 @@ fn flush(maker: &mut PageMaker<'_>, waiting: &mut Shredded, group: &mut MadeGrou
     Ok(())
 }
 
-/// Buffers without rows for the columns of `shredded`.
+/// Empty buffers for the columns of `shredded`.
 fn empty_like(plan: &FilePlan<'_>, shredded: &Shredded) -> Shredded {
     let mut leaves: Vec<&Leaf> = Vec::with_capacity(shredded.leaves.len());
     plan.dataset.each_leaf(&mut |_, leaf| leaves.push(leaf));
@@ -245,9 +247,9 @@ fn empty_like(plan: &FilePlan<'_>, shredded: &Shredded) -> Shredded {
     Shredded { rows: 0, leaves: leaves.collect(), lists: vec![Vec::new(); shredded.lists.len()] }
 }
 
-/// Appends each row to the rows that wait for its folder.
+/// Appends each row to the waiting rows of its folder.
 fn scatter(plan: &FilePlan<'_>, shredded: &Shredded, of_rows: &[usize], waiting: &mut [Shredded]) {
-    // Neighbours of the same folder go together.
+    // Neighbouring rows of the same folder are copied together.
     let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
     for (row, folder) in of_rows.iter().enumerate() {
         match runs.last_mut() {
@@ -256,7 +258,7 @@ fn scatter(plan: &FilePlan<'_>, shredded: &Shredded, of_rows: &[usize], waiting:
         }
         waiting[*folder].rows += 1;
     }
-    // Where the entries of each row begin.
+    // The first entry of each row.
     let starts: Vec<Vec<usize>> = (shredded.lists.iter())
         .map(|levels| {
             let starts = levels.iter().enumerate().filter(|(_, level)| **level == 0).map(|(i, _)| i);
@@ -292,7 +294,7 @@ fn scatter(plan: &FilePlan<'_>, shredded: &Shredded, of_rows: &[usize], waiting:
     }
 }
 
-/// `COLUMN=VALUE`, with what a path cannot hold written as `%` and two digits, as Hive does.
+/// `COLUMN=VALUE`, with characters that a path cannot contain as `%` and two digits, as in Hive.
 fn folder_name(column: &str, kind: &LogicalType, value: Option<&[u8]>) -> String {
     let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
     let text = match (kind, value) {
@@ -311,7 +313,7 @@ fn folder_name(column: &str, kind: &LogicalType, value: Option<&[u8]>) -> String
         }
         (_, Some(value)) => String::from_utf8_lossy(value).into_owned(),
     };
-    // Hive takes the empty string for null; so would a reader of a folder without a value.
+    // Hive reads an empty string as null, and so would other readers.
     if text.is_empty() {
         return format!("{}={NULL_VALUE}", escaped(column));
     }

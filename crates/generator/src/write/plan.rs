@@ -7,16 +7,16 @@ use crate::options::{FileOptions, StatisticsLevel};
 use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::types::logical_type::LogicalType;
 
-/// The largest body of a page, far enough from the 2 GiB that its header can say.
+/// The largest page size, well below the 2 GiB limit of its header.
 const MOST_PAGE_BYTES: u64 = 1 << 30;
 
-/// How one column is written.
+/// How to write one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ColumnPlan {
     pub encoding: Encoding,
-    /// Its dictionary is that of the listed values that it draws from, sorted, and known before.
+    /// Its dictionary contains the sorted values of its list, which are known in advance.
     pub sorted_dictionary: bool,
-    /// Chunks of many names have the dictionary of all names.
+    /// Chunks with many names use the dictionary of all names.
     pub name_dictionary: bool,
     /// The share of false positives of its Bloom filter.
     pub bloom: Option<f64>,
@@ -27,11 +27,11 @@ pub(crate) struct ColumnPlan {
 pub(crate) struct FilePlan<'a> {
     pub options: &'a FileOptions,
     pub dataset: &'a Dataset,
-    /// The columns of the file with their fields, in its order.
+    /// The columns of the file with their fields, in order.
     pub leaves: Vec<(&'a Field, &'a Leaf)>,
-    /// For each leaf of the dataset, in the file or not.
+    /// The plans of all leaves of the dataset, including one that is not in the file.
     pub columns: Vec<ColumnPlan>,
-    /// The column that is in the names of folders and not in the file.
+    /// The column that is in the folder names instead of the file.
     pub partition: Option<(&'a Field, &'a Leaf)>,
 }
 
@@ -39,8 +39,8 @@ impl<'a> FilePlan<'a> {
     /// Checks `options` against the columns of `dataset`.
     ///
     /// # Errors
-    /// With a column that is not there, an encoding that its type does not allow, a page size or a
-    /// share of false positives that makes no sense.
+    /// A column does not exist, a column's type does not allow the encoding, or the page size or a share of
+    /// false positives is out of range.
     pub(crate) fn new(
         options: &'a FileOptions,
         dataset: &'a Dataset,
@@ -50,7 +50,7 @@ impl<'a> FilePlan<'a> {
         dataset.each_leaf(&mut |field, leaf| leaves.push((field, leaf)));
         if options.page_bytes == 0 || options.page_bytes > MOST_PAGE_BYTES {
             let what = format!("pages of {} bytes", options.page_bytes);
-            return Err(Error::spec(what, "the page size", format!("give 1 to {MOST_PAGE_BYTES}")));
+            return Err(Error::spec(what, "the page size", format!("use 1 to {MOST_PAGE_BYTES}")));
         }
         let mut columns: Vec<ColumnPlan> = leaves
             .iter()
@@ -100,17 +100,17 @@ impl<'a> FilePlan<'a> {
             let place = || format!("column {}", leaves[column].0.path);
             if leaves[column].1.physical.code() == 0 {
                 return Err(Error::spec(
-                    "a Bloom filter of booleans, which the format does not have",
+                    "a Bloom filter of booleans, which Parquet does not support",
                     place(),
-                    "leave it out",
+                    "remove the filter",
                 ));
             }
             if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
                 let what = format!("a share of false positives of {}", bloom.false_positives);
-                return Err(Error::spec(what, place(), "give one between 0 and 1, like 0.01"));
+                return Err(Error::spec(what, place(), "use a share between 0 and 1, like 0.01"));
             }
             columns[column].bloom = Some(bloom.false_positives);
-            // Its values are looked at one by one.
+            // The filter needs each value.
             columns[column].name_dictionary = false;
         }
         let partition = partition_by.map(|path| partition_column(dataset, &leaves, path)).transpose()?;
@@ -120,7 +120,7 @@ impl<'a> FilePlan<'a> {
         Ok(FilePlan { options, dataset, leaves, columns, partition })
     }
 
-    /// Whether anything is said of the values of a chunk.
+    /// Whether column chunks have statistics.
     pub(crate) fn chunk_statistics(&self) -> bool {
         self.options.statistics >= StatisticsLevel::Chunk
     }
@@ -130,13 +130,13 @@ impl<'a> FilePlan<'a> {
         self.options.page_index && self.options.statistics == StatisticsLevel::Page
     }
 
-    /// Whether statistics go into the headers of pages.
+    /// Whether page headers have statistics.
     pub(crate) fn header_statistics(&self) -> bool {
         !self.options.page_index && self.options.statistics == StatisticsLevel::Page
     }
 }
 
-/// The column whose values are folders.
+/// Finds the partition column and checks it.
 fn partition_column<'a>(
     dataset: &'a Dataset,
     leaves: &[(&'a Field, &'a Leaf)],
@@ -145,28 +145,27 @@ fn partition_column<'a>(
     let (field, leaf) = leaves[find(leaves, path)?];
     let place = || format!("column {}", field.path);
     if field.path != field.name {
-        let what = "folders by a column inside of a list or struct";
-        return Err(Error::spec(what, place(), "partition by a field of the record itself"));
+        let what = "a partition column inside a list or struct";
+        return Err(Error::spec(what, place(), "partition by a top-level field"));
     }
     if !can_be_folder(&leaf.kind) {
-        let what = format!("folders by a column of type {}", leaf.kind.name());
+        let what = format!("a partition column of type {}", leaf.kind.name());
         return Err(Error::spec(what, place(), "partition by a string, a whole number, a boolean or a date"));
     }
     if dataset.fields.len() == 1 {
-        let what = "folders by the only field, which would leave files without columns";
+        let what = "the partition column is the only field, so files would have no columns";
         return Err(Error::spec(what, place(), "add a field, or do not partition"));
     }
     Ok((field, leaf))
 }
 
-/// Whether values of a type can be names of folders.
+/// Whether values of a type can be folder names.
 fn can_be_folder(kind: &LogicalType) -> bool {
     use LogicalType::{Boolean, Date, Enum, Integer, String};
     matches!(kind, Boolean | Date | Enum | Integer { .. } | String)
 }
 
-/// The column at `path`. The names in between that Parquet adds to a list (`list.element`) may be left
-/// out.
+/// Finds the column at `path`. The names that Parquet adds to a list (`list.element`) may be omitted.
 pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Error> {
     let short = |path: &str| path.replace(".list.element", "");
     let exact = leaves.iter().position(|(field, _)| field.path == path);
@@ -177,8 +176,8 @@ pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Erro
             names.push("...");
         }
         Error::spec(
-            format!("there is no column {path:?}"),
-            "the options of the file",
+            format!("no column is named {path:?}"),
+            "the file options",
             format!("the columns are {}", names.join(", ")),
         )
     })

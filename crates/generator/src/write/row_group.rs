@@ -1,5 +1,4 @@
-//! One row group in the making: rows drawn a page at a time, each column's pages encoded into its
-//! chunk.
+//! Makes a row group: draws rows a page at a time, and encodes the pages of each column into its chunk.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,19 +13,19 @@ use crate::write::page::maker::PageMaker;
 use crate::write::page::rows::{PageRows, Repetition};
 use crate::write::plan::FilePlan;
 
-/// Makes row groups, one after the other, in the same memory.
+/// Makes row groups one after the other and reuses its memory.
 #[derive(Debug)]
 pub(crate) struct RowGroupMaker<'a> {
     shredder: Shredder<'a>,
     pages: PageMaker<'a>,
     pub chunks: Vec<ColumnChunk>,
-    /// Made for what rows are like: values that their columns cannot hold are no error.
+    /// It only samples rows: values that do not fit their column are not an error.
     is_sample: bool,
 }
 
 impl<'a> RowGroupMaker<'a> {
     /// # Errors
-    /// When the codec cannot be set up.
+    /// The codec cannot be set up.
     pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
         Ok(RowGroupMaker {
             shredder: Shredder::new(plan.dataset, seed),
@@ -36,17 +35,18 @@ impl<'a> RowGroupMaker<'a> {
         })
     }
 
-    /// Makes row groups that nobody keeps, of rows that may not have been asked for.
+    /// Makes row groups for measurements only, from rows that may not have been requested.
     pub(crate) fn of_samples(mut self) -> Self {
         self.is_sample = true;
         self
     }
 
-    /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`, up to the page with
-    /// which they take `most` bytes. Returns the end of those. `check` is asked before each page whether to go on.
+    /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`. It stops
+    /// after the page that reaches `most` bytes, and returns the end of the rows made. It calls `check`
+    /// before each page.
     ///
     /// # Errors
-    /// What `check` says, or when a page cannot be encoded.
+    /// `check` fails, or a page cannot be encoded.
     pub(crate) fn make(
         &mut self,
         rows: Range<u64>,
@@ -80,13 +80,13 @@ impl<'a> RowGroupMaker<'a> {
     }
 }
 
-/// The bytes of chunks in a file, and before compression.
+/// The bytes of chunks in the file, and before compression.
 pub(crate) fn bytes_of(chunks: &[ColumnChunk]) -> (u64, u64) {
     let stored: usize = chunks.iter().map(|chunk| chunk.bytes()).sum();
     (stored as u64, chunks.iter().map(|chunk| chunk.raw_bytes as u64).sum())
 }
 
-/// A chunk for each column of the plan.
+/// An empty chunk for each column of the plan.
 pub(crate) fn empty_chunks(plan: &FilePlan<'_>) -> Vec<ColumnChunk> {
     let mut chunks = Vec::new();
     chunks.resize_with(plan.leaves.len(), ColumnChunk::default);
@@ -102,7 +102,7 @@ pub(crate) fn add_pages(
     let encoding = span("encode");
     encoding.add_rows(shredded.rows as u64);
     let plan = maker.plan;
-    // The repetition levels of each list are encoded for the first column that has them.
+    // The repetition levels of a list are encoded once, for its first column.
     let mut lists: Vec<Option<Repetition<'_>>> = Vec::new();
     lists.resize_with(shredded.lists.len(), || None);
     for ((field, leaf), chunk) in plan.leaves.iter().zip(chunks) {
@@ -117,7 +117,7 @@ pub(crate) fn add_pages(
     Ok(())
 }
 
-/// Ends the chunks of a row group.
+/// Completes the chunks of a row group.
 pub(crate) fn finish_chunks(maker: &mut PageMaker<'_>, chunks: &mut [ColumnChunk]) -> Result<(), Error> {
     chunks.iter_mut().enumerate().try_for_each(|(column, chunk)| chunk.finish(maker, column))
 }

@@ -1,8 +1,7 @@
-//! How many bytes a row takes, from the first rows of the dataset, written as its files will be.
+//! Measures the bytes of a row, from the first rows of the dataset, encoded with the same options.
 //!
-//! Files and row groups that are asked for by size get their number of rows from this before the first
-//! of them is made. The sample depends on the dataset, the seed and the options alone, so layouts do
-//! too.
+//! Files and row groups of a given size get their number of rows from this measurement. It depends on the
+//! dataset, the seed and the options alone, and so do layouts.
 
 use crate::error::Error;
 use crate::layout::{GroupBytes, MOST_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
@@ -13,21 +12,21 @@ use crate::write::file_metadata::FileEnd;
 use crate::write::plan::FilePlan;
 use crate::write::row_group::RowGroupMaker;
 
-/// The sample grows until it has so many bytes.
+/// The sample grows until it has this many bytes.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Bytes of encoded pages that a row group is kept under where nothing else is asked for: 64 MiB.
+/// The default maximum of encoded bytes in a row group, before compression: 64 MiB.
 pub const ROW_GROUP_BYTES: u64 = 64 << 20;
 
 /// The average size of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RowSize {
-    /// Bytes in the file, with their share of indexes and footer.
+    /// Bytes in the file, including a share of indexes and footer.
     pub stored: f64,
-    /// Bytes of its pages before compression, which is about what it takes in memory.
+    /// Bytes in pages before compression, about the same as in memory.
     pub raw: f64,
-    /// Rows that were measured, as one row group.
+    /// The number of rows that were measured, as one row group.
     pub sampled: u64,
 }
 
@@ -43,11 +42,11 @@ impl RowSize {
     /// ```
     ///
     /// # Errors
-    /// When the options do not fit the dataset.
+    /// The options do not fit the dataset.
     pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
         let plan = FilePlan::new(options, dataset, None)?;
         let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
-        // Of long rows a block is more than there is memory for.
+        // A block of long rows may not fit into memory.
         let expected = dataset.expected_row_bytes().max(1.0);
         let mut rows = power_of_two((4 * SAMPLE_BYTES) as f64 / expected).min(BLOCK_ROWS);
         loop {
@@ -60,7 +59,7 @@ impl RowSize {
         }
     }
 
-    /// The average row of a row group of the first `rows` rows, and the bytes of its pages.
+    /// The average row of a row group with the first `rows` rows, and the bytes of its pages.
     fn of_row_group(
         plan: &FilePlan<'_>,
         maker: &mut RowGroupMaker<'_>,
@@ -76,9 +75,9 @@ impl RowSize {
         Ok((RowSize { stored: of_row(pages + end as u64), raw: of_row(raw), sampled: rows }, pages))
     }
 
-    /// The rows that take about `bytes` in a file, at least one, of the dataset, options and seed that
-    /// this was measured of. Fewer than were measured are measured anew: a dictionary weighs more in a
-    /// short row group, or is not worth having.
+    /// The number of rows that take about `bytes` in a file, at least one. The dataset, options and seed must
+    /// be those of the measurement. Fewer rows than the sample are measured again, because a dictionary takes
+    /// a larger share of a short row group, or does not pay off.
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
@@ -99,9 +98,8 @@ impl RowSize {
         Ok(rows(&anew))
     }
 
-    /// The rows of a row group where nothing is asked for: [`ROW_GROUP_ROWS`] or, where these would
-    /// take more than [`ROW_GROUP_BYTES`], as many whole blocks as do not; of rows so long that a block
-    /// takes more, a power of two that does not, or one.
+    /// The default rows of a row group: [`ROW_GROUP_ROWS`] or, if these take more than [`ROW_GROUP_BYTES`],
+    /// as many blocks of 1,024 rows as fit. If not even a block fits, a power of two that does, or one.
     pub fn row_group_rows(&self) -> u64 {
         let rows = ROW_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE);
         match rows as u64 / BLOCK_ROWS {
@@ -110,8 +108,8 @@ impl RowSize {
         }
     }
 
-    /// Most rows of a page where nothing is asked for: they are drawn together, for all columns. Of wide
-    /// rows no more than a row group has, of long ones an eighth of it.
+    /// The default maximum of rows in a page. They are drawn together, for all columns. For wide rows, it is
+    /// at most a row group; for long rows, an eighth of a row group.
     pub fn page_rows(&self) -> u64 {
         match self.row_group_rows() {
             rows @ ..BLOCK_ROWS => (rows / 8).max(1),
@@ -119,15 +117,15 @@ impl RowSize {
         }
     }
 
-    /// Most rows of a row group that is expected to take no more than [`MOST_GROUP_BYTES`], at least one.
+    /// The most rows of a row group that is expected to take at most [`MOST_GROUP_BYTES`]; at least one.
     pub fn most_group_rows(&self) -> u64 {
         ((MOST_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64).max(1)
     }
 
-    /// Refuses row groups of `rows` rows that would take more than [`MOST_GROUP_BYTES`].
+    /// Checks that row groups of `rows` rows take at most [`MOST_GROUP_BYTES`].
     ///
     /// # Errors
-    /// When they would.
+    /// They take more.
     pub fn check_row_groups(&self, rows: u64) -> Result<(), Error> {
         let most = self.most_group_rows();
         if rows <= most {
@@ -139,12 +137,12 @@ impl RowSize {
                 "row groups of {rows} rows, which take about {gigabytes:.1} GB of memory for each thread"
             ),
             "the layout",
-            format!("give at most {most} rows, or --row-group-size"),
+            format!("use at most {most} rows, or --row-group-size"),
         ))
     }
 }
 
-/// The greatest power of two that is no more than `n`, or one.
+/// The greatest power of two that is at most `n`, or one.
 fn power_of_two(n: f64) -> u64 {
     1 << (n.max(1.0) as u64).ilog2()
 }
@@ -154,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_rows_get_small_row_groups_and_narrow_ones_the_usual() {
+    fn wide_rows_get_small_row_groups_and_narrow_rows_the_default() {
         let rows = |raw| RowSize { stored: raw, raw, sampled: 1 }.row_group_rows();
         assert_eq!(rows(30.0), ROW_GROUP_ROWS);
         assert_eq!(rows(0.0), ROW_GROUP_ROWS);

@@ -1,4 +1,4 @@
-//! The schema of a dataset's files: a list of elements in depth-first order, as the footer has it.
+//! The schema in the footer of a dataset's files: a list of elements in depth-first order.
 //!
 //! (Parquet format, `parquet.thrift`: `SchemaElement`, `LogicalType`; `LogicalTypes.md` for lists and
 //! maps.)
@@ -13,12 +13,12 @@ const REQUIRED: i32 = 0;
 const OPTIONAL: i32 = 1;
 const REPEATED: i32 = 2;
 
-/// One element behind the root.
+/// One element after the root.
 enum Element<'a> {
     Field(&'a Field),
-    /// The element of a two-level list, which is repeated itself.
+    /// The element of a two-level list, which itself is repeated.
     Array(&'a Field),
-    /// The repeated group in the middle of a list or a map, and how many fields it has.
+    /// The repeated group in a list or a map, with its number of fields.
     Repeated(&'static str, i32),
 }
 
@@ -47,7 +47,7 @@ fn below<'a>(field: &'a Field, out: &mut Vec<Element<'a>>) {
     }
 }
 
-/// Writes the schema of `dataset` as field 2 of `FileMetaData`, but for the field named `without`.
+/// Writes the schema of `dataset`, except for the field `without`, as field 2 of `FileMetaData`.
 pub(crate) fn schema(dataset: &Dataset, without: Option<&str>, w: &mut StructWriter<'_>) {
     let fields = dataset.fields.iter().filter(|field| Some(field.name.as_str()) != without);
     let mut elements = Vec::new();
@@ -91,7 +91,7 @@ fn element(field: &Field, repetition: i32, w: &mut StructWriter<'_>) {
     }
 }
 
-/// Converted and logical type of a leaf, where it has one.
+/// The converted and logical type of a leaf, if it has one.
 fn annotation(kind: &LogicalType, w: &mut StructWriter<'_>) {
     /// A logical type without parameters.
     fn plain(converted: Option<i32>, logical: i16, w: &mut StructWriter<'_>) {
@@ -132,7 +132,7 @@ fn annotation(kind: &LogicalType, w: &mut StructWriter<'_>) {
                 });
             });
         }
-        // Without a zone there is no converted type: TIME_MILLIS and the like say UTC.
+        // Converted types like TIME_MILLIS mean UTC, so times without a zone have none.
         LogicalType::Time { unit, utc } => {
             match (unit, utc) {
                 (Unit::Milliseconds, true) => w.i32(6, 7),
@@ -149,7 +149,7 @@ fn annotation(kind: &LogicalType, w: &mut StructWriter<'_>) {
             }
             time(8, zone.is_some(), *unit, w);
         }
-        // INT32 and INT64 alone already say so.
+        // These are plain INT32 and INT64.
         LogicalType::Integer { bits: 32 | 64, signed: true } => {}
         LogicalType::Integer { bits, signed } => {
             let size = bits.trailing_zeros() as i32 - 3;

@@ -4,7 +4,7 @@ use crate::encode::statistics::Bounds;
 use crate::spec::dataset::Leaf;
 use crate::thrift::StructWriter;
 
-/// The fields of `Statistics`.
+/// Writes the fields of `Statistics`.
 pub(crate) fn statistics(w: &mut StructWriter<'_>, nulls: i64, bounds: Option<&Bounds>, leaf: &Leaf) {
     w.i64(3, nulls);
     if let Some(bounds) = bounds {

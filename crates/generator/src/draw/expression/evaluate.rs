@@ -1,4 +1,4 @@
-//! The value of an expression in one record.
+//! Evaluates an expression for one record.
 
 use super::{Function, Term};
 use crate::draw::distribution::Curve;
@@ -9,10 +9,10 @@ use crate::types::number::Number;
 
 use Number::{Real, Whole};
 
-/// Whole numbers from here on, such as times, keep all their digits when a real number is added.
+/// Larger whole numbers, such as times, keep all their digits when a real number is added.
 const LARGE: u128 = 1 << 40;
 
-/// The value of `node` where the operands are `fields`.
+/// The value of `node` for the operands `fields`.
 pub(super) fn evaluate(node: &Term, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
     match node {
         Term::Number(number) => Ok(*number),
@@ -57,7 +57,7 @@ fn binary(operator: u8, left: Number, right: Number) -> Result<Number, Misfit> {
         (b'/', ..) => a / b,
         _ => a.rem_euclid(b),
     };
-    // What is not finite in an operand may stay so; what is made so here has no value.
+    // A non-finite operand may stay non-finite, but finite operands must have a finite result.
     match value.is_finite() || !a.is_finite() || !b.is_finite() {
         true => Ok(Real(value)),
         false => Err(Misfit::Outside(Real(value))),
@@ -91,7 +91,7 @@ fn call(function: Function, [first, second]: [Number; 2], random: &mut Sequence)
     }
 }
 
-/// Whether `a` is at most `b`, to the last digit.
+/// Whether `a <= b`, exact to the last digit.
 fn at_most(a: Number, b: Number) -> bool {
     match (a, b) {
         (Whole(a), Whole(b)) => a <= b,

@@ -1,10 +1,10 @@
-//! Between which numbers the values of an expression are, as far as the formula tells.
+//! The range of an expression's values, as far as the formula determines it.
 
 use super::{Function, Term};
 use crate::random::elementary::{exp, ln};
 use crate::types::number::Number;
 
-/// The least and the greatest value that something can have; infinite where that is not known.
+/// The smallest and largest possible value; infinite if unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reach {
     pub low: f64,
@@ -12,10 +12,10 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Nothing is known.
+    /// The unknown range.
     pub(crate) const ANY: Reach = Reach { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
-    /// From `low` to `high`; anything where one of them is not a number.
+    /// From `low` to `high`; the unknown range if one of them is NaN.
     pub(crate) fn new(low: f64, high: f64) -> Self {
         if low <= high { Reach { low, high } } else { Self::ANY }
     }
@@ -37,7 +37,7 @@ impl Reach {
     }
 }
 
-/// The reach of `node`, `fields` being those of the operands; `None` where it divides by what is always zero.
+/// The range of `node` for operands in the ranges `fields`; `None` if it always divides by zero.
 pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
     Some(match node {
         Term::Number(number) => Reach::new(number.real(), number.real()),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_always_divides_by_zero_has_no_value() {
+    fn an_expression_that_always_divides_by_zero_has_no_range() {
         for text in ["a / 0", "1 % (3 - 3)", "abs(a) + 1 / (0 * 5)"] {
             assert_eq!(reach(&parsed(text).node, &[Reach::ANY]), None, "{text}");
         }
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_is_outside_of_the_reach(
+        fn every_value_is_inside_of_the_range(
             formula in 0..FORMULAS.len(),
             (low_a, width_a) in (-1e3..1e3f64, 0.0..1e3f64),
             (low_b, width_b) in (-1e3..1e3f64, 0.0..1e3f64),
@@ -139,7 +139,7 @@ mod tests {
             seed: u64,
         ) {
             let expression = parsed(FORMULAS[formula]);
-            // The operands stand in the order in which the formula names them.
+            // Operands are in the order in which the formula names them.
             let of = |leaf: usize| if leaf == 0 { (low_a, width_a, at_a) } else { (low_b, width_b, at_b) };
             let operands: Vec<_> = expression.operands.iter().map(|o| of(o.leaf)).collect();
             let reaches: Vec<_> = operands.iter().map(|(low, width, _)| Reach::new(*low, low + width)).collect();

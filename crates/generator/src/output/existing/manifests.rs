@@ -1,5 +1,5 @@
-//! The manifests of a dataset that a directory has: of the whole, of parts, and those that earlier versions
-//! wrote under one name for all datasets.
+//! Finds the manifests of a dataset in a directory: of the whole dataset, of parts, and those of earlier
+//! versions, which used the same name for all datasets.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::output::dataset_files::entries;
 use crate::output::lock::part_in_name;
 use crate::output::manifest::Manifest;
 
-/// A manifest that was found.
+/// A manifest in the directory.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub path: PathBuf,
-    /// The part that its name says.
+    /// The part in its name.
     pub part: Part,
     manifest: Result<Manifest, Error>,
 }
@@ -22,7 +22,7 @@ impl Found {
     /// The manifest.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// It cannot be read.
     pub(crate) fn manifest(&self) -> Result<&Manifest, Error> {
         self.manifest.as_ref().map_err(Error::clone)
     }
@@ -33,10 +33,10 @@ impl Found {
     }
 }
 
-/// The manifests of the dataset `name` in `directory`, that of the whole first.
+/// Finds the manifests of the dataset `name` in `directory`, that of the whole dataset first.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// The directory cannot be read.
 pub(crate) fn find(directory: &Path, name: &str) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     for path in entries(directory)? {
@@ -60,7 +60,7 @@ pub(crate) fn find(directory: &Path, name: &str) -> Result<Vec<Found>, Error> {
     Ok(found)
 }
 
-/// The part of a manifest as earlier versions named it, whatever the dataset.
+/// The part in the name of a manifest of earlier versions, for any dataset.
 fn part_in_earlier_name(file: &str) -> Option<Part> {
     let infix = file.strip_prefix("_sawmill")?.strip_suffix(".json")?;
     match infix.strip_prefix("-part-") {
@@ -77,7 +77,7 @@ mod tests {
     use crate::options::FileOptions;
 
     #[test]
-    fn those_of_the_dataset_are_found_under_today_s_names_and_earlier_ones() {
+    fn manifests_of_the_dataset_are_found_under_current_and_earlier_names() {
         let dir = tempfile::tempdir().unwrap();
         let write = |dataset: &str, part: &str, file: &str| {
             let layout = Layout::new(100, 4).unwrap();

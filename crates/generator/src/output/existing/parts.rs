@@ -1,4 +1,4 @@
-//! Which parts of a dataset a directory has, in words.
+//! Describes which parts of a dataset a directory contains.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use crate::layout::{MOST_FILES, Part};
 use crate::output::existing::manifests::Found;
 use crate::output::manifest::ManifestFile;
 
-/// Most parts that are named.
+/// The most parts that a message lists.
 const MOST_NAMED: usize = 12;
 
-/// What is there of the parts that were made one by one, `None` where none was. `files` is how many files
-/// the dataset has, `kept` are those that are whole.
+/// Describes the parts that were made separately; `None` if there are none. `files` is the number of files in
+/// the dataset, `kept` are the complete files.
 pub(crate) fn described(found: &[Found], kept: &[ManifestFile], files: u32) -> Option<String> {
     let kept: HashSet<u32> = kept.iter().map(|file| file.file).collect();
     let mut lines = Vec::new();
@@ -25,12 +25,12 @@ pub(crate) fn described(found: &[Found], kept: &[ManifestFile], files: u32) -> O
             if there == numbers.len() {
                 whole.push(part.to_string());
             } else if found.iter().all(|found| found.part != part) && there == 0 {
-                missing.push(format!("{part} is not there"));
+                missing.push(format!("{part} is missing"));
             } else {
                 missing.push(format!("{part} has {there} of {} files", numbers.len()));
             }
         }
-        lines.push(format!("parts that are whole: {}", listed(&whole)));
+        lines.push(format!("complete parts: {}", listed(&whole)));
         if !missing.is_empty() {
             lines.push(format!("parts whose missing files are made now: {}", listed(&missing)));
         }

@@ -1,5 +1,5 @@
-//! The keys of a dataset, before its fields are read: a field may refer to a key that stands behind it, as that of a
-//! manager among the employees.
+//! Collects the keys of a dataset before its fields are read: a field may refer to a key that is defined
+//! later, such as the manager of an employee.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
-/// Adds the keys among the fields `specs` of the record, or of a struct in it at `path`: required fields with
-/// `sequence` or `unique` values. Fields named in `together` are optional. What is wrong with a field is for its
-/// reader to say.
+/// Adds the keys among the fields `specs` of the record, or of its struct at `path`: required fields with
+/// `sequence` or `unique` values. Fields named in `together` are optional. The reader of the fields reports
+/// what is wrong with them.
 pub(super) fn collect(
     specs: SpecNode<'_>,
     together: Option<&[String]>,
@@ -42,11 +42,11 @@ pub(super) fn collect(
     }
 }
 
-/// The key that a required field of the record is, where it is one.
+/// The key that a required field is, `None` if its values are not keys.
 fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -> Option<ReferencedKey> {
     let kind = LogicalType::read(type_name, table, path).ok()??;
     let node = table.get("values")?;
-    // Keys are made of nothing else.
+    // No other values can be keys.
     let not_here = || -> Complaint { ("not a key".to_owned(), String::new()) };
     let is_key = ["sequence", "unique"];
     let entries = node.any_table(path, "`values`").ok()?;

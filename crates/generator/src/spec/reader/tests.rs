@@ -44,24 +44,24 @@ fn derived(rest: &str) -> String {
 }
 
 #[test]
-fn a_formula_of_which_no_value_fits_is_refused() {
+fn a_formula_whose_values_never_fit_is_refused() {
     let cases = [
         ("date", "at", "divide, like floor((at) / 86400000000)"),
-        ("date", "at + 1d", "and more, which no date holds"),
+        ("date", "at + 1d", "too large for a date"),
         ("time", "at", "(at) % 86400000000"),
-        ("int32", "at", "1704067200000000 and more"),
-        ("int8", "n + 127", "128 and more, which no int8 holds"),
-        ("uint8", "-n", "-1 and less, which no uint8 holds"),
-        ("float16", "n * 70000", "70000 and more"),
-        ("int32", "n / 0", "divides by zero"),
-        ("double", "n % (2 - 2)", "divides by zero"),
+        ("int32", "at", "at least 1704067200000000"),
+        ("int8", "n + 127", "at least 128, too large for an int8"),
+        ("uint8", "-n", "at most -1, too small for a uint8"),
+        ("float16", "n * 70000", "at least 70000"),
+        ("int32", "n / 0", "always divides by zero"),
+        ("double", "n % (2 - 2)", "always divides by zero"),
     ];
     for (kind, formula, expected) in cases {
         let spec = derived(&format!("type = \"{kind}\"\nvalues = {{ expression = \"{formula}\" }}"));
         let error = Dataset::from_toml(&spec).expect_err(&spec).to_string();
         assert!(error.contains(expected) && error.contains("field f"), "{formula} in {kind}: {error}");
     }
-    // What fits in part is for the rows to tell.
+    // Values that fit only sometimes are checked when rows are drawn.
     for (kind, formula) in [
         ("date", "floor(at / 86400000000)"),
         ("time", "at % 86400000000"),
@@ -77,17 +77,17 @@ fn a_formula_of_which_no_value_fits_is_refused() {
 }
 
 #[test]
-fn distributions_that_their_type_cannot_hold_are_refused() {
+fn distributions_that_do_not_fit_their_type_are_refused() {
     for (kind, values, expected) in [
-        ("int8", "{ normal = { mean = 1000, stddev = 1 } }", "values around 1000 in a int8"),
-        ("int8", "{ normal = { mean = 0, stddev = 1, max = 300 } }", "`max = 300` of a int8"),
+        ("int8", "{ normal = { mean = 1000, stddev = 1 } }", "values around 1000 in an int8"),
+        ("int8", "{ normal = { mean = 0, stddev = 1, max = 300 } }", "`max = 300` of an int8"),
         ("uint8", "{ exponential = { mean = 9, min = -1 } }", "`min = -1` of a uint8"),
         ("float16", "{ lognormal = { median = 1e6, sigma = 1 } }", "in a float16 - "),
         ("float16", "{ zipf = { n = 70_000, s = 1 } }", "values up to 70000 in a float16"),
-        ("float16", "{ uniform = { min = 0, max = 1e6 } }", "no finite float16"),
-        ("float", "{ constant = 1e39 }", "no float"),
-        ("double", "{ choice = [1e999] }", "no double"),
-        ("date", "{ sequence = { start = 2024-01-01, step = \"12h\" } }", "give a step of whole units"),
+        ("float16", "{ uniform = { min = 0, max = 1e6 } }", "not a finite float16"),
+        ("float", "{ constant = 1e39 }", "not a float"),
+        ("double", "{ choice = [1e999] }", "not a double"),
+        ("date", "{ sequence = { start = 2024-01-01, step = \"12h\" } }", "use a step of whole units"),
     ] {
         let spec = field(&format!("type = \"{kind}\"\nvalues = {values}"));
         let error = Dataset::from_toml(&spec).expect_err(&spec).to_string();
@@ -104,7 +104,7 @@ fn distributions_that_their_type_cannot_hold_are_refused() {
 }
 
 #[test]
-fn a_field_may_refer_to_a_key_behind_it() {
+fn a_field_may_refer_to_a_later_key() {
     let boss = |to: &str, rest: &str| {
         format!(
             "name = \"staff\"\nrows = 100\n[[fields]]\nname = \"boss\"\ntype = \"int64\"\nvalues = {{ ref = \"{to}\" }}\n{rest}"
@@ -115,7 +115,7 @@ fn a_field_may_refer_to_a_key_behind_it() {
         format!("[[fields]]\nname = \"key\"\ntype = \"struct\"\nfields = [{{ name = \"id\", {id} }}]\n");
     Dataset::from_toml(&boss("staff.key.id", &key)).unwrap();
     Dataset::from_toml(&boss("staff.boss", "")).unwrap_err();
-    // A key is required, and of the record itself.
+    // A key must be required, and must not be inside a list.
     for rest in [
         key.replace("type = \"struct\"", "type = \"struct\"\nnulls = 0.1"),
         key.replace("type = \"int64\",", "type = \"int64\", nulls = 0.1,"),
@@ -129,12 +129,12 @@ fn a_field_may_refer_to_a_key_behind_it() {
 }
 
 #[test]
-fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
+fn an_invalid_spec_is_refused_with_line_column_field_and_what_is_allowed() {
     let list = |rest: &str| field(&format!("type = \"list\"\n{rest}"));
     let cases = [
         ("name = ".to_owned(), "line 1, column 8"),
         ("name = \"d\"\nfields = []".to_owned(), "no fields - line 2, column 10, the record"),
-        ("name = \"a/b\"\nfields = []".to_owned(), "stem of file names"),
+        ("name = \"a/b\"\nfields = []".to_owned(), "start of file names"),
         (
             "name = \"d\"\nsize = 3".to_owned(),
             "unknown key `size` of a dataset - line 2, column 1, the record - allowed there: `name`",
@@ -145,34 +145,40 @@ fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
         ),
         (field("type = \"int31\""), "line 4, column 8, field f - allowed: `boolean`"),
         (field("type = \"int32\""), "line 2, column 1, field f - add `values`"),
-        (field("type = \"int32\"\nvalues = \"person_name\""), "person_name makes strings"),
+        (field("type = \"int32\"\nvalues = \"person_name\""), "person_name draws strings"),
         (
             field("type = \"int32\"\nvalues = { norml = {} }"),
             "unknown distribution \"norml\" - line 5, column 10, field f - allowed: `constant`",
         ),
-        (field("type = \"int32\"\nnulls = 1.5\nvalues = { constant = 1 }"), "no probability"),
+        (field("type = \"int32\"\nnulls = 1.5\nvalues = { constant = 1 }"), "not a probability"),
         (
             field("type = \"int32\"\nvalues = { constant = 3000000000 }"),
-            "give a whole number from -2147483648",
+            "use a whole number from -2147483648",
         ),
-        (field("type = \"uint8\"\nvalues = { uniform = { min = -1, max = 1 } }"), "no uint8"),
-        (field("type = \"int32\"\nvalues = { uniform = { min = 2, max = 1 } }"), "above"),
-        (field("type = \"int8\"\nvalues = { zipf = { n = 1000, s = 1 } }"), "values up to 1000 in a int8"),
+        (field("type = \"uint8\"\nvalues = { uniform = { min = -1, max = 1 } }"), "not a uint8"),
+        (field("type = \"int32\"\nvalues = { uniform = { min = 2, max = 1 } }"), "greater than"),
+        (field("type = \"int8\"\nvalues = { zipf = { n = 1000, s = 1 } }"), "values up to 1000 in an int8"),
         (field("type = \"string\"\nvalues = { unique = \"x\" }"), "needs {id}"),
-        (field("type = \"string\"\nvalues = { weights = { } }"), "no choice"),
-        (field("type = \"string\"\nvalues = { pattern = \"[a\" }"), "no pattern"),
-        (field("type = \"string\"\nvalues = { choice = { file = \"/no/such/file\" } }"), "cannot be read"),
-        (field("type = \"double\"\nvalues = { expression = \"x + 1\" }"), "no earlier field x"),
-        (field("type = \"int64\"\nvalues = { ref = \"nothing.id\" }"), "there is no dataset nothing"),
+        (field("type = \"string\"\nvalues = { weights = { } }"), "no values"),
+        (field("type = \"string\"\nvalues = { pattern = \"[a\" }"), "not a valid pattern"),
+        (
+            field("type = \"string\"\nvalues = { choice = { file = \"/no/such/file\" } }"),
+            "cannot read /no/such/file",
+        ),
+        (field("type = \"double\"\nvalues = { expression = \"x + 1\" }"), "no earlier field is named x"),
+        (field("type = \"int64\"\nvalues = { ref = \"nothing.id\" }"), "cannot find the dataset nothing"),
         (field("type = \"decimal\"\nvalues = { constant = 1 }"), "add `precision`"),
-        (field("type = \"decimal\"\nprecision = 3\nscale = 2\nvalues = { constant = 1.234 }"), "no decimal"),
+        (
+            field("type = \"decimal\"\nprecision = 3\nscale = 2\nvalues = { constant = 1.234 }"),
+            "not a decimal",
+        ),
         (
             field("type = \"decimal\"\nprecision = 20\nstorage = \"int64\"\nvalues = { constant = 1 }"),
             "int64 holds 18 digits",
         ),
         (
             field("type = \"timestamp\"\nzone = \"Mars/X\"\nvalues = { constant = 2024-01-01T00:00:00Z }"),
-            "\"Mars/X\" is no time zone",
+            "\"Mars/X\" is not a time zone",
         ),
         (
             field(
@@ -182,11 +188,11 @@ fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
         ),
         (
             field("type = \"timestamp\"\nunit = \"h\"\nvalues = { constant = 2024-01-01 }"),
-            "give \"ms\", \"us\", \"ns\" or \"int96\"",
+            "use \"ms\", \"us\", \"ns\" or \"int96\"",
         ),
         (list("values = \"person_name\""), "unknown key `values` of a field of type list"),
         (list("length = { constant = 1 }"), "add `element`"),
-        (list("length = { weights = { x = 1 } }"), "no length"),
+        (list("length = { weights = { x = 1 } }"), "not a list length"),
         (
             list(
                 "length = { constant = 2 }\nlegacy = true\nelement = { type = \"int32\", nulls = 0.5, values = { constant = 1 } }",
@@ -195,13 +201,13 @@ fn a_wrong_spec_is_refused_with_line_column_field_and_what_is_allowed() {
         ),
         (
             field("type = \"struct\"\npresent = [{ fields = [\"x\"], weight = 1 }]\nfields = []"),
-            "there is no field \"x\"",
+            "no field is named \"x\"",
         ),
         (
             field(
                 "type = \"map\"\nlength = { constant = 3 }\nkey = { type = \"boolean\", values = { weights = { true = 1, false = 1 } } }\nvalue = { type = \"int32\", values = { constant = 1 } }",
             ),
-            "only 2 differ",
+            "only 2 different keys",
         ),
     ];
     for (spec, expected) in cases {
@@ -234,7 +240,7 @@ fn an_expression_cannot_look_into_another_list() {
 }
 
 #[test]
-fn a_reference_takes_the_rows_that_the_other_dataset_says() {
+fn a_reference_uses_the_row_count_of_the_other_dataset() {
     let spec = |values: &str| {
         format!("name = \"d\"\n[[fields]]\nname = \"f\"\ntype = \"int64\"\nvalues = {{ ref = {values} }}\n")
     };
@@ -243,5 +249,5 @@ fn a_reference_takes_the_rows_that_the_other_dataset_says() {
     let error = Dataset::from_toml(&spec("\"orders.status\"")).unwrap_err().to_string();
     assert!(error.contains("orders has no key \"status\""), "{error}");
     let error = Dataset::from_toml(&spec("\"devices.id\"")).unwrap_err().to_string();
-    assert!(error.contains("a unique key makes strings"), "{error}");
+    assert!(error.contains("a unique key draws strings"), "{error}");
 }

@@ -14,15 +14,15 @@ pub(crate) const DATA_PAGE: i32 = 0;
 pub(crate) const DICTIONARY_PAGE: i32 = 2;
 pub(crate) const DATA_PAGE_V2: i32 = 3;
 
-/// Longest header without statistics: fifteen fields of at most six bytes and the ends of structs.
+/// The longest header without statistics: fifteen fields of at most six bytes and the ends of structs.
 pub(crate) const HEADER_ROOM: usize = 96;
 
-/// Bytes of a page's body, before and after compression, and their checksum.
+/// The bytes of a page's body before and after compression, and their checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodySize {
     pub raw: usize,
     pub stored: usize,
-    /// The CRC-32 of the body as it is stored, where pages have one.
+    /// The CRC-32 of the stored body, if pages have checksums.
     pub checksum: Option<u32>,
 }
 
@@ -38,7 +38,7 @@ fn page(out: &mut Vec<u8>, kind: i32, size: BodySize, id: i16, header: impl FnOn
     });
 }
 
-/// What the header of a data page says of it.
+/// The contents of a data page header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataPage<'a> {
     pub size: BodySize,
@@ -47,16 +47,16 @@ pub(crate) struct DataPage<'a> {
     pub nulls: usize,
     pub rows: usize,
     pub encoding: i32,
-    /// Bytes of the encoded levels; version 2 alone says them.
+    /// The bytes of the encoded levels; only in version 2.
     pub definition_bytes: usize,
     pub repetition_bytes: usize,
-    /// Whether the values are compressed; version 2 alone says it.
+    /// Whether the values are compressed; only in version 2.
     pub compressed: bool,
     /// An encoded `Statistics` struct.
     pub statistics: Option<&'a [u8]>,
 }
 
-/// Appends the header of a data page of version 1.
+/// Appends a data page header of version 1.
 pub(crate) fn data_page(out: &mut Vec<u8>, data: &DataPage<'_>) {
     page(out, DATA_PAGE, data.size, 5, |w| {
         w.i32(1, data.entries as i32);
@@ -69,7 +69,7 @@ pub(crate) fn data_page(out: &mut Vec<u8>, data: &DataPage<'_>) {
     });
 }
 
-/// Appends the header of a data page of version 2.
+/// Appends a data page header of version 2.
 pub(crate) fn data_page_v2(out: &mut Vec<u8>, data: &DataPage<'_>) {
     page(out, DATA_PAGE_V2, data.size, 8, |w| {
         w.i32(1, data.entries as i32);
@@ -85,7 +85,7 @@ pub(crate) fn data_page_v2(out: &mut Vec<u8>, data: &DataPage<'_>) {
     });
 }
 
-/// Appends the header of a dictionary page of `n` values.
+/// Appends the header of a dictionary page with `n` values.
 pub(crate) fn dictionary_page(out: &mut Vec<u8>, size: BodySize, n: usize) {
     page(out, DICTIONARY_PAGE, size, 7, |w| {
         w.i32(1, n as i32);

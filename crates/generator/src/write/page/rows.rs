@@ -1,4 +1,4 @@
-//! Some rows of one column on their way into a page.
+//! The rows of one column for a page.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,14 +15,14 @@ pub(crate) struct PageRows<'a> {
     pub field: &'a Field,
     pub leaf: &'a Leaf,
     pub rows: usize,
-    /// One definition level an entry; empty where the column has none.
+    /// One definition level per entry; empty if the column has none.
     pub definition: &'a [u8],
     pub values: &'a ValueBuffer,
-    /// The repetition levels, where the column has any.
+    /// The repetition levels, if the column has any.
     pub repetition: Option<&'a Repetition<'a>>,
 }
 
-/// The repetition levels of the entries of a list, encoded once for all columns that share them.
+/// The repetition levels of a list, encoded once for all columns that share them.
 #[derive(Debug)]
 pub(crate) struct Repetition<'a> {
     levels: Cow<'a, [u8]>,
@@ -39,7 +39,7 @@ impl<'a> Repetition<'a> {
     }
 }
 
-/// A copy of some of the rows of a column.
+/// A copy of some rows of a column.
 #[derive(Debug)]
 pub(crate) struct CutRows<'a> {
     field: &'a Field,
@@ -75,7 +75,7 @@ impl<'a> PageRows<'a> {
         PageRows { field, leaf, rows, definition: &column.definition, values: &column.values, repetition }
     }
 
-    /// Values and nulls.
+    /// The number of values and nulls.
     pub(crate) fn entries(&self) -> usize {
         match self.field.levels.definition {
             0 => self.values.len(),
@@ -83,9 +83,9 @@ impl<'a> PageRows<'a> {
         }
     }
 
-    /// The rows `range` of these.
+    /// The rows in `range`.
     pub(crate) fn cut(&self, range: Range<usize>) -> CutRows<'a> {
-        // A row's entries begin where the repetition level is 0.
+        // The entries of a row begin at repetition level 0.
         let entries = match self.repetition {
             None => range.clone(),
             Some(repetition) => {
@@ -120,7 +120,7 @@ impl<'a> PageRows<'a> {
         }
     }
 
-    /// Appends the repetition levels, behind their length in pages of version 1.
+    /// Appends the repetition levels; in pages of version 1, after their length.
     pub(crate) fn repetition_block(&self, length: bool, out: &mut Vec<u8>) {
         let Some(repetition) = self.repetition else { return };
         if length {
@@ -129,7 +129,7 @@ impl<'a> PageRows<'a> {
         out.extend_from_slice(&repetition.encoded);
     }
 
-    /// Appends the definition levels, behind their length in pages of version 1.
+    /// Appends the definition levels; in pages of version 1, after their length.
     pub(crate) fn definition_block(&self, length: bool, out: &mut Vec<u8>) {
         let max = self.field.levels.definition;
         if max == 0 {
@@ -147,7 +147,7 @@ impl<'a> PageRows<'a> {
         }
     }
 
-    /// For each definition level the entries that have it; empty where the column has none.
+    /// The number of entries for each definition level; empty if the column has none.
     pub(crate) fn definition_histogram(&self) -> Vec<u64> {
         match self.field.levels.definition {
             0 => Vec::new(),
@@ -155,16 +155,16 @@ impl<'a> PageRows<'a> {
         }
     }
 
-    /// For each repetition level the entries that have it; empty where the column has none.
+    /// The number of entries for each repetition level; empty if the column has none.
     pub(crate) fn repetition_histogram(&self) -> Vec<u64> {
         self.repetition.map_or_else(Vec::new, |repetition| repetition.histogram.clone())
     }
 }
 
 widest! {
-/// For each level from 0 to `max` the entries that have it.
+/// The number of entries for each level from 0 to `max`.
 fn histogram(levels: &[u8], max: u8) -> Vec<u64> {
-    // One pass a level over bytes, which is many times faster than one pass of counting by index.
+    // One vectorised pass per level, many times faster than a single pass that counts by index.
     let count = |level: u8| {
         let in_piece = |piece: &[u8]| u64::from(piece.iter().map(|l| u8::from(*l == level)).sum::<u8>());
         levels.chunks(255).map(in_piece).sum()
