@@ -1,14 +1,14 @@
-//! The engine of loads: rows go from a source into a target exactly once, and provably.
+//! The engine of loads: it moves rows from a source into a target exactly once, and proves it.
 //!
 //! ```text
 //! Source ─ plan ─▶ Schedule of units ─▶ decode ─▶ encode ═bounded channel═▶ send ─▶ commit + checkpoint
 //!                                       └── one thread ──┘                  └── one connection ──┘
 //! ```
 //!
-//! A [`Source`](sawmill_source::Source) plans units of rows; [`load`] has them decoded, encoded and sent by as many pairs of
-//! threads as there are connections; a [`Target`] commits each unit together with a record of it, so that the same call after
-//! any failure finishes exactly what is missing. An order-independent sum over the rows' bytes ([`ContentSum`]) is taken on
-//! the way and again from the target to prove that both hold the same. The targets are crates of their own:
+//! A [`Source`](sawmill_source::Source) plans units of rows. [`load`] decodes, encodes and sends them on a pair of threads per
+//! connection. A [`Target`] commits each unit together with its record, so that after any failure the same call loads
+//! exactly what is missing. The engine computes an order-independent sum over the rows' bytes ([`ContentSum`]) on the way,
+//! and again from the target, to prove that both hold the same rows. The targets are separate crates:
 //! `sawmill-postgres` and `sawmill-cratedb`.
 //!
 //! ```
@@ -31,8 +31,8 @@
 //! | room | what it does |
 //! |---|---|
 //! | `engine` | plans units, hands them to workers, counts, verifies |
-//! | `identity` | recognises files by their content, and the loads that they came in |
-//! | `table` | the name of the table, what happens to it, and what is on record of its loads |
+//! | `identity` | recognises files by their content, and finds the loads that brought them |
+//! | `table` | the table's name, the mode of the load, and the records of loads |
 
 mod engine;
 mod identity;

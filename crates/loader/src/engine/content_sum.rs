@@ -4,33 +4,34 @@
 //! then for each column a 32-bit length (-1 for NULL) and that many bytes, exactly as
 //! `COPY (SELECT columns FROM table) TO STDOUT (FORMAT binary)` sends them
 //! (<https://www.postgresql.org/docs/current/sql-copy.html>). The loader sends the same bytes, so
-//! one function sums both sides. Numbers of types, which the server gives to those that a table's arrays
-//! and composite values are made of, are hashed as zeros: the same rows have the same sum in every table. Each row is hashed with XXH3-128 and the hashes are added modulo
-//! 2^128: order does not matter, a doubled row counts twice, and sums of parts add up to the whole,
-//! which lets units be summed where they are made and a table's growth be told by subtraction.
+//! one function sums both sides. Arrays and composite values contain type OIDs, which differ from server to
+//! server; they are hashed as zeros, so that the same rows have the same sum in every table. Each row is
+//! hashed with XXH3-128, and the hashes are added modulo 2^128. Row order therefore does not matter, a
+//! duplicate row counts twice, and sums of parts add up to the sum of the whole: units are summed where they
+//! are encoded, and what was added to a table is the difference of two sums.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A sum of row hashes; see the module's documentation. Shown as 32 hexadecimal digits.
+/// A sum of row hashes; see the module's documentation. Displayed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentSum(u128);
 
 impl ContentSum {
-    /// Adds one row, or one field where columns are summed each.
+    /// Adds one row, or one field where each column is summed separately.
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
         self.0 = self.0.wrapping_add(xxhash_rust::xxh3::xxh3_128(bytes));
     }
 
-    /// Adds the rows of another sum.
+    /// Adds the rows of `other`.
     pub fn merge(&mut self, other: ContentSum) {
         self.0 = self.0.wrapping_add(other.0);
     }
 
-    /// The sum without the rows of another.
+    /// Returns the sum without the rows of `other`.
     pub fn minus(self, other: ContentSum) -> Self {
         Self(self.0.wrapping_sub(other.0))
     }
@@ -56,7 +57,7 @@ impl Serialize for ContentSum {
     }
 }
 
-/// What a set of rows comes to: their number, their sum, and the non-null values of each column.
+/// The totals of a set of rows: row count, content sum, and non-null values of each column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Number of rows.
@@ -68,7 +69,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing of so many columns.
+    /// Zero rows of `columns` columns.
     pub fn empty(columns: usize) -> Self {
         Self { non_null: vec![0; columns], ..Self::default() }
     }
@@ -83,7 +84,7 @@ impl Tally {
         }
     }
 
-    /// What is left when the rows of `other` are taken away again.
+    /// Subtracts the rows of `other`.
     pub fn minus(&self, other: &Tally) -> Tally {
         let non_null = self.non_null.iter().enumerate();
         Tally {

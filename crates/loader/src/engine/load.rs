@@ -1,11 +1,11 @@
-//! A load from plan to report.
+//! Runs a load from plan to report.
 //!
 //! Every connection has two threads: one decodes and encodes, one sends. They are coupled by a channel
 //! of [`CHANNEL`] blocks, so that the server never waits for a decoder that could have been ahead, and no
 //! decoder gets further ahead than that. Memory is bounded by
 //! `degree × (CHANNEL + 4) × batch_bytes` (blocks in the channel, one being filled, one being sent, and
 //! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
-//! one batch; where rows are put aside, up to 4 MiB of blocks more that the server has not taken yet.
+//! one batch. With a rejects file it adds up to 4 MiB of blocks that the server has not acknowledged yet.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -30,28 +30,28 @@ use crate::identity::remembered::{AlreadyLoaded, Remembered};
 /// Blocks between a decoding and a sending thread.
 pub const CHANNEL: usize = 3;
 
-/// How a load is run. The numbers bound its memory; see the module's documentation.
+/// Options of a load. They bound its memory; see the module's documentation.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// Connections that send at the same time.
+    /// Number of connections that send at the same time.
     pub degree: usize,
     /// Rows of a decoded batch.
     pub batch_rows: usize,
     /// Bytes of an encoded block.
     pub batch_bytes: usize,
-    /// Rows of a unit at most: what is committed in one transaction, and sent again after a lost connection.
+    /// Maximum rows of a unit: one transaction commits a unit, and a lost connection makes the loader send it again.
     pub unit_rows: u64,
-    /// How often a lost connection is tried again without a unit arriving in between.
+    /// How often to reconnect in a row without committing a unit in between.
     pub retries: u32,
-    /// How long a CrateDB cluster that is away during the load is waited for, at least.
+    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load.
     pub patience: Duration,
     /// Compare the content of the target with that of the source before the load counts as complete.
     pub verify: bool,
-    /// Where the contents differ, find out which units have rows that are missing.
+    /// If the contents differ, find the units whose rows are missing.
     pub locate: bool,
-    /// Load what was loaded before once more.
+    /// Load files again that earlier loads have completed.
     pub again: bool,
-    /// Rows of the table that are held in memory for that at once, 12 bytes each; a larger table is gone through
+    /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.
     pub locate_rows: u64,
 }
@@ -76,59 +76,59 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
-    /// Upper bound in bytes of what blocks take, in all connections together.
+    /// Upper bound on the bytes of all blocks of all connections together.
     pub fn block_memory(&self) -> u64 {
         (self.degree.max(1) * (CHANNEL + 4) * self.batch_bytes) as u64
     }
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadReport {
-    /// How the target was found.
+    /// The state in which the load found the target.
     pub standing: Standing,
-    /// Files that this run has loaded, or the rest of them.
+    /// Files that this run loaded or finished.
     pub files_loaded: u64,
-    /// Files that earlier loads had brought completely.
+    /// Files that earlier loads had completed.
     pub files_already: u64,
     /// Rows of the source that are in the target now, those of earlier runs included.
     pub rows: u64,
-    /// Rows of the table as it was counted in this run, others' rows included; none where it was not counted.
+    /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not count.
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
-    /// Rows that this run found in the target as they are in the source, brought there by an earlier load.
+    /// Rows that an earlier load had brought and that this run found unchanged in the target.
     pub rows_there_before: u64,
-    /// Rows that the target refused and that were written aside, those of earlier runs included.
+    /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
     pub rows_rejected: u64,
-    /// Length of the source's files.
+    /// Total length of the source's files in bytes.
     pub bytes_in: u64,
-    /// Stored bytes of the rows that this run read, as the footers have them.
+    /// Compressed bytes of the rows that this run read, according to the footers.
     pub bytes_read: u64,
-    /// Bytes of rows that this run sent, those of units that were sent again included.
+    /// Bytes of rows that this run sent, resent units included.
     pub bytes_sent: u64,
-    /// Units of the plan.
+    /// Units in the plan.
     pub units: u64,
     /// Units that earlier runs had committed.
     pub units_resumed: u64,
-    /// Units whose commit the target had confirmed and that it lost in this run; they were sent again.
+    /// Units that the target had confirmed and then lost in this run; the loader sent them again.
     pub units_lost: u64,
-    /// Times that a lost connection was tried again.
+    /// Number of reconnections.
     pub retries: u64,
     /// Wall-clock time.
     pub seconds: f64,
     /// Rows, content sum and non-null values of the source's rows.
     pub content: Tally,
-    /// The comparison with the target, where it was asked for.
+    /// The comparison with the target, if requested.
     pub verified: Option<Verification>,
-    /// What the server's side of the connections was at, where that could be seen.
+    /// What the server spent the connections' time on, if that could be sampled.
     pub server_waits: Option<ServerWaits>,
-    /// What else there is to say about how it went.
+    /// Further remarks for the user.
     pub notes: Vec<String>,
 }
 
 impl LoadReport {
-    /// The report of a run that has found these files in the target, before it has done anything.
+    /// The report of a run that found these files in the target and has not loaded anything yet.
     fn of_already_loaded(files: &[AlreadyLoaded], notes: Vec<String>) -> Self {
         let mut content = Tally::default();
         files.iter().for_each(|file| content.add(&file.tally));
@@ -157,7 +157,7 @@ impl LoadReport {
         }
     }
 
-    /// Adds the report of other files of the same source.
+    /// Adds the report on other files of the same source.
     fn add(&mut self, other: Self) {
         self.standing = match (self.standing, other.standing) {
             (Standing::Complete, other) => other,
@@ -191,8 +191,8 @@ impl LoadReport {
         self.notes.extend(other.notes);
     }
 
-    /// Takes over what a later load of the same source, in the same run, found and sent again of what the target had
-    /// lost.
+    /// Adds what a later load of the same source, in the same run, found and sent again because the target had
+    /// lost it.
     pub fn sent_again(&mut self, again: Self) {
         let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
         let lost = again.units.saturating_sub(again.units_resumed);
@@ -205,10 +205,10 @@ impl LoadReport {
             (rows, content, verified, rows_rejected);
     }
 
-    /// Says that of `planned` rows these were put aside in a file, before the load.
+    /// Records that `rows` of the `planned` rows went to a rejects file before the load.
     ///
     /// # Errors
-    /// All others are not there.
+    /// The remaining rows are not all in the target.
     pub fn put_aside(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
         self.rows_rejected = rows;
         if self.rows + rows != planned {
@@ -216,9 +216,9 @@ impl LoadReport {
             return Err(Error::new(Kind::Mismatch, what).advise("forget this load and start it again"));
         }
         if rows > 0 {
-            self.notes.retain(|note| !note.contains("put aside"));
+            self.notes.retain(|note| !note.contains("rows could not be loaded"));
             let file = file.display();
-            self.notes.push(format!("{rows} rows could not be loaded and were put aside in {file}"));
+            self.notes.push(format!("{rows} rows could not be loaded and were written to {file}"));
         }
         Ok(())
     }
@@ -226,12 +226,12 @@ impl LoadReport {
 
 /// Loads all rows of the source into the target, exactly once.
 ///
-/// The same call again goes on where an earlier one ended, however it ended.
+/// Calling it again continues where an earlier call ended, however that ended.
 ///
 /// # Errors
 /// See [`Target::prepare`]; a value that cannot be represented, with its file, row group, row and column;
-/// a corrupt file; a connection that stays lost; a failed verification; a raised cancel flag. What was
-/// committed before stays, out of sight or recorded, and the next run goes on from there.
+/// a corrupt file; a connection that cannot be restored; a failed verification; a raised cancel flag. Committed
+/// units stay, in a staging table or on record, and the next run continues from there.
 pub fn load(
     source: &dyn Source,
     target: &dyn Target,
@@ -244,7 +244,7 @@ pub fn load(
     }
 }
 
-/// Ends loads that were broken off, and loads the files that are not in the target yet.
+/// Finishes interrupted loads, and loads the files that are not in the target yet.
 fn load_the_rest(
     source: &dyn Source,
     target: &dyn Target,
@@ -262,13 +262,13 @@ fn load_the_rest(
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
     if unverified && report.verified.take().is_some() {
-        report.notes.push("what this run has loaded is verified: the table holds it".to_owned());
+        report.notes.push("verified what this run loaded: the table holds it".to_owned());
     }
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
 
-/// Loads a source as it is.
+/// Loads the whole source, without looking for files that earlier loads brought.
 fn load_files(
     source: &dyn Source,
     target: &dyn Target,
@@ -328,7 +328,7 @@ fn load_files(
     })
 }
 
-/// What there is to say of units that a target has lost.
+/// The remark about units that a target has lost.
 pub(crate) fn sent_again(units: u64, rows: u64) -> String {
     format!(
         "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
@@ -336,7 +336,7 @@ pub(crate) fn sent_again(units: u64, rows: u64) -> String {
     )
 }
 
-/// A load whose session is open.
+/// A load with an open session.
 struct UnderWay<'l> {
     source: &'l dyn Source,
     session: &'l dyn Session,
@@ -344,7 +344,7 @@ struct UnderWay<'l> {
     control: &'l Control<'l>,
 }
 
-/// What a run has done.
+/// What a run did.
 struct Loaded {
     progress: Progress,
     bytes_read: u64,
@@ -353,7 +353,7 @@ struct Loaded {
 }
 
 impl UnderWay<'_> {
-    /// A load that is complete already.
+    /// The load was complete before.
     fn as_it_is(&self) -> Result<Loaded> {
         let found = self.session.done().iter();
         let found = found.map(|(key, tally)| Arrived {
@@ -365,8 +365,8 @@ impl UnderWay<'_> {
         Ok(Loaded { progress, bytes_read: 0, server_waits: None, verified })
     }
 
-    /// Sends what is missing, compares, and has the session finish. What the target loses until then, though it had
-    /// confirmed it, is sent again.
+    /// Sends what is missing, verifies, and lets the session finish. Confirmed units that the target loses before
+    /// that are sent again.
     fn to_the_end(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
         let Self { session, options, .. } = *self;
         let done = session.done();
@@ -392,7 +392,7 @@ impl UnderWay<'_> {
                 }
                 Err(error) => error,
             };
-            // Contents that differ may be what was lost since the units were asked for.
+            // The contents may differ because the target lost units since we asked for them.
             if [Kind::Mismatch, Kind::Changed].contains(&error.kind()) && attempt < options.retries {
                 runs = self.take_off_lost(&progress)?;
             }
@@ -418,7 +418,7 @@ impl UnderWay<'_> {
         Ok(waits)
     }
 
-    /// Everything after the last unit.
+    /// The steps after the last unit.
     fn end(&self, progress: &Progress) -> Result<Option<Verification>> {
         let total = progress.total();
         let verified = self.verify(&total)?;
@@ -429,7 +429,7 @@ impl UnderWay<'_> {
         Ok(verified)
     }
 
-    /// Compares what is in with what there is to load, and where that is asked for with what the target has.
+    /// Compares what is on record with the plan, and with the target's content if verification is requested.
     fn verify(&self, total: &Tally) -> Result<Option<Verification>> {
         let (planned, recorded) = (self.source.rows(), total.rows + self.session.rejected());
         if self.source.knows_rows() && recorded != planned {
@@ -450,11 +450,11 @@ impl UnderWay<'_> {
     }
 }
 
-/// A session of a source that was compared with what is recorded of it.
+/// A session whose source was compared with the target's records of it.
 enum Opened<'a> {
-    /// It holds what was loaded. What is to be said about that.
+    /// The source holds what was loaded. The string is a remark for the user.
     Same(Box<dyn Session + 'a>, Vec<String>),
-    /// It does not, and the load is one to be done anew.
+    /// The source has changed, and the load starts over.
     Changed(Error),
 }
 
@@ -474,7 +474,7 @@ fn opened<'a>(
     match recheck(loaded, session.as_ref(), options, control) {
         Ok(true) => Ok(Opened::Same(session, Vec::new())),
         Ok(false) => {
-            let note = "what the source holds of rows that were loaded before was not looked at: some of them were put aside";
+            let note = "did not compare the source with the rows loaded before: some of them were rejected";
             Ok(Opened::Same(session, vec![note.to_owned()]))
         }
         Err(error)
@@ -488,7 +488,7 @@ fn opened<'a>(
     }
 }
 
-/// Refuses to go on where units that are in are none of the plan.
+/// Refuses to continue if the target holds units that are not in the plan.
 pub fn refuse_cut_otherwise(
     source: &dyn Source,
     unit_rows: u64,
@@ -506,11 +506,11 @@ pub fn refuse_cut_otherwise(
         false => Ok(()),
         true => Err(Error::new(
             Kind::Changed,
-            format!("an earlier run has loaded {known} units, and this one would cut some of them otherwise"),
+            format!(
+                "an earlier run loaded {known} units, and this run would divide some of them differently"
+            ),
         )
-        .advise(
-            "it was another version of sawmill: finish the load with that one, or forget it and load again",
-        )),
+        .advise("finish the load with the version of sawmill that began it, or forget it and load again")),
     }
 }
 
@@ -528,7 +528,7 @@ fn run_workers(
     let control = control.with_stop(&stop);
     let over = AtomicBool::new(false);
     let (failures, waits) = std::thread::scope(|scope| {
-        // Without this thread the load goes on just the same.
+        // The load does not need this thread.
         let watching = Builder::new().name("watcher".into());
         let watching = watching.spawn_scoped(scope, || session.watch(&over, &control)).ok();
         let workers: Vec<_> = (0..options.degree.max(1).min(left))
@@ -557,12 +557,12 @@ fn run_workers(
         });
         (failures, waits)
     });
-    // Those that were only stopped because another failed say nothing new.
-    let told = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
-    told.map_or(Ok(waits), |error| Err(error.clone()))
+    // Workers that stopped because another failed have nothing to report.
+    let first = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
+    first.map_or(Ok(waits), |error| Err(error.clone()))
 }
 
-/// Does `work` again when a connection was lost, after a pause each time.
+/// Repeats `work` after a lost connection, with a pause before each attempt.
 pub fn retry_lost<T>(retries: u32, control: &Control<'_>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
     for attempt in 0..retries {
         match work() {
@@ -573,7 +573,7 @@ pub fn retry_lost<T>(retries: u32, control: &Control<'_>, mut work: impl FnMut()
     work()
 }
 
-/// Waiting time before the n-th new attempt: 100 ms doubled each time, 5 s at most.
+/// The pause before the n-th new attempt: 100 ms, doubled each time, at most 5 s.
 pub fn backoff(attempt: u32) -> Duration {
     Duration::from_millis(100 << attempt.min(6)).min(Duration::from_secs(5))
 }

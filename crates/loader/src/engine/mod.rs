@@ -1,4 +1,4 @@
-//! A load from plan to report: workers, their schedule, what a target offers, and the proof of what it holds.
+//! Runs a load: workers and their schedule, the interface of a target, and the proof of what it holds.
 
 pub(crate) mod content_sum;
 pub(crate) mod load;

@@ -1,8 +1,8 @@
-//! What a load counts as done: units whose commit the target has confirmed, and the sum of what they hold.
+//! Counts what a load has done: the units whose commit the target confirmed, and their content sum.
 //!
-//! A confirmed commit need not last. A server that does not wait for its log (`synchronous_commit = off`), or a replica
-//! that lagged behind and took the place of its primary, comes back without the last of them. So the units are kept one by
-//! one, and after each lost connection the target is asked which of them it still has.
+//! A confirmed commit may be lost. A server that does not flush its log (`synchronous_commit = off`), or a lagging
+//! replica that was promoted, comes back without the last commits. The loader therefore keeps a list of units, and
+//! asks the target after each lost connection which of them it still has.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,12 +13,12 @@ use sawmill_source::{Control, Result, Source, Unit, UnitKey};
 use crate::engine::content_sum::Tally;
 use crate::engine::target::{Arrived, Session};
 
-/// What the workers have done so far.
+/// What the workers have committed so far.
 pub(crate) struct Progress {
     pub bytes_sent: AtomicU64,
     pub retries: AtomicU64,
     counted: Mutex<Counted>,
-    /// Held by the one that asks the target for its units.
+    /// Held by the worker that asks the target for its units.
     asking: Mutex<()>,
 }
 
@@ -26,17 +26,17 @@ pub(crate) struct Progress {
 struct Counted {
     total: Tally,
     units: HashMap<UnitKey, Arrived>,
-    /// Units of earlier runs.
+    /// Units that earlier runs committed.
     before: HashSet<UnitKey>,
     rows_before: u64,
-    /// Units that were counted and are gone, in this run.
+    /// Units that were counted in this run and that the target lost.
     lost: HashSet<UnitKey>,
     units_lost: u64,
     rows_lost: u64,
 }
 
 impl Progress {
-    /// The beginning of a run that finds these units of a load with so many columns.
+    /// Starts a run whose target already holds `known` units.
     pub(crate) fn new(columns: usize, found: impl IntoIterator<Item = Arrived>) -> Self {
         let mut counted = Counted { total: Tally::empty(columns), ..Counted::default() };
         for arrived in found {
@@ -56,23 +56,23 @@ impl Progress {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the counted units hold together.
+    /// The totals of the counted units.
     pub(crate) fn total(&self) -> Tally {
         self.counted().total.clone()
     }
 
-    /// Rows of earlier runs that are still there.
+    /// Rows of earlier runs that the target still holds.
     pub(crate) fn rows_before(&self) -> u64 {
         self.counted().rows_before
     }
 
-    /// Units and rows that were counted and then lost by the target.
+    /// Units and rows that were counted and that the target then lost.
     pub(crate) fn lost(&self) -> (u64, u64) {
         let counted = self.counted();
         (counted.units_lost, counted.rows_lost)
     }
 
-    /// Whether the unit is sent once more, as the target has lost it.
+    /// Whether the target lost the unit and it has to be sent again.
     pub(crate) fn was_lost(&self, key: UnitKey) -> bool {
         self.counted().lost.contains(&key)
     }
@@ -86,11 +86,11 @@ impl Progress {
         control.phase().add_bytes(bytes);
     }
 
-    /// Asks the target which of the counted units it has, and no longer counts the others. These have to be sent again,
-    /// cut and ordered as in the plan.
+    /// Asks the target which of the counted units it still holds. Returns the others, which are no longer counted and have
+    /// to be sent again, divided and ordered as in the plan.
     ///
     /// # Errors
-    /// A lost connection; a server that is another one.
+    /// A lost connection; a different server at the same address.
     pub(crate) fn take_off_lost(
         &self,
         source: &dyn Source,
@@ -98,7 +98,7 @@ impl Progress {
         control: &Control<'_>,
     ) -> Result<Vec<Vec<Unit>>> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is counted from here on may be missing in the answer.
+        // Units counted from here on may be missing from the answer.
         let known: Vec<UnitKey> = self.counted().units.keys().copied().collect();
         let Some(recorded) = session.recorded(control)? else { return Ok(Vec::new()) };
         let mut gone: Vec<Arrived> = Vec::new();

@@ -1,9 +1,9 @@
-//! Who takes which unit: every worker reads on in its own row group as long as it lasts, then takes
-//! the largest one that nobody has touched, then the later half of what another has left.
+//! Decides which worker takes which unit. A worker reads its row group to the end, then takes the largest
+//! untouched row group, then the second half of what another worker has left.
 //!
-//! Reading on matters: a reader that jumps into the middle of a row group has to pass over the pages
-//! before it and decodes the page at the boundary a second time. Halving makes one file with one row
-//! group feed all connections with as few such jumps as there are workers.
+//! Reading in sequence matters: a reader that starts in the middle of a row group has to skip the pages
+//! before it, and decodes the page at the boundary a second time. Halving lets a file with a single row
+//! group feed all connections with no more such jumps than there are workers.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -16,27 +16,27 @@ struct Run {
 }
 
 impl Run {
-    /// Rows that are left.
+    /// Rows left to take.
     fn rows(&self) -> u64 {
         self.units.iter().map(|unit| unit.rows).sum()
     }
 }
 
-/// The runs, and the order in which those that nobody has touched are taken.
+/// The runs, and the order in which workers take untouched ones.
 struct Runs {
     runs: Vec<Run>,
     untouched: VecDeque<usize>,
 }
 
-/// The units that nobody has taken yet.
+/// The units that no worker has taken yet.
 pub struct Schedule {
     runs: Mutex<Runs>,
-    /// What one worker has begun it also ends.
+    /// A run stays with the worker that began it.
     whole: bool,
 }
 
 impl Schedule {
-    /// The units of these runs, each of which is read in its order.
+    /// Schedules these runs; the units of a run are read in their order.
     pub fn new(runs: Vec<Vec<Unit>>) -> Self {
         let runs = runs.into_iter().filter(|units| !units.is_empty());
         let runs: Vec<Run> = runs.map(|units| Run { units: units.into() }).collect();
@@ -47,12 +47,12 @@ impl Schedule {
         Self { runs: Mutex::new(Runs { runs, untouched }), whole: false }
     }
 
-    /// Leaves each list of units to the worker that takes its first.
+    /// A list of units stays with the worker that takes its first unit.
     pub(crate) fn of_whole_runs(self, whole: bool) -> Self {
         Self { whole, ..self }
     }
 
-    /// Units that have to be taken once more, as runs.
+    /// Adds units that have to be sent again, as runs.
     pub(crate) fn put_back(&self, back: Vec<Vec<Unit>>) {
         let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         for units in back.into_iter().filter(|units| !units.is_empty()) {
@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// The next unit for a worker. `place` is the worker's own and starts as `None`.
+    /// The next unit for a worker. `place` belongs to the worker and starts as `None`.
     pub fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
         let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unit) = place.and_then(|own| runs.get_mut(own)?.units.pop_front()) {

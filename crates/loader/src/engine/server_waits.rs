@@ -1,40 +1,40 @@
-//! What the server's side of a load's connections was at, as samples of them say.
+//! What the server spent a load's connections on, according to samples.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Shares of the samples, 0 to 1; together they are 1.
+/// Shares of the samples, 0 to 1; they add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ServerWaits {
-    /// Looks at one connection each.
+    /// Number of samples; each is one look at one connection.
     pub samples: u64,
-    /// It worked.
+    /// The server worked.
     pub working: f64,
-    /// It wrote the write-ahead log, or waited for those who did.
+    /// The server wrote the write-ahead log or waited for it.
     pub wal: f64,
-    /// It waited to make the table longer.
+    /// The server waited to extend the table.
     pub extend: f64,
-    /// It read or wrote other files.
+    /// The server read or wrote other files.
     pub io: f64,
-    /// It waited for another lock.
+    /// The server waited for another lock.
     pub lock: f64,
-    /// It waited for us.
+    /// The server waited for the loader.
     pub client: f64,
-    /// It waited for something else.
+    /// The server waited for something else.
     pub other: f64,
 }
 
-/// Looks from which shares can be read: of 20 looks, one is five per cent.
+/// The fewest samples that make a share meaningful: one of 20 is five percent.
 const ENOUGH: u64 = 20;
 
 impl ServerWaits {
-    /// Whether there were enough looks to say what the server was at; of one look each share is 0 or 1.
+    /// Whether there were enough samples for meaningful shares; with one sample each share is 0 or 1.
     pub fn tell_enough(&self) -> bool {
         self.samples >= ENOUGH
     }
 
-    /// Those of several loads together; none where there are no samples.
+    /// Combines the samples of several loads; `None` without samples.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a ServerWaits>) -> Option<ServerWaits> {
         let mut sum = ServerWaits::default();
         for waits in all {

@@ -1,10 +1,10 @@
-//! Where rows go: what a database has to offer so that units arrive in it exactly once.
+//! The interface that a database implements so that units arrive in it exactly once.
 //!
-//! A [`Target`] makes a [`Session`]: the place is prepared, and what earlier runs of the same load
-//! have committed is known. Each connection then has an encoder on a thread that decodes and a
-//! writer on a thread that sends; blocks of rows go from one to the other through a bounded channel.
-//! A writer commits a unit together with the record that says so. When all units are in, the session
-//! checks the content and finishes: whatever was out of sight until then is put in its place.
+//! A [`Target`] opens a [`Session`]: it prepares the table and finds out what earlier runs of the same load
+//! committed. Each connection then has an encoder on a decoding thread and a writer on a sending thread;
+//! blocks of rows pass between them through a bounded channel. A writer commits a unit together with its
+//! record. When all units are committed, the session checks the content and finishes: it renames a staging
+//! table to its final name.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -22,14 +22,14 @@ use crate::identity::RecordedFiles;
 use crate::identity::recheck::Encoders;
 use crate::identity::remembered::Remembered;
 
-/// A kind of database, and an address and a table in it.
+/// A table in a database at an address.
 pub trait Target: Sync {
-    /// What the target knows of the source's files one by one, where rows are appended; none where the source is to be
-    /// taken as it is.
+    /// What the target knows about each file of the source when rows are appended; `None` if the whole source is to be
+    /// loaded.
     ///
     /// # Errors
-    /// No connection; a file that is in the target and holds something else now; a target that has lost rows; a load
-    /// that was broken off and cannot be ended with these files.
+    /// No connection; a loaded file whose content has changed since; a target that has lost rows; an interrupted
+    /// load that cannot be finished with these files.
     fn remembered(
         &self,
         _source: &dyn Source,
@@ -39,10 +39,10 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// Prepares the target for the source, or finds out how far an earlier run came.
+    /// Prepares the target for the source, or finds out how far an earlier run got.
     ///
     /// # Errors
-    /// Everything that can be told before a row is sent: no connection, no permission, a table
+    /// Everything that can be detected before a row is sent: no connection, no permission, a table
     /// that exists or whose columns do not match, a type that cannot be represented, a source
     /// that changed since the load began, another run of the same load.
     fn prepare<'a>(
@@ -53,61 +53,61 @@ pub trait Target: Sync {
     ) -> Result<Box<dyn Session + 'a>>;
 }
 
-/// How a load found its target.
+/// The state in which a load finds its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Nothing of this load was there.
+    /// This load has not been here before.
     New,
-    /// An earlier run was not finished.
+    /// An earlier run was interrupted.
     Resumed,
-    /// An earlier run was finished: there is nothing to do.
+    /// An earlier run completed the load; nothing is left to do.
     Complete,
 }
 
-/// A load under way.
+/// A load in progress.
 pub trait Session: Sync {
-    /// How the target was found.
+    /// The state in which the load found the target.
     fn standing(&self) -> Standing;
 
-    /// Rows of a unit: an earlier run's, so that units stay the same.
+    /// Maximum rows of a unit: that of an earlier run, so that units stay the same.
     fn unit_rows(&self) -> u64;
 
-    /// The source in the order in which the target takes it, where that is another than its own.
+    /// The source in the order in which the target takes it, if that differs from the source's own order.
     fn source(&self) -> Option<&dyn Source> {
         None
     }
 
-    /// Units that are in the target already.
+    /// Units that the target already holds.
     fn done(&self) -> &HashMap<UnitKey, Tally>;
 
-    /// The units of this load that the target has on record at this moment; none where it keeps no such records.
+    /// The units of this load that the target has on record now; `None` if it keeps no such records.
     ///
     /// # Errors
-    /// A lost connection; a server that is another one than when the load began, or no longer knows the load.
+    /// A lost connection; a different server from the one at the start, or one that no longer knows the load.
     fn recorded(&self, _control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
         Ok(None)
     }
 
-    /// The target has lost these units, which it had confirmed. They will be sent again.
+    /// Reports that the target lost these units after confirming them. They will be sent again.
     fn lost(&self, _units: &[Arrived]) {}
 
-    /// What is on record of the files that those units are of.
+    /// The recorded files that those units belong to.
     fn recorded_files(&self) -> &RecordedFiles;
 
-    /// Whether a load that is complete is done anew where its source holds something else now.
+    /// Whether a complete load starts over when its source has changed.
     fn starts_anew(&self) -> bool {
         false
     }
 
-    /// Records these stamps of the files, which hold what was loaded of them.
+    /// Records these stamps of files whose content is unchanged.
     ///
     /// # Errors
     /// A lost connection.
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()>;
 
-    /// Encoders whose units come to what the target has of them: rows that were put aside are not counted. None where
-    /// that cannot be told.
+    /// Encoders that leave rejected rows out of a unit's totals, as the target's records do. `None` if those rows
+    /// are unknown.
     ///
     /// # Errors
     /// A lost connection.
@@ -119,72 +119,72 @@ pub trait Session: Sync {
         Ok((self.rejected() == 0).then(|| Box::new(|| self.encoder()) as Box<Encoders<'e>>))
     }
 
-    /// Number of columns that are loaded.
+    /// Number of loaded columns.
     fn columns(&self) -> usize;
 
-    /// Whether encoders are to know the number of each row in its row group, where not all rows are loaded
+    /// Whether encoders need each row's number in its row group when not all rows are loaded
     /// ([`Source::numbering_reader`]).
     fn numbers_rows(&self) -> bool {
         false
     }
 
-    /// An encoder for one thread.
+    /// Creates an encoder for one thread.
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>>;
 
-    /// A writer with a connection of its own.
+    /// Creates a writer with its own connection.
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>>;
 
     /// Compares the target's content with `expected`, the sum of all units.
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification>;
 
-    /// Puts the data in its place and records that the load is complete, in one step.
+    /// Moves the data to its final place and records the load as complete, in one step.
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()>;
 
-    /// Rows that the target refused and that were put aside, those of earlier runs included.
+    /// Rejected rows: the target refused them, in this run or an earlier one.
     fn rejected(&self) -> u64 {
         0
     }
 
-    /// Rows that this run found in the target, as an earlier load had brought them.
+    /// Rows that this run found in the target, loaded earlier and unchanged.
     fn there_before(&self) -> u64 {
         0
     }
 
-    /// Rows of the table, where they were counted in this run.
+    /// Rows in the table, if this run counted them.
     fn counted(&self) -> Option<u64> {
         None
     }
 
-    /// Whether [`verify`](Self::verify) can tell the load's rows from others.
+    /// Whether [`verify`](Self::verify) can distinguish the load's rows from others.
     fn can_verify(&self) -> bool {
         true
     }
 
-    /// Looks at what the server's side of the load's connections is at, until `done` is set and the calling
-    /// thread unparked. None where it cannot be told; never an error, as the load does not depend on it.
+    /// Samples what the server spends the load's connections on, until `done` is set and the calling
+    /// thread is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
     fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
         None
     }
 
-    /// What else there is to say about how the load went.
+    /// Further remarks about the load for the user.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Turns batches into what the target's connections send.
+/// Turns batches into the bytes that the target's connections send.
 pub trait BatchEncoder: Send {
-    /// The batches that follow are of this unit.
+    /// Begins a unit; the batches that follow belong to it.
     fn begin_unit(&mut self, _unit: &Unit) {}
 
-    /// Encodes a batch and hands out blocks as they are full.
+    /// Encodes a batch and hands out each block when it is full.
     fn encode(
         &mut self,
         batch: &RecordBatch,
         emit: &mut dyn FnMut(Block) -> Result<()>,
     ) -> Result<(), Refusal>;
 
-    /// Hands out what is left of the unit, and says what the unit came to.
+    /// Hands out the rest of the unit, and returns its totals.
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally>;
 }
 
@@ -195,40 +195,40 @@ pub struct Block {
     pub bytes: Bytes,
     /// Their number.
     pub rows: u64,
-    /// Where single rows stand in the bytes, for targets that may have to send some of them alone.
+    /// The position of each row in the bytes, for targets that may have to send some rows individually.
     pub marks: Option<Box<Marks>>,
 }
 
-/// The single rows of a block.
+/// The individual rows of a block.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// End of each row in the block's bytes, and its number from the unit's first row on, or that of the record that it is
-    /// of.
+    /// The end of each row in the block's bytes, and its number counted from the unit's first row, or the number of the
+    /// record that it belongs to.
     pub rows: Vec<Mark>,
-    /// In their place the numbers alone, where the bytes themselves say where rows end.
+    /// The numbers alone, if the bytes themselves mark where rows end.
     pub numbers: Vec<u32>,
-    /// The same rows column by column, for a transport that takes columns.
+    /// The same rows column by column, for a transport that sends columns.
     pub columns: Vec<Bytes>,
-    /// Rows between them that cannot be represented: number in the unit, column, and why.
+    /// Rows among them that cannot be represented: number in the unit, column, and reason.
     pub refused: Vec<(u32, String)>,
 }
 
 /// One row of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// Where it ends in the block, in bytes.
+    /// Its end in the block, in bytes.
     pub end: u32,
-    /// Its number in the unit, from 0 on.
+    /// Its number in the unit, counted from 0.
     pub row: u32,
 }
 
 impl Block {
-    /// Rows whose places in the bytes nobody needs to know.
+    /// A block without the positions of its rows.
     pub fn new(bytes: Bytes, rows: u64) -> Self {
         Self { bytes, rows, marks: None }
     }
 
-    /// Bytes that go to the target.
+    /// Number of bytes for the target.
     pub fn wire_bytes(&self) -> u64 {
         let columns = self.marks.as_ref().map_or(0, |marks| marks.columns.iter().map(Bytes::len).sum());
         if columns > 0 { columns as u64 } else { self.bytes.len() as u64 }
@@ -251,16 +251,16 @@ pub enum Refusal {
     Stopped(Error),
 }
 
-/// What goes from a decoding thread to a sending one.
+/// What a decoding thread hands to a sending thread.
 #[derive(Debug)]
 pub enum Parcel {
-    /// A unit begins.
+    /// The beginning of a unit.
     Unit(Unit),
-    /// Rows of it.
+    /// Rows of the unit.
     Rows(Block),
-    /// It is complete, and this is what it came to.
+    /// The end of the unit, with its totals.
     End(Tally),
-    /// It cannot be read or encoded; nothing of it may stay.
+    /// The unit cannot be read or encoded; roll it back.
     Failed(Error),
 }
 
@@ -269,13 +269,13 @@ pub type Parcels = tokio::sync::mpsc::Receiver<Parcel>;
 
 /// Sends units and commits them.
 pub trait UnitWriter {
-    /// What the target knows of a unit whose commit may have been lost.
+    /// What the target recorded of a unit whose commit may have been lost.
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
 
-    /// Takes the parcels of one unit up to its `End`. Returns the units that were committed meanwhile, each with
-    /// its record: usually this one, or none as long as several are to be committed together.
+    /// Takes the parcels of one unit up to its `End`. Returns the units that it committed meanwhile, each with
+    /// its record: usually this one, or none while the writer collects several for one commit.
     ///
-    /// `Ok(None)` when the channel closed before the end: nothing of the unit was committed.
+    /// Returns `Ok(None)` if the channel closed before the end: nothing of the unit was committed.
     fn write(
         &mut self,
         unit: &Unit,
@@ -283,13 +283,13 @@ pub trait UnitWriter {
         control: &Control<'_>,
     ) -> Result<Option<Vec<Arrived>>>;
 
-    /// Commits the units that wait for others, when none follows.
+    /// Commits the collected units when no more follow.
     fn close(&mut self, _control: &Control<'_>) -> Result<Vec<Arrived>> {
         Ok(Vec::new())
     }
 }
 
-/// A unit that is committed, and what it came to.
+/// A committed unit and its totals.
 #[derive(Clone, Debug)]
 pub struct Arrived {
     /// The unit.

@@ -1,4 +1,4 @@
-//! The comparison of what was loaded with what is in the target.
+//! Compares what was loaded with what is in the target.
 
 use sawmill_source::{Error, Kind, Result};
 use serde::Serialize;
@@ -8,22 +8,22 @@ use crate::engine::content_sum::Tally;
 /// Where the two sides of a verification differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Located {
-    /// Units of the source some rows of which are not in the target.
+    /// Units of the source with rows that the target lacks.
     pub units: Vec<LocatedUnit>,
-    /// Rows of the target that are none of the source's.
+    /// Rows of the target that are not in the source.
     pub rows_of_none: u64,
 }
 
-/// A unit whose rows are not all in the target.
+/// A unit with rows that the target lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LocatedUnit {
-    /// Name of its file.
+    /// The file's name.
     pub file: String,
-    /// Row group in the file.
+    /// The row group in the file.
     pub row_group: u32,
-    /// First and last row, counted from 0 in the row group.
+    /// The first row, counted from 0 in the row group.
     pub first_row: u64,
-    /// See `first_row`.
+    /// The last row, counted likewise.
     pub last_row: u64,
     /// How many of its rows the target lacks.
     pub missing: u64,
@@ -47,21 +47,21 @@ impl std::fmt::Display for LocatedUnit {
 /// Both sides of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Names of the compared columns, in the order of the tallies' counts.
+    /// Names of the compared columns, in the order of the totals' counts.
     pub columns: Vec<String>,
-    /// What the source holds, but for the rows that were put aside.
+    /// What the source holds, without rejected rows.
     pub source: Tally,
     /// What the target holds.
     pub target: Tally,
-    /// Rows of the source that were put aside, where they are left out of the comparison.
+    /// Rejected rows of the source, if the comparison leaves them out.
     #[serde(skip_serializing_if = "is_zero")]
     pub put_aside: u64,
-    /// Columns of the target that the source lacks: nothing is said of them.
+    /// Columns of the target that the source lacks; the comparison does not cover them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<String>,
-    /// Columns whose values differ; empty when all agree, and when they were not looked at one by one.
+    /// Columns whose values differ; empty if all agree, or if columns were not compared one by one.
     pub differing: Vec<String>,
-    /// Where they differ, where that was asked for and they do.
+    /// Where the sides differ, if they do and the caller asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub located: Option<Located>,
 }
@@ -71,7 +71,7 @@ fn is_zero(rows: &u64) -> bool {
 }
 
 impl Verification {
-    /// Adds the verification of other rows of the same table.
+    /// Adds the verification of further rows of the same table.
     pub(crate) fn add(&mut self, other: Self) {
         self.source.add(&other.source);
         self.target.add(&other.target);
@@ -84,7 +84,7 @@ impl Verification {
         self.source == self.target
     }
 
-    /// The difference as an error, with the columns by name.
+    /// Returns the difference as an error that names the columns.
     pub fn into_result(self, table: &str) -> Result<Self> {
         if self.matches() {
             return Ok(self);
@@ -120,6 +120,6 @@ impl Verification {
         }
         Err(Error::new(Kind::Mismatch, what)
             .at(table)
-            .advise("somebody else wrote to the table, or a trigger changed rows; load it again"))
+            .advise("another client wrote to the table, or a trigger changed rows; load it again"))
     }
 }

@@ -1,4 +1,4 @@
-//! One connection's pair of threads, and what happens when the connection is lost.
+//! The pair of threads of one connection, and recovery from a lost connection.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,32 +14,32 @@ use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
 
-/// What a worker works with.
+/// What a worker needs.
 pub(crate) struct Worker<'a> {
-    /// Which of the workers it is, from 1; the names of its threads end in it.
+    /// The worker's number, from 1; the names of its threads end in it.
     pub number: usize,
     pub source: &'a dyn Source,
     pub session: &'a dyn Session,
     pub options: &'a LoadOptions,
     pub schedule: &'a Schedule,
     pub progress: &'a Progress,
-    /// What it has taken on.
+    /// Its work in progress.
     pub hand: &'a Hand,
 }
 
-/// What a worker has taken on; it outlives a lost connection.
+/// A worker's work in progress; it outlives a lost connection.
 #[derive(Default)]
 pub(crate) struct Hand {
-    /// Units that the decoder took from the schedule and whose commit has not been confirmed.
+    /// Units that the decoder took from the schedule and that are not confirmed as committed.
     units: Mutex<VecDeque<Unit>>,
-    /// Those of them whose rows the progress counts already.
+    /// Those of them whose rows the progress already counts.
     counted: Mutex<HashSet<UnitKey>>,
-    /// Where in the schedule the worker reads on.
+    /// The worker's place in the schedule.
     place: Mutex<Option<usize>>,
 }
 
-/// Loads units until none is left. A lost connection is tried again after a pause; what was in hand
-/// is first looked up in the target, since the commit may have happened and only its answer been lost.
+/// Loads units until none is left. After a lost connection it waits, reconnects, and asks the target about the
+/// units in flight: a commit may have happened although its answer was lost.
 pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<()> {
     let _attached = control.phase().attach(&format!("sender {}", worker.number));
     let (mut attempt, mut reconnecting) = (0, false);
@@ -89,7 +89,7 @@ fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> 
             let _attached = control.phase().attach(&format!("encoder {}", worker.number));
             let parcels = parcels;
             if let Err(error) = decode_units(worker, control, &parcels) {
-                // Nobody listens any more when the connection was lost; then its error is told.
+                // The receiver is gone if the connection was lost; its error is the one to report.
                 let _ = parcels.blocking_send(Parcel::Failed(error));
             }
         });
@@ -139,7 +139,7 @@ fn receive(parcels: &mut crate::engine::target::Parcels) -> Option<Parcel> {
     parcels.blocking_recv()
 }
 
-/// Decodes and encodes the units in hand, then those of the schedule.
+/// Decodes and encodes the units in flight, then those of the schedule.
 fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
     let mut reader = match worker.session.numbers_rows() {
         true => worker.source.numbering_reader(worker.options.batch_rows),
@@ -197,8 +197,8 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
     }
 }
 
-/// A refusal with the place of the value in the source's files; `row` is that of the batch's first row, counted as
-/// units count.
+/// Turns a refusal into an error that locates the value in the source's files. `row` is the batch's first row,
+/// counted as units count.
 pub fn refusal_error(
     refusal: Refusal,
     source: &dyn Source,
@@ -214,18 +214,19 @@ pub fn refusal_error(
     let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
     let row = match source.row_in_group(UnitKey { first_row: 0, ..unit }, row) {
         Some(row) => format!("row {row}"),
-        None => format!("row {row} of those that are loaded"),
+        None => format!("row {row} of the loaded rows"),
     };
     Error::new(Kind::Value, what)
         .at(format!("{file}, row group {}, {row}, column {column:?}", unit.row_group))
         .advise(
-            "rows count from 0 in their row group; correct the value in the source, or put such rows aside with --rejects",
+            "rows count from 0 in their row group; correct the value in the source, or collect such rows with --rejects",
         )
 }
 
-/// A thread that the system does not give.
+/// The error for a thread that the system refuses to start.
 pub fn no_thread(error: &std::io::Error) -> Error {
-    Error::new(Kind::Config, format!("no thread: {error}")).advise("raise the limit of threads (ulimit -u)")
+    Error::new(Kind::Config, format!("cannot start a thread: {error}"))
+        .advise("raise the limit on threads (ulimit -u)")
 }
 
 impl Worker<'_> {
@@ -233,7 +234,7 @@ impl Worker<'_> {
         self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// After a lost connection: what the target no longer has, though it had confirmed it, is there to be taken again.
+    /// After a lost connection: makes confirmed units that the target lost available again.
     fn take_back_lost(&self, reconnecting: bool, control: &Control<'_>) -> Result<()> {
         if reconnecting {
             let lost = self.progress.take_off_lost(self.source, self.session, control)?;
@@ -242,7 +243,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The unit was written; it need not be committed yet, and may have to be written again.
+    /// Records that the unit was written; it may not be committed yet, and may have to be written again.
     fn count(&self, unit: &Unit, control: &Control<'_>) {
         let mut counted = self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.insert(unit.key) && !self.progress.was_lost(unit.key) {

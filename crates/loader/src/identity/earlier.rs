@@ -1,4 +1,4 @@
-//! Loads on record, and the files of a source that they have brought.
+//! Recorded loads, and the files of a source that they loaded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,25 +12,25 @@ use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::target::Standing;
 
-/// A load into a table of the target's name.
+/// A recorded load into a table of the target's name.
 pub struct EarlierLoad {
-    /// What it is recorded by.
+    /// Its identifier in the records.
     pub id: String,
     /// Its mode, by [`Mode::name`](crate::Mode::name).
     pub mode: String,
-    /// The number of its table, where the server numbers tables.
+    /// Its table's OID, if the server numbers tables.
     pub table: Option<u32>,
-    /// Rows of its units at most.
+    /// Maximum rows of its units.
     pub unit_rows: u64,
     /// Its files.
     pub files: RecordedFiles,
-    /// Whether all of its units are in.
+    /// Whether all of its units are committed.
     pub complete: bool,
-    /// By what rows and columns its files are known; none in records of earlier versions.
+    /// The selection of rows and columns that its files were loaded with; `None` in records of earlier versions.
     pub mapping: Option<String>,
 }
 
-/// A file of the source that a load has brought.
+/// A file of the source that a load brought.
 pub struct Found<'l> {
     /// Its position in the source.
     pub file: u32,
@@ -40,14 +40,14 @@ pub struct Found<'l> {
     pub place: u32,
 }
 
-/// What makes two loads of a file loads of the same rows and columns.
+/// What two loads must share to be loads of the same rows and columns of a file.
 pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     let by_position = if by_position { " by position" } else { "" };
     format!("files {}{by_position}", source.mapping())
 }
 
 impl Remembered {
-    /// Of a source whose other files are new.
+    /// The same for a source whose other files are new.
     pub fn with_the_rest(source: &dyn Source, unfinished: Vec<Vec<u32>>, already: BTreeSet<u32>) -> Self {
         let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(&already).copied().collect();
         let all = 0..source.files().len() as u32;
@@ -55,7 +55,7 @@ impl Remembered {
     }
 }
 
-/// The files that complete loads have brought, of several loads the last.
+/// The files that complete loads brought; of several loads of a file, the last one.
 pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
     let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
     for load in loads.iter().filter(|load| load.complete) {
@@ -72,11 +72,11 @@ pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l
     found.collect()
 }
 
-/// The files of each load that was broken off and has some of the source's. `is_same` tells whether a load of these
-/// files now would go on with it.
+/// The files of each interrupted load that includes files of the source. `is_same` says whether a load of these
+/// files would now continue it.
 ///
 /// # Errors
-/// Such a load that cannot be finished with the source's files and options.
+/// An interrupted load that cannot be finished with the source's files and options.
 pub fn broken_off(
     source: &dyn Source,
     loads: &[&EarlierLoad],
@@ -104,13 +104,13 @@ pub fn broken_off(
         let lacking = load.files.names.iter().zip(&places).find(|(_, place)| place.is_none());
         if let Some((lacking, _)) = lacking {
             return refused(format!(
-                "a load of {named} was broken off, and {lacking} of it is not among the files of this one"
+                "a load of {named} was interrupted, and its file {lacking} is not among the files of this one"
             ));
         }
         let places: Vec<u32> = places.into_iter().flatten().collect();
         if !is_same(&Portion::new(source, places.clone()), load) {
             return refused(format!(
-                "a load of {named} was broken off, in mode {} and with other options than these",
+                "a load of {named} was interrupted, in mode {} and with options other than these",
                 load.mode
             ));
         }
@@ -119,10 +119,10 @@ pub fn broken_off(
     Ok(unfinished)
 }
 
-/// Refuses new files that a record of an earlier version lists without what was loaded of them.
+/// Refuses new files that an earlier version recorded without their selection of rows and columns.
 ///
 /// # Errors
-/// There is such a file.
+/// If there is such a file.
 pub fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
     let listed: BTreeSet<(&String, &String)> =
         unclear.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
@@ -133,7 +133,7 @@ pub fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]
     Err(Error::new(
         Kind::Exists,
         format!(
-            "an earlier version of sawmill has recorded a load of {}, but not which rows and columns of it, so whether the \
+            "an earlier version of sawmill recorded a load of {}, but not which rows and columns of it, so whether the \
              same are meant now is not known",
             file.name
         ),
@@ -144,7 +144,7 @@ pub fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]
     ))
 }
 
-/// What there is to say of new files that held something else when they were loaded before.
+/// Remarks about new files whose earlier content was loaded before.
 pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
     let names: BTreeSet<&String> = loads.iter().flat_map(|load| &load.files.names).collect();
     let files = new.iter().filter_map(|file| source.files().get(*file as usize));
@@ -156,10 +156,10 @@ pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u3
         .collect()
 }
 
-/// Compares files with what a load has recorded of them; `looked_at` are their positions in `portion`.
+/// Compares files with what a load recorded of them; `looked_at` are their positions in `portion`.
 ///
 /// # Errors
-/// A file that holds something else than what was loaded of it; one that cannot be read.
+/// A file whose content is no longer what was loaded; a file that cannot be read.
 #[allow(clippy::too_many_arguments, reason = "two sides, and what they are compared with")]
 pub fn compare(
     portion: &Portion<'_>,

@@ -1,14 +1,14 @@
-//! What a load is recorded by.
+//! The identifier of a load in the records.
 
 use sawmill_source::SourceFile;
 
-/// A load's identity: files by name, table and mode. Content is compared apart from it, so that a
-/// changed file is noticed instead of making another load.
+/// A load's identity: names of files, table and mode. Content is compared separately, so that a changed file is
+/// noticed instead of becoming a different load.
 pub fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
     id_of_names(files.iter().map(|file| file.name.as_str()), mapping, table, mode)
 }
 
-/// The same by the names of the files alone.
+/// The identity by the names of the files alone.
 pub fn id_of_names<'f>(
     files: impl Iterator<Item = &'f str>,
     mapping: &str,

@@ -1,13 +1,13 @@
-//! What a load knows its source by: which files, and whether they still hold what was loaded.
+//! Recognises a load's source: which files it has, and whether they still hold what was loaded.
 //!
 //! ```text
 //! name ─▶ fingerprint (length, footer) ─▶ stamp (what the file system says) ─▶ content (sums of its units)
-//!         another one: another content     the same: the content is trusted    taken anew from the source
+//!         different: content differs       the same: content is trusted        read again from the source
 //! ```
 //!
-//! A footer need not show that values changed: sizes, offsets and statistics can be the same. What a unit holds is told
-//! by the content sum that its record in the target has. As long as a file's [`Stamp`] is the recorded one, its content
-//! is taken to be the same; otherwise, and wherever a load is verified, the sums are taken anew ([`recheck`]).
+//! A footer does not always show that values changed: sizes, offsets and statistics can be the same. The content sum in
+//! a unit's record in the target identifies its content. While a file's [`Stamp`] equals the recorded one, the loader
+//! trusts its content; otherwise, and whenever a load is verified, it computes the sums again ([`recheck`]).
 
 pub mod earlier;
 pub(crate) mod load_id;
@@ -19,19 +19,19 @@ use std::collections::{BTreeSet, HashMap};
 
 use sawmill_source::SourceFile;
 
-/// The files of a load as its record has them, in the load's order.
+/// The recorded files of a load, in the load's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedFiles {
     /// Their names, in order.
     pub names: Vec<String>,
     /// Their fingerprints.
     pub fingerprints: Vec<String>,
-    /// None where the content must be looked at, whatever the file system says.
+    /// `None` if the content must be compared, whatever the file system reports.
     pub stamps: Vec<Option<String>>,
 }
 
 impl RecordedFiles {
-    /// The record of these files.
+    /// Describes these files for the record.
     pub fn of(files: &[SourceFile]) -> Self {
         Self {
             names: files.iter().map(|file| file.name.clone()).collect(),
@@ -40,7 +40,7 @@ impl RecordedFiles {
         }
     }
 
-    /// Names of the recorded files that are not among `files`, or have another fingerprint there.
+    /// Names of the recorded files that are missing from `files` or have a different fingerprint there.
     pub fn changed(&self, files: &[SourceFile]) -> Vec<String> {
         let now: HashMap<&str, &str> =
             files.iter().map(|file| (file.name.as_str(), file.fingerprint.as_str())).collect();
@@ -51,7 +51,7 @@ impl RecordedFiles {
             .collect()
     }
 
-    /// The same files with the stamps that they have among `files`.
+    /// The same files with their stamps from `files`.
     pub fn with_stamps_of(&self, files: &[SourceFile]) -> Self {
         let now: HashMap<&str, &SourceFile> = files.iter().map(|file| (file.name.as_str(), file)).collect();
         let stamps = self.names.iter().zip(&self.stamps);
@@ -62,7 +62,7 @@ impl RecordedFiles {
         Self { stamps: stamps.collect(), ..self.clone() }
     }
 
-    /// Positions in `files` of those whose stamp is not the recorded one: they may hold something else.
+    /// Positions in `files` of those whose stamp differs from the recorded one: their content may have changed.
     pub fn untrusted(&self, files: &[SourceFile]) -> BTreeSet<u32> {
         let recorded: HashMap<&str, &Option<String>> =
             self.names.iter().map(String::as_str).zip(&self.stamps).collect();

@@ -1,4 +1,4 @@
-//! Some files of a source, as a source of their own.
+//! Some files of a source, seen as a source.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,22 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sawmill_source::{Known, Result, Source, SourceFile, Unit, UnitKey, UnitReader, recut};
 
-/// Files of a source, numbered anew in the order in which they are given. Its plan is the one that a source of these files
-/// alone would have.
+/// Some files of a source, renumbered in the given order. The plan is that of a source with these files alone.
 pub struct Portion<'a> {
     source: &'a dyn Source,
-    /// Their positions in the source, each once.
+    /// Their positions in the source, without repetition.
     places: Vec<u32>,
     files: Vec<SourceFile>,
 }
 
 impl<'a> Portion<'a> {
-    /// The files of `source` at these places, in this order.
+    /// The files of `source` at these positions, in this order.
     pub fn new(source: &'a dyn Source, places: Vec<u32>) -> Self {
         let files = places.iter().filter_map(|place| source.files().get(*place as usize).cloned());
         Self { source, files: files.collect(), places }
     }
 
-    /// A unit as the source has it.
+    /// The unit as the whole source numbers it.
     fn key(&self, key: UnitKey) -> UnitKey {
         let file = self.places.get(key.file as usize).copied().unwrap_or(u32::MAX);
         UnitKey { file, ..key }

@@ -1,4 +1,4 @@
-//! Whether the source still holds what the records say was loaded of it: sums of units, taken anew.
+//! Checks that the source still holds what was loaded, by computing the sums of its units again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,15 +13,16 @@ use crate::engine::schedule::Schedule;
 use crate::engine::target::{BatchEncoder, Session, Standing};
 use crate::engine::worker::{no_thread, refusal_error};
 
-/// Makes an encoder for each thread.
+/// Creates the encoder of a thread.
 pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
 
-/// Compares the content of the units that are in the target with what the source holds now, and has the stamps of the
-/// files recorded that turned out the same. Of a load that will be verified all such units are looked at, otherwise
-/// those of files that cannot be trusted ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Whether all that was to be looked at could be.
+/// Compares the content of the committed units with what the source holds now, and records the stamps of files that
+/// are unchanged. A load that will be verified compares all of these units, another load only those of untrusted
+/// files ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Returns whether every such unit could be
+/// compared.
 ///
 /// # Errors
-/// A file that holds something else than what was loaded of it, with its row group; one that cannot be read.
+/// A file whose content is no longer what was loaded, with its row group; a file that cannot be read.
 pub(crate) fn recheck(
     source: &dyn Source,
     session: &dyn Session,
@@ -38,7 +39,7 @@ pub(crate) fn recheck(
     let looked_at = |file: u32| options.verify || untrusted.contains(&file);
     let mut runs = source.plan(session.unit_rows());
     for run in &mut runs {
-        // What is complete may have been cut into other units by another version.
+        // Another version may have divided a complete load into different units.
         run.retain(|unit| looked_at(unit.key.file) && (complete || done.contains_key(&unit.key)));
     }
     runs.retain(|run| !run.is_empty());
@@ -68,7 +69,7 @@ pub(crate) fn recheck(
     Ok(true)
 }
 
-/// What each unit comes to, over as many threads as there are connections.
+/// The totals of each unit, computed on as many threads as there are connections.
 pub(crate) fn unit_sums(
     source: &dyn Source,
     runs: Vec<Vec<Unit>>,
@@ -131,7 +132,7 @@ pub(crate) fn by_row_group<'t>(
     groups
 }
 
-/// The error for a file that holds something else than what was loaded of it.
+/// The error for a file whose content is no longer what was loaded.
 pub(crate) fn changed(
     source: &dyn Source,
     (file, row_group): (u32, u32),
@@ -142,18 +143,18 @@ pub(crate) fn changed(
     let name = source.files().get(file as usize).map(|file| file.name.as_str()).unwrap_or_default();
     let advice = match standing {
         Standing::Complete => {
-            "bring back the file as it was, or forget the load (sawmill load forget) and load the file anew; \
+            "restore the file, or forget the load (sawmill load forget) and load the file anew; \
              with --again a load that appends adds its rows as they are now"
         }
         Standing::New | Standing::Resumed => {
-            "bring back the file as it was and run the same command again to go on, or forget the load \
+            "restore the file and run the same command again to continue, or forget the load \
              (sawmill load forget) and start afresh"
         }
     };
     Error::new(
         Kind::Changed,
         format!(
-            "the file holds something else than what was loaded of it: {} rows with content sum {} now, {} rows with \
+            "the file's content is no longer what was loaded: {} rows with content sum {} now, {} rows with \
              content sum {} in the load's records (if the file is the same, the type of a column of the table was changed)",
             is.rows, is.content_sum, was.rows, was.content_sum
         ),

@@ -1,32 +1,32 @@
-//! Files that are in the target already, each by itself and not by the list that it came in.
+//! Files that the target already holds, recognised one by one rather than by the list that they came in.
 
 use crate::engine::content_sum::Tally;
 use crate::engine::verification::Verification;
 
-/// What a target knows of the files of a source that is appended; files are named by their positions.
+/// What a target knows about the files of an appended source; files are identified by position.
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
-    /// Files that earlier loads have brought, and that still hold what these have loaded.
+    /// Files that earlier loads completed and that are unchanged.
     pub already: Vec<AlreadyLoaded>,
-    /// The files of each earlier load that was broken off, in its order; such loads are ended first.
+    /// The files of each interrupted earlier load, in its order; these loads are finished first.
     pub unfinished: Vec<Vec<u32>>,
     /// The other files.
     pub new: Vec<u32>,
-    /// The comparison of [`already`](Self::already) with the target, where it was asked for and is possible.
+    /// The comparison of [`already`](Self::already) with the target, if requested and possible.
     pub verified: Option<Verification>,
-    /// What there is to say about them.
+    /// Remarks about them for the user.
     pub notes: Vec<String>,
 }
 
-/// A file that is in the target.
+/// A file that the target holds.
 #[derive(Clone, Debug)]
 pub struct AlreadyLoaded {
     /// Its position in the source.
     pub file: u32,
-    /// What was loaded of it.
+    /// Totals of what was loaded of it.
     pub tally: Tally,
-    /// Rows of it that were put aside.
+    /// Its rejected rows.
     pub rejected: u64,
-    /// Units that it was loaded in.
+    /// Number of units that it was loaded in.
     pub units: u64,
 }

@@ -1,4 +1,4 @@
-//! The table of a load: its name, and what happens to it.
+//! The table of a load: its name, the mode, and the records of its loads.
 
 pub(crate) mod mode;
 pub(crate) mod name;

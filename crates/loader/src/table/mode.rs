@@ -1,25 +1,24 @@
-//! What happens to the table of a load.
+//! The mode of a load: what it does to its table.
 
 use serde::Serialize;
 
-/// What happens to the table.
+/// What a load does to its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// The table must not exist. Rows gather in a table of another name in the same schema, which gets
-    /// its final name in the moment it is complete: nobody sees a half-filled table.
+    /// The table must not exist. Rows go to a staging table in the same schema, which takes the final name once
+    /// it is complete: no client ever sees a partly filled table.
     #[default]
     Create,
-    /// The table exists; columns are matched by name. Rows are seen as their units are committed.
+    /// The table exists; columns are matched by name. Rows become visible as their units are committed.
     Append,
-    /// The table exists and keeps its definition; what it holds is removed when the load begins. Columns are
-    /// matched by name. Rows are seen as their units are committed. PostgreSQL alone.
+    /// The table exists and keeps its definition; the load removes its rows first. Columns are
+    /// matched by name. Rows become visible as their units are committed. PostgreSQL only.
     Truncate,
-    /// A new table is filled out of sight and then put in the place of the one that exists, if any, in one
-    /// step.
+    /// The load fills a staging table, which then replaces the existing table, if any, in one step.
     Replace,
-    /// The table exists, with a unique key. Rows gather in a table out of sight; in one step those whose key is
-    /// there take the place of the old values of their columns, and the others are added. PostgreSQL alone.
+    /// The table exists and has a unique key. Rows go to a staging table; then, in one step, rows with an existing
+    /// key overwrite the columns of the old row, and the others are added. PostgreSQL only.
     Upsert,
 }
 
@@ -35,12 +34,12 @@ impl Mode {
         }
     }
 
-    /// Whether rows gather in a table out of sight; otherwise they go into the one that is there.
+    /// Whether rows go to a staging table first; otherwise they go directly into the existing table.
     pub fn gathers(self) -> bool {
         matches!(self, Self::Create | Self::Replace | Self::Upsert)
     }
 
-    /// Whether the table that gathers takes the name in the end, so that its columns are the source's.
+    /// Whether the staging table takes the final name, so that the table's columns are the source's.
     pub fn makes_the_table(self) -> bool {
         matches!(self, Self::Create | Self::Replace)
     }

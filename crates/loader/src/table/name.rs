@@ -5,15 +5,15 @@ use std::str::FromStr;
 
 use sawmill_source::{Error, Kind, Result};
 
-/// Bytes that PostgreSQL keeps of a name (`NAMEDATALEN` - 1); it would cut longer ones silently.
+/// Longest name in bytes (`NAMEDATALEN` - 1); PostgreSQL silently truncates longer ones.
 pub const LONGEST: usize = 63;
 
-/// What the name of a table ends in as long as it is not complete.
+/// Suffix of a staging table's name.
 const STAGING: &str = "__sawmill_loading";
-/// What stands before the number of a table in which rows of one worker gather.
+/// Precedes the number in the name of a worker's staging table.
 pub const PART: &str = "__sawmill_part_";
 
-/// A table, with its schema if one was named.
+/// A table's name, with its schema if one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
     schema: Option<String>,
@@ -39,22 +39,22 @@ impl TableName {
         &self.name
     }
 
-    /// The schema that was named.
+    /// The given schema.
     pub fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
     }
 
-    /// Where the rows of a new table gather until it is complete: the same schema, the name with a suffix.
+    /// The staging table of this table: the same schema, the name with a suffix.
     pub fn staging(&self) -> Self {
         self.with_suffix(STAGING)
     }
 
-    /// Whether it is the name of a table in which rows gather.
+    /// Whether this is the name of a staging table.
     pub fn is_staging(&self) -> bool {
         self.name.ends_with(STAGING)
     }
 
-    /// Where rows of one worker gather.
+    /// The staging table of one worker.
     pub fn part(&self, number: u32) -> Self {
         self.with_suffix(&format!("{PART}{number}"))
     }
@@ -65,33 +65,33 @@ impl TableName {
         number.is_some_and(|number| self.part(number).name == name)
     }
 
-    /// One of the tables that this one consists of.
+    /// A partition of this table, by its number.
     pub fn numbered(&self, number: u32) -> Self {
         self.with_suffix(&format!("_{number}"))
     }
 
-    /// One of the tables that this one consists of, by what its rows have in common.
+    /// A partition of this table, by what its rows have in common.
     pub fn ending(&self, suffix: &str) -> Self {
         self.with_suffix(&format!("_{suffix}"))
     }
 
-    /// The same schema, and the name with something behind it.
+    /// The same schema, and the name with a suffix.
     fn with_suffix(&self, suffix: &str) -> Self {
         Self { schema: self.schema.clone(), name: fitted(&self.name, suffix) }
     }
 
-    /// What is made for a part of this: the same schema, both names with `_` between them.
+    /// An object that belongs to a part of this table: the same schema, both names joined by `_`.
     pub fn below(&self, part: &str) -> Self {
         let name = fitted(&format!("{}_{part}", self.name), "");
         Self { schema: self.schema.clone(), name }
     }
 
-    /// With the schema that the server resolved it to.
+    /// The name with the schema that the server resolved.
     pub fn within(&self, schema: &str) -> Self {
         Self { schema: Some(schema.to_owned()), name: self.name.clone() }
     }
 
-    /// For SQL.
+    /// Quoted for SQL.
     pub fn quoted(&self) -> String {
         match &self.schema {
             Some(schema) => format!("{}.{}", quote(schema), quote(&self.name)),
@@ -100,8 +100,8 @@ impl TableName {
     }
 }
 
-/// The name and its suffix. A name that is too long is cut at a character, and kept apart from other long names
-/// by a hash.
+/// Appends a suffix to a name. A name that is too long is truncated between characters and made unique by a
+/// hash.
 pub fn fitted(name: &str, suffix: &str) -> String {
     if name.len() + suffix.len() <= LONGEST {
         return format!("{name}{suffix}");
@@ -114,12 +114,12 @@ pub fn fitted(name: &str, suffix: &str) -> String {
     format!("{}{hash}{suffix}", &name[..keep])
 }
 
-/// Whether PostgreSQL keeps a name as it is.
+/// Refuses a name that PostgreSQL would not keep as it is.
 pub fn check_name(name: &str) -> Result<(), String> {
     match name {
         "" => Err("the name is empty".to_owned()),
         name if name.len() > LONGEST => {
-            Err(format!("the name has {} bytes, PostgreSQL keeps {LONGEST}", name.len()))
+            Err(format!("the name has {} bytes, PostgreSQL keeps only {LONGEST}", name.len()))
         }
         name if name.contains('\0') => Err("the name has a 0x00".to_owned()),
         _ => Ok(()),
@@ -131,7 +131,7 @@ pub fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Text for SQL. Where there is a backslash the form is one that does not depend on the server's settings.
+/// A text literal for SQL. With a backslash it takes the form that does not depend on the server's settings.
 pub fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     match text.contains('\\') {

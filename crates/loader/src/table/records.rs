@@ -1,8 +1,8 @@
-//! What is on record of the loads into a table, and what is left of them when they are taken back.
+//! Records of the loads into a table, and what forgetting them removes.
 
 use serde::Serialize;
 
-/// One load, as its records in the target say.
+/// A load according to the target's records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadStatus {
     /// The table, with its schema.
@@ -13,15 +13,15 @@ pub struct LoadStatus {
     pub files: Vec<FileStatus>,
     /// When it began, UTC, RFC 3339.
     pub begun: String,
-    /// When it was complete; none as long as rows are missing.
+    /// When it was completed; `None` while rows are missing.
     pub completed: Option<String>,
-    /// Units that are in.
+    /// Committed units.
     pub units: u64,
-    /// Rows that are in.
+    /// Committed rows.
     pub rows: u64,
-    /// Whether somebody is at it now.
+    /// Whether a process is working on it now.
     pub running: bool,
-    /// What it is recorded by.
+    /// Its identifier in the records.
     pub load_id: String,
 }
 
@@ -30,11 +30,11 @@ pub struct LoadStatus {
 pub struct FileStatus {
     /// Its name.
     pub name: String,
-    /// Rows of it that are in.
+    /// Its committed rows.
     pub rows: u64,
 }
 
-/// What was removed.
+/// What forgetting a load removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
     /// Records of loads into the table.

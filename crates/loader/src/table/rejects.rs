@@ -1,12 +1,12 @@
-//! Rows that cannot be loaded, where they do not end the load.
+//! Rejected rows that do not end the load.
 
 use std::path::PathBuf;
 
-/// Where rows go that cannot be loaded, and how many there may be.
+/// Where rejected rows go, and how many a load tolerates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectOptions {
     /// The Parquet file that they are written to.
     pub path: PathBuf,
-    /// The load ends when there are more than this; `None` for any number.
+    /// The load fails if there are more rejected rows than this; `None` for no limit.
     pub most: Option<u64>,
 }

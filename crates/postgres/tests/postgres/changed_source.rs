@@ -107,7 +107,7 @@ fn names_the_row_group(error: &Error) {
     assert_eq!(error.kind(), Kind::Changed, "{error}");
     assert!(error.place().ends_with("words.parquet, row group 2"), "{error}");
     assert!(error.what().contains("5000 rows") || error.what().contains("rows with content sum"), "{error}");
-    assert!(error.advice().contains("bring back the file") && error.advice().contains("forget"), "{error}");
+    assert!(error.advice().contains("restore the file") && error.advice().contains("forget"), "{error}");
 }
 
 #[test]

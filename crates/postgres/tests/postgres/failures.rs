@@ -78,7 +78,7 @@ fn units_that_are_cut_otherwise_than_they_were_recorded_are_not_loaded_a_second_
     for then in ["UPDATE _sawmill.units SET first_row = first_row - 7, rows = rows + 1000", ""] {
         let error = run(&source, &target, &small()).unwrap_err();
         assert_eq!(error.kind(), Kind::Changed);
-        assert!(error.what().contains("would cut some of them otherwise"), "{error}");
+        assert!(error.what().contains("would divide some of them differently"), "{error}");
         assert!(error.advice().contains("forget"), "{error}");
         database.client().batch_execute(then).unwrap();
     }
