@@ -84,6 +84,7 @@ pub use output::destination::Output;
 pub use output::existing::Existing;
 pub use output::lock::{OutputLock, Patience};
 pub use output::source_file::protect_sources;
+pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
 pub use write::dataset::{Job, Notices, WrittenFile, write};

@@ -3,6 +3,7 @@
 pub(crate) mod elementary;
 pub(crate) mod instruction_sets;
 pub(crate) mod rng;
+pub(crate) mod value_rng;
 pub(crate) mod weights;
 pub(crate) mod ziggurat;
 pub(crate) mod zipf;
