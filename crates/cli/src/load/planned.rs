@@ -125,7 +125,7 @@ impl PlannedLoad<'_> {
             let standing = match plan.standing {
                 Standing::New => "a new load".to_owned(),
                 Standing::Resumed => format!("would resume after {} of {} units", plan.units_done, plan.units),
-                Standing::Complete => "this load is complete; nothing to do".to_owned(),
+                Standing::Complete => "this load is complete already; nothing to do".to_owned(),
             };
             let way = std::slice::from_ref(&plan.way);
             let notes = plan.notes.iter().filter(|note| !way.contains(note));

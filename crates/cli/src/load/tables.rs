@@ -128,7 +128,7 @@ pub(crate) fn dry_run(
                 Standing::Resumed => {
                     format!("would resume after {} of {} units", plan.units_done, plan.units)
                 }
-                Standing::Complete => "complete; nothing to do".to_owned(),
+                Standing::Complete => "complete already; nothing to do".to_owned(),
             };
             format!("{table}: {standing}\n{}\n", plan.copy)
         });
