@@ -23,14 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const UNITS: &str = "units";
 pub(crate) const UNITS_UNLOGGED: &str = "units_unlogged";
 
-/// Whether a constraint that was violated is that of a table of units.
-pub(crate) fn is_of_units(error: &tokio_postgres::Error) -> bool {
-    error
-        .as_db_error()
-        .and_then(|db| db.table())
-        .is_some_and(|table| [UNITS, UNITS_UNLOGGED].contains(&table))
-}
-
 /// The checkpoint tables, in a schema of the caller's choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {

@@ -21,7 +21,7 @@ pub(crate) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
 
 /// What all writers of a load that puts rows aside have in common.
 #[derive(Debug)]
-pub(crate) struct Rejecting {
+pub(crate) struct RejectCounter {
     most: u64,
     /// Rows put aside so far, by earlier runs too, and those of units under way.
     count: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Rejecting {
     of_lists: String,
 }
 
-impl Rejecting {
+impl RejectCounter {
     /// With so many rows put aside before; `of_lists` names the table among several, where it is not that of the records
     /// themselves.
     pub(crate) fn new(options: &RejectOptions, before: u64, of_lists: &str) -> Self {
@@ -38,7 +38,7 @@ impl Rejecting {
     }
 
     /// Why a row was refused, with the table where there are several.
-    pub(crate) fn told(&self, why: String) -> String {
+    pub(crate) fn with_table(&self, why: String) -> String {
         if self.of_lists.is_empty() { why } else { format!("{}, {why}", self.of_lists) }
     }
 
@@ -197,18 +197,12 @@ fn read_key(connection: &Connection, row: &Row) -> Result<UnitKey> {
     Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
 }
 
-/// Whether a constraint that was violated is that of a table of rejected rows.
-pub(crate) fn is_of_rejects(error: &tokio_postgres::Error) -> bool {
-    let table = error.as_db_error().and_then(|db| db.table());
-    table.is_some_and(|table| [REJECTS, REJECTS_UNLOGGED].contains(&table))
-}
-
 /// Records rejected rows in the transaction that is open.
-pub(crate) struct Recorder {
+pub(crate) struct RejectRecorder {
     insert: Statement,
 }
 
-impl Recorder {
+impl RejectRecorder {
     pub(crate) fn new(
         checkpoints: &Checkpoints,
         connection: &Connection,

@@ -21,7 +21,7 @@ use crate::encode::rejecting::row_ends;
 use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers};
 use crate::records::checkpoint::Checkpoints;
 use crate::rejected::bad_records::{BadRecords, directory_of, of_no_unit, unit_of};
-use crate::rejected::rejects::{Recorder, Reject};
+use crate::rejected::rejects::{Reject, RejectRecorder};
 use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::target::Postgres;
@@ -126,7 +126,7 @@ impl WholeRecords<'_> {
             connection.begin(control)?;
             // Without statistics a plan could go through a table once for each record.
             connection.batch(control, "SET LOCAL enable_nestloop = off; SET LOCAL enable_mergejoin = off")?;
-            let recorder = Recorder::new(self.checkpoints, connection, control)?;
+            let recorder = RejectRecorder::new(self.checkpoints, connection, control)?;
             for ((table, part), report) in self.tables.iter().zip(self.parts).zip(reports) {
                 self.checkpoints.refuse_lost(connection, part.load_id(), &report.content, control)?;
                 self.take_out_of(table, part, bad, &recorder, connection, control)?;
@@ -153,7 +153,7 @@ impl WholeRecords<'_> {
         table: &FlatTable,
         part: &Postgres,
         bad: &BadRecords,
-        recorder: &Recorder,
+        recorder: &RejectRecorder,
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<()> {

@@ -87,14 +87,14 @@ impl PostgresSession<'_> {
 
     /// Makes the committed parts children or partitions of the table that gathers; those that are stay so.
     pub(super) fn assemble(&self, control: &Control<'_>) -> Result<()> {
-        let Some(plan) = &self.parts else { return Ok(()) };
-        let (checkpoints, id) = (&plan.checkpoints, &plan.load_id);
+        let Some(parts) = &self.parts else { return Ok(()) };
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         self.with_connection(control, |connection| {
             connection.begin(control)?;
             if checkpoints.of_unlogged_table() {
                 part_tables::drop_emptied(connection, checkpoints, &self.table, control)?;
             }
-            match &plan.partitions {
+            match &parts.partitions {
                 None => {
                     let parts = part_tables::of_load(connection, checkpoints, id, control)?;
                     part_tables::inherit(connection, &parts, &self.written, control)?;
@@ -120,7 +120,7 @@ impl PostgresSession<'_> {
             return part_tables::rename(connection, &parts, &self.table, control);
         };
         let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
-        if self.way.staged {
+        if self.route.staged {
             now.retain(|partition, _| partitions.is_empty(*partition));
             let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
             now.extend(filled.into_iter().map(|(name, partition, _)| (partition, name)));
@@ -149,7 +149,7 @@ impl PostgresSession<'_> {
         new_table::rename_key(connection, &self.table, control)?;
         let mut made = vec![self.table.clone()];
         made.extend(self.rename_parts(connection, control)?);
-        let kind = self.postgres.kind_for(self.way.staged);
+        let kind = self.postgres.kind_for(self.route.staged);
         for statement in made.iter().flat_map(|table| kind.complete(table)) {
             connection.batch(control, &statement).map_err(|error| {
                 Error::new(error.kind(), error.what())

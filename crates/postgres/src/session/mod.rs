@@ -28,20 +28,19 @@ use crate::encode::rejecting::RejectingEncoder;
 use crate::encode::summing::SummingEncoder;
 use crate::partition::rows::PartitionedRows;
 use crate::records::checkpoint::LoadRecord;
-use crate::rejected::rejects::Rejecting;
-use crate::write::part_writer::{PartPlan, PartWriter};
-use crate::write::reject_part_writer::RejectingPartWriter;
-use crate::write::reject_writer::RejectingWriter;
-use crate::write::route::Way;
+use crate::rejected::rejects::RejectCounter;
+use crate::write::destination::PartPlan;
+use crate::write::plan::WriterPlan;
+use crate::write::route::Route;
+use crate::write::table_writer::TableWriter;
 use crate::write::write_ahead::WriteAhead;
-use crate::write::writer::{CopyWriter, WriterPlan};
 
 /// An open load.
 pub(crate) struct PostgresSession<'a> {
     postgres: &'a Postgres,
     source: &'a dyn Source,
     options: &'a LoadOptions,
-    way: Way,
+    route: Route,
     /// The source in the order of the table's partitions, where workers fill these.
     by_partition: Option<PartitionedRows<'a>>,
     /// Holds the lock of the load; also does everything that is not copying.
@@ -62,7 +61,8 @@ pub(crate) struct PostgresSession<'a> {
     done: HashMap<UnitKey, Tally>,
     /// Rows put aside by earlier runs, where this one may put none aside.
     rejected_before: AtomicU64,
-    rejecting: Option<Arc<Rejecting>>,
+    /// Counts rejected rows, if rows may be rejected.
+    rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and what they get.
     not_filled: Vec<String>,
     /// What there is to say of the end: of the table that was replaced, of rows that were not merged.
@@ -79,9 +79,9 @@ impl<'a> PostgresSession<'a> {
         &self.table
     }
 
-    /// Which way rows go, and why.
-    pub(super) fn way(&self) -> &Way {
-        &self.way
+    /// The route that rows take, and why.
+    pub(super) fn route(&self) -> &Route {
+        &self.route
     }
 
     /// The statement that rows go through.
@@ -166,8 +166,8 @@ impl Session for PostgresSession<'_> {
             return;
         }
         let rejected = units.iter().map(|lost| lost.unit.rows.saturating_sub(lost.tally.rows)).sum();
-        match &self.rejecting {
-            Some(rejecting) => rejecting.forget(rejected),
+        match &self.rejects {
+            Some(rejects) => rejects.forget(rejected),
             None => {
                 self.rejected_before.fetch_sub(rejected, Relaxed);
             }
@@ -201,7 +201,7 @@ impl Session for PostgresSession<'_> {
 
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
         let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
-        Ok(match self.rejecting {
+        Ok(match self.rejects {
             None => Box::new(encoder),
             Some(_) => {
                 let encoder = RejectingEncoder::new(encoder);
@@ -215,15 +215,8 @@ impl Session for PostgresSession<'_> {
 
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
         let connection = self.server.connect(control)?;
-        let plan = Arc::clone(&self.plan);
-        Ok(match (self.parts.clone(), self.rejecting.clone()) {
-            (None, None) => Box::new(CopyWriter::new(plan, connection, control)?),
-            (None, Some(rejecting)) => Box::new(RejectingWriter::new(plan, rejecting, connection, control)?),
-            (Some(parts), None) => Box::new(PartWriter::new(parts, connection, control)?),
-            (Some(parts), Some(rejecting)) => {
-                Box::new(RejectingPartWriter::new(parts, plan, rejecting, connection, control)?)
-            }
-        })
+        let (plan, parts, rejects) = (Arc::clone(&self.plan), self.parts.clone(), self.rejects.clone());
+        Ok(Box::new(TableWriter::new(plan, parts, rejects, connection, control)?))
     }
 
     fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
@@ -244,8 +237,8 @@ impl Session for PostgresSession<'_> {
     }
 
     fn rejected(&self) -> u64 {
-        match &self.rejecting {
-            Some(rejecting) => rejecting.count(),
+        match &self.rejects {
+            Some(rejects) => rejects.count(),
             None => self.rejected_before.load(Relaxed),
         }
     }

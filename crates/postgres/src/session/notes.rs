@@ -12,7 +12,7 @@ impl PostgresSession<'_> {
         let mut notes = self.found_notes.clone();
         notes.extend(self.server.changes());
         if self.postgres.partitions.is_some() && self.standing != Standing::Complete {
-            notes.push(self.way.to_string());
+            notes.push(self.route.to_string());
         }
         if !self.not_filled.is_empty() && self.standing != Standing::Complete {
             notes.push(format!("columns of the table that the files lack: {}", self.not_filled.join(", ")));

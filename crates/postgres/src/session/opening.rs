@@ -1,29 +1,29 @@
-//! How a load begins: what fits is decided, the table is found or made, and the records say what is in already.
+//! How a load begins: columns are matched, the table is found or created, and the records say which units are in.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{LoadOptions, Mode, Standing};
-use sawmill_pgcopy::Buffers;
+use sawmill_loader::{LoadOptions, Mode, Standing, TableName, Tally};
+use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
 use crate::partition::rows::PartitionedRows;
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::{Checkpoints, LoadRecord};
 use crate::rejected::file;
-use crate::rejected::rejects::Rejecting;
+use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
-use crate::table::catalogue::{current_schema, find};
+use crate::table::catalogue::{Found, current_schema, find};
 use crate::table::columns;
 use crate::table::columns::NewTable;
-use crate::table::part_tables;
 use crate::target::Postgres;
-use crate::write::part_writer::PartPlan;
+use crate::write::destination::PartPlan;
+use crate::table::part_tables;
+use crate::write::plan::WriterPlan;
 use crate::write::upsert;
-use crate::write::writer::WriterPlan;
 
 impl<'a> PostgresSession<'a> {
     pub(crate) fn prepare(
@@ -33,74 +33,13 @@ impl<'a> PostgresSession<'a> {
         rehearse: bool,
         control: &Control<'_>,
     ) -> Result<Self> {
-        // What the source cannot give is told without a server.
-        let natural = match postgres.mode.makes_the_table() {
-            true => {
-                let (nested, values) = (postgres.nested, &postgres.values);
-                let new = columns::natural(source.schema(), &postgres.table, nested, values)?;
-                postgres.kind.check(&new.columns, &postgres.table)?;
-                postgres.check_partitions(source)?;
-                Some(new)
-            }
-            false if !postgres.kind.is_plain() => {
-                return Err(Error::new(
-                    Kind::Config,
-                    "keys, indexes and storage are chosen for a new table alone",
-                )
-                .at(format!("table {}, mode {}", postgres.table, postgres.mode.name()))
-                .advise("leave these options out, or load in mode create or replace"));
-            }
-            false => {
-                postgres.check_partitions(source)?;
-                None
-            }
-        };
-        let mut way = postgres.choose(options.degree)?;
+        let new_table = postgres.check_without_server(source)?;
+        let mut route = postgres.choose(options.degree)?;
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
-        let mut connection = Connection::open(&postgres.server, control)?;
-        refuse_pooler(&connection, &postgres.server, control)?;
-        if rehearse {
-            connection.rehearse(control)?;
-        }
-        let server = KnownServer::of(&postgres.server, &connection, control)?;
-        if let Some(several) = &postgres.part_of {
-            several.server.check(&connection, control)?;
-        }
-        let found = find(&connection, &postgres.table, control)?;
-        let schema = match (&found, postgres.table.schema()) {
-            (Some(found), _) => found.schema.clone(),
-            (None, Some(schema)) => schema.to_owned(),
-            (None, None) => current_schema(&connection, control)?,
-        };
-        let table = postgres.table.within(&schema);
-        // Of one of several tables it was looked at for all of them.
-        if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.part_of.is_none()) {
-            file::check(&rejects.path, postgres.rejects_of(source, &table))?;
-        }
-        if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
-            found.check_table(&table, connection.place())?;
-        }
-        let mut not_filled = Vec::new();
-        let columns = match (natural, &found) {
-            (Some(natural), _) => natural.columns,
-            (None, Some(found)) => {
-                let existing = columns::read(&connection, found.oid, control)?;
-                let schema = match postgres.by_position {
-                    false => Arc::clone(source.schema()),
-                    true => columns::by_position(source.schema(), &existing, &table)?,
-                };
-                not_filled = columns::not_filled(&schema, &existing);
-                columns::matched(&schema, &existing, &table, &postgres.values)?
-            }
-            (None, None) => {
-                return Err(Error::new(Kind::Schema, "there is no such table to append to")
-                    .at(format!("table {table}, {}", connection.place()))
-                    .advise("create it, or load in mode create, which creates it"));
-            }
-        };
-        if let (Mode::Upsert, Some(found)) = (postgres.mode, &found) {
-            upsert::check_key(&connection, &postgres.key, &columns, found.oid, &table, control)?;
-        }
+        let (connection, server) = postgres.connect(rehearse, control)?;
+        let opening = Opening { postgres, source, connection: &connection, control };
+        let (table, found) = opening.find_table()?;
+        let Matched { columns, not_filled } = opening.match_columns(new_table, found.as_ref(), &table)?;
         let unlogged = match (postgres.mode.makes_the_table(), &found) {
             (false, Some(found)) if !postgres.mode.gathers() => found.unlogged,
             _ => postgres.kind.unlogged,
@@ -108,8 +47,8 @@ impl<'a> PostgresSession<'a> {
         let checkpoints = checkpoints.of_unlogged(unlogged);
         let id_of = |staged: bool| postgres.id_of(source, &table, staged);
         checkpoints.create(&connection, control)?;
-        way.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
-        let (staged, id) = (way.staged, id_of(way.staged));
+        route.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
+        let (staged, id) = (route.staged, id_of(route.staged));
         checkpoints.lock(&connection, &id, control)?;
         let mut preparing = Preparing {
             postgres,
@@ -133,96 +72,16 @@ impl<'a> PostgresSession<'a> {
             Mode::Upsert => preparing.upsert(oid)?,
         };
         let found_notes = preparing.notes;
-        let overlaid = standing != Standing::New
-            && postgres.mode != Mode::Upsert
-            && checkpoints.since(&connection, &record, control)?.is_none();
-        let done = match standing {
-            Standing::New => HashMap::new(),
-            _ => checkpoints.units(&connection, &id, control)?,
-        };
-        if unlogged && standing == Standing::Complete && done.is_empty() && source.rows() > 0 {
-            return Err(Error::new(
-                Kind::Changed,
-                "the load was complete, but the server has crashed since and emptied the unlogged table",
-            )
-            .at(format!("table {table}, {}", connection.place()))
-            .advise("forget the load, drop the table if the load made it, and load again"));
-        }
-        let rejected_before = match standing {
-            Standing::New => 0,
-            _ => {
-                // A run that was killed may commit a unit after `done` was read: its rows count when they are met.
-                let rejects = checkpoints.count_rejects(&connection, &id, control)?;
-                rejects.iter().filter(|(unit, _)| done.contains_key(unit)).map(|(_, rows)| rows).sum()
-            }
-        };
+        let earlier = opening.earlier(&checkpoints, &record, standing, &table)?;
         if postgres.rejects.is_some() {
             checkpoints.create_rejects(&connection, control)?;
         }
-        let of_lists = postgres.part_of.as_ref().map_or("", |several| several.lists.as_str());
-        let rejecting =
-            postgres.rejects.as_ref().map(|options| Rejecting::new(options, rejected_before, of_lists));
-        let written = match (postgres.mode.gathers(), standing) {
-            (true, Standing::New | Standing::Resumed) => table.staging(),
-            // One of several tables that wait for each other may be complete but not in its place yet.
-            _ if postgres.part_of.is_some() => match find(&connection, &table.staging(), control)? {
-                Some(_) => table.staging(),
-                None => table.clone(),
-            },
-            _ => table.clone(),
-        };
-        // The numbers of types that were made with the table are the server's to say.
-        let columns = match postgres.makes_types() {
-            true => {
-                let existing = columns::read(&connection, record.table_oid, control)?;
-                columns::matched(source.schema(), &existing, &written, &postgres.values)?
-            }
-            false => columns,
-        };
-        let plan = WriterPlan {
-            load_id: id,
-            checkpoints,
-            copy: format!(
-                "COPY {} ({}) FROM STDIN (FORMAT binary)",
-                written.quoted(),
-                columns::list(&columns)
-            ),
-            rows_planned: source.knows_rows(),
-            rows_of_files: source.counts_all_rows(),
-            by_partition: staged && postgres.partitions.is_some(),
-            columns: columns.len(),
-            canonical: CanonicalRow::of(&columns, false),
-            unit_rows: record.unit_rows,
-            files: source.files().iter().map(|file| file.name.clone()).collect(),
-        };
+        let written = opening.written_table(&table, standing)?;
+        let columns = opening.server_columns(columns, record.table_oid, &written)?;
+        let plan = opening.writer_plan(checkpoints, &record, &written, &columns, staged);
         let parts = match staged && standing != Standing::Complete {
+            true => Some(Arc::new(opening.part_plan(&plan, &table, record.table_oid, &columns)?)),
             false => None,
-            true => {
-                if plan.checkpoints.of_unlogged_table() {
-                    part_tables::drop_emptied(&connection, &plan.checkpoints, &table, control)?;
-                }
-                let made = part_tables::of_load(&connection, &plan.checkpoints, &plan.load_id, control)?;
-                let (kind, columns) = (postgres.kind.of_parts(), Arc::clone(&columns));
-                let schema = Arc::clone(source.schema());
-                Some(Arc::new(PartPlan {
-                    load_id: plan.load_id.clone(),
-                    checkpoints: plan.checkpoints.clone(),
-                    parent: table.clone(),
-                    columns: columns::list(&columns),
-                    create: Box::new(move |part| {
-                        // The types were made with the table that they will belong to.
-                        let new = NewTable { columns: Arc::clone(&columns), types: Vec::new() };
-                        kind.create(part, &new, &schema, None)
-                    }),
-                    part_rows: postgres.part_rows,
-                    partitions: postgres.partitions.clone(),
-                    parent_oid: record.table_oid,
-                    // Partitions that no worker fills have the first numbers.
-                    next: AtomicU32::new(part_tables::next_number(&made).max(
-                        postgres.partitions.as_ref().map_or(1, |partitions| partitions.count() as u32 + 1),
-                    )),
-                }))
-            }
         };
         let session = Self {
             postgres,
@@ -232,8 +91,9 @@ impl<'a> PostgresSession<'a> {
                 true => postgres.partitions.as_ref().and_then(|known| PartitionedRows::new(source, known)),
                 false => None,
             },
-            way,
+            route,
             parts,
+            rejects: opening.reject_counter(earlier.rejected),
             control_connection: Mutex::new(connection),
             server,
             table,
@@ -243,17 +103,246 @@ impl<'a> PostgresSession<'a> {
             buffers: Buffers::new(options.batch_bytes),
             record,
             standing,
-            done,
-            rejected_before: AtomicU64::new(rejected_before),
-            rejecting: rejecting.map(Arc::new),
+            done: earlier.done,
+            rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
             at_the_end: Mutex::new(None),
             found_notes,
-            overlaid,
+            overlaid: earlier.overlaid,
         };
         if !rehearse {
             session.write_missing_rejects(control)?;
         }
         Ok(session)
+    }
+}
+
+impl Postgres {
+    /// Rejects unsupported sources and options before connecting. Returns the table that a new one would be.
+    fn check_without_server(&self, source: &dyn Source) -> Result<Option<NewTable>> {
+        if self.mode.makes_the_table() {
+            let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
+            self.kind.check(&new.columns, &self.table)?;
+            self.check_partitions(source)?;
+            return Ok(Some(new));
+        }
+        if !self.kind.is_plain() {
+            let what = "keys, indexes and storage can be chosen only for a new table";
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("table {}, mode {}", self.table, self.mode.name()))
+                .advise("leave these options out, or load in mode create or replace"));
+        }
+        self.check_partitions(source)?;
+        Ok(None)
+    }
+
+    /// Connects to the server, which must be the one that the other tables of this load go to.
+    fn connect(&self, rehearse: bool, control: &Control<'_>) -> Result<(Connection, KnownServer)> {
+        let mut connection = Connection::open(&self.server, control)?;
+        refuse_pooler(&connection, &self.server, control)?;
+        if rehearse {
+            connection.rehearse(control)?;
+        }
+        let server = KnownServer::of(&self.server, &connection, control)?;
+        if let Some(several) = &self.part_of {
+            several.server.check(&connection, control)?;
+        }
+        Ok((connection, server))
+    }
+}
+
+/// A load that begins.
+struct Opening<'p, 'a> {
+    postgres: &'a Postgres,
+    source: &'a dyn Source,
+    connection: &'p Connection,
+    control: &'p Control<'p>,
+}
+
+/// How the source's columns fit the table.
+struct Matched {
+    columns: Arc<Vec<Column>>,
+    /// Columns of the table that the source lacks, and what they get.
+    not_filled: Vec<String>,
+}
+
+/// What earlier runs of the load have done.
+struct Earlier {
+    done: HashMap<UnitKey, Tally>,
+    /// Rows that they have rejected.
+    rejected: u64,
+    /// Other loads have brought rows into the table whose sums over these columns are not known.
+    overlaid: bool,
+}
+
+impl Opening<'_, '_> {
+    /// The table with its schema, and what the server has of it.
+    fn find_table(&self) -> Result<(TableName, Option<Found>)> {
+        let Self { postgres, connection, control, .. } = self;
+        let found = find(connection, &postgres.table, control)?;
+        let schema = match (&found, postgres.table.schema()) {
+            (Some(found), _) => found.schema.clone(),
+            (None, Some(schema)) => schema.to_owned(),
+            (None, None) => current_schema(connection, control)?,
+        };
+        let table = postgres.table.within(&schema);
+        // Of several tables the first step has checked the file for all of them.
+        if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.part_of.is_none()) {
+            file::check(&rejects.path, postgres.rejects_of(self.source, &table))?;
+        }
+        if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
+            found.check_table(&table, connection.place())?;
+        }
+        Ok((table, found))
+    }
+
+    /// Matches the columns of the source with those of the table.
+    fn match_columns(
+        &self,
+        new_table: Option<NewTable>,
+        found: Option<&Found>,
+        table: &TableName,
+    ) -> Result<Matched> {
+        let Self { postgres, connection, control, source } = self;
+        let matched = match (new_table, found) {
+            (Some(new), _) => Matched { columns: new.columns, not_filled: Vec::new() },
+            (None, Some(found)) => {
+                let existing = columns::read(connection, found.oid, control)?;
+                let schema = match postgres.by_position {
+                    false => Arc::clone(source.schema()),
+                    true => columns::by_position(source.schema(), &existing, table)?,
+                };
+                Matched {
+                    columns: columns::matched(&schema, &existing, table, &postgres.values)?,
+                    not_filled: columns::not_filled(&schema, &existing),
+                }
+            }
+            (None, None) => {
+                return Err(Error::new(Kind::Schema, "there is no such table to append to")
+                    .at(format!("table {table}, {}", connection.place()))
+                    .advise("create it, or load in mode create, which creates it"));
+            }
+        };
+        if let (Mode::Upsert, Some(found)) = (postgres.mode, found) {
+            upsert::check_key(connection, &postgres.key, &matched.columns, found.oid, table, control)?;
+        }
+        Ok(matched)
+    }
+
+    /// Reads from the records what earlier runs have done.
+    fn earlier(
+        &self,
+        checkpoints: &Checkpoints,
+        record: &LoadRecord,
+        standing: Standing,
+        table: &TableName,
+    ) -> Result<Earlier> {
+        let Self { postgres, connection, control, source } = self;
+        if standing == Standing::New {
+            return Ok(Earlier { done: HashMap::new(), rejected: 0, overlaid: false });
+        }
+        let overlaid =
+            postgres.mode != Mode::Upsert && checkpoints.since(connection, record, control)?.is_none();
+        let done = checkpoints.units(connection, &record.id, control)?;
+        let emptied = standing == Standing::Complete && done.is_empty() && source.rows() > 0;
+        if emptied && checkpoints.of_unlogged_table() {
+            let what =
+                "the load was complete, but the server has crashed since and emptied the unlogged table";
+            return Err(Error::new(Kind::Changed, what)
+                .at(format!("table {table}, {}", connection.place()))
+                .advise("forget the load, drop the table if the load made it, and load again"));
+        }
+        // A killed run may still commit a unit after `done` was read. Its rejected rows are counted when this run meets it.
+        let rejects = checkpoints.count_rejects(connection, &record.id, control)?;
+        let rejected = rejects.iter().filter(|(unit, _)| done.contains_key(unit)).map(|(_, rows)| rows).sum();
+        Ok(Earlier { done, rejected, overlaid })
+    }
+
+    /// Counts rejected rows, if rows may be rejected.
+    fn reject_counter(&self, rejected_before: u64) -> Option<Arc<RejectCounter>> {
+        let options = self.postgres.rejects.as_ref()?;
+        let of_lists = self.postgres.part_of.as_ref().map_or("", |several| several.lists.as_str());
+        Some(Arc::new(RejectCounter::new(options, rejected_before, of_lists)))
+    }
+
+    /// The table that rows are written to: the staging table until it gets its place.
+    fn written_table(&self, table: &TableName, standing: Standing) -> Result<TableName> {
+        let Self { postgres, connection, control, .. } = self;
+        let staged = match (postgres.mode.gathers(), standing) {
+            (true, Standing::New | Standing::Resumed) => true,
+            // One of several tables that wait for each other may be complete but not in its place yet.
+            _ if postgres.part_of.is_some() => find(connection, &table.staging(), control)?.is_some(),
+            _ => false,
+        };
+        Ok(if staged { table.staging() } else { table.clone() })
+    }
+
+    /// The columns with the OIDs of types that were created with the table, which only the server knows.
+    fn server_columns(
+        &self,
+        columns: Arc<Vec<Column>>,
+        table_oid: u32,
+        written: &TableName,
+    ) -> Result<Arc<Vec<Column>>> {
+        if !self.postgres.makes_types() {
+            return Ok(columns);
+        }
+        let existing = columns::read(self.connection, table_oid, self.control)?;
+        columns::matched(self.source.schema(), &existing, written, &self.postgres.values)
+    }
+
+    fn writer_plan(
+        &self,
+        checkpoints: Checkpoints,
+        record: &LoadRecord,
+        written: &TableName,
+        columns: &[Column],
+        staged: bool,
+    ) -> WriterPlan {
+        let (table, names) = (written.quoted(), columns::list(columns));
+        WriterPlan {
+            load_id: record.id.clone(),
+            checkpoints,
+            copy: format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)"),
+            rows_planned: self.source.knows_rows(),
+            rows_of_files: self.source.counts_all_rows(),
+            by_partition: staged && self.postgres.partitions.is_some(),
+            columns: columns.len(),
+            canonical: CanonicalRow::of(columns, false),
+            unit_rows: record.unit_rows,
+            files: self.source.files().iter().map(|file| file.name.clone()).collect(),
+        }
+    }
+
+    /// How part tables of `table` are created. Those that a crash of the server has emptied are dropped first.
+    fn part_plan(
+        &self,
+        plan: &WriterPlan,
+        table: &TableName,
+        parent_oid: u32,
+        columns: &Arc<Vec<Column>>,
+    ) -> Result<PartPlan> {
+        let Self { postgres, connection, control, source } = self;
+        if plan.checkpoints.of_unlogged_table() {
+            part_tables::drop_emptied(connection, &plan.checkpoints, table, control)?;
+        }
+        let made = part_tables::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
+        // Partitions that no worker fills have the first numbers.
+        let first = postgres.partitions.as_ref().map_or(1, |partitions| partitions.count() as u32 + 1);
+        let (kind, schema) = (postgres.kind.of_parts(), Arc::clone(source.schema()));
+        let columns = Arc::clone(columns);
+        Ok(PartPlan {
+            parent: table.clone(),
+            parent_oid,
+            columns: columns::list(&columns),
+            create: Box::new(move |part| {
+                // The types were created with the table that the parts will belong to.
+                let new = NewTable { columns: Arc::clone(&columns), types: Vec::new() };
+                kind.create(part, &new, &schema, None)
+            }),
+            part_rows: postgres.part_rows,
+            partitions: postgres.partitions.clone(),
+            next: AtomicU32::new(part_tables::next_number(&made).max(first)),
+        })
     }
 }

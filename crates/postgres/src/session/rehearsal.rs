@@ -106,7 +106,7 @@ impl Postgres {
             units_done: (units.len() - left.len()) as u64,
             rows: left.iter().map(|unit| unit.rows).sum(),
             memory_bytes: options.block_memory(),
-            way: session.way().to_string(),
+            way: session.route().to_string(),
             notes: session.notes(),
         })
     }

@@ -24,7 +24,7 @@ const MOST_READ: f64 = 3.5;
 
 /// The way that rows go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct Route {
     pub staged: bool,
     pub why: String,
 }
@@ -142,8 +142,8 @@ impl Postgres {
     }
 
     /// Decides for one of the ways.
-    pub(crate) fn choose(&self, degree: usize) -> Result<Way> {
-        let direct = |why: String| Ok(Way { staged: false, why });
+    pub(crate) fn choose(&self, degree: usize) -> Result<Route> {
+        let direct = |why: String| Ok(Route { staged: false, why });
         match (self.strategy, &self.partitions) {
             (Strategy::Direct, None) => direct("all connections copy into one table, as asked for".into()),
             (Strategy::Direct, Some(_)) => {
@@ -153,11 +153,11 @@ impl Postgres {
                 (Some((what, advice)), _) => Err(Error::new(Kind::Config, what)
                     .at(format!("table {}, mode {}", self.table, self.mode.name()))
                     .advise(advice)),
-                (None, None) => Ok(Way {
+                (None, None) => Ok(Route {
                     staged: true,
                     why: "each connection fills tables of its own, which become the table's children".into(),
                 }),
-                (None, Some(_)) => Ok(Way {
+                (None, Some(_)) => Ok(Route {
                     staged: true,
                     why: "each connection fills whole partitions, as asked for".into(),
                 }),
@@ -173,7 +173,7 @@ impl Postgres {
         }
     }
 
-    fn choose_for(&self, partitions: &Partitions, degree: usize) -> Way {
+    fn choose_for(&self, partitions: &Partitions, degree: usize) -> Route {
         let found = partitions.found();
         let read = found.rows_by_partition as f64 / found.rows.max(1) as f64;
         let count = partitions.count();
@@ -190,10 +190,10 @@ impl Postgres {
                     "each connection fills whole partitions: there are {count} for {degree} connections, and {read:.2} \
                      rows are read for each row"
                 );
-                return Way { staged: true, why };
+                return Route { staged: true, why };
             }
         };
-        Way {
+        Route {
             staged: false,
             why: format!("all connections copy into the table, and the server routes rows: {why_not}"),
         }
@@ -232,7 +232,7 @@ impl Postgres {
     }
 }
 
-impl Way {
+impl Route {
     /// An earlier run of the same load decides, where the choice is free: with another number of connections this
     /// one might choose otherwise.
     pub(crate) fn keep_to_earlier(
@@ -258,7 +258,7 @@ impl Way {
     }
 }
 
-impl std::fmt::Display for Way {
+impl std::fmt::Display for Route {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", if self.staged { "staged" } else { "direct" }, self.why)
     }

@@ -1,16 +1,15 @@
-//! Small units that are committed together: the commit of a transaction, which waits for the disk, takes longer than
-//! to send a small file.
+//! Small units that are committed together: a commit waits for the disk, which takes longer than sending a small file.
 
 use sawmill_loader::Arrived;
 use sawmill_source::Unit;
 
-/// What a transaction of several units has at most, but for its last unit: what a lost connection, or a value that
-/// cannot be loaded, has sent again stays little.
+/// Limits of a transaction with several units; its last unit may exceed them. After a lost connection or a value that
+/// cannot be loaded, the units of the open transaction are sent again, so they are kept few.
 const MOST_ROWS: u64 = 64 << 10;
 const MOST_BYTES: u64 = 8 << 20;
 const MOST_UNITS: usize = 512;
 
-/// The units of the transaction that is open.
+/// The units of the open transaction.
 #[derive(Default)]
 pub(crate) struct UnitGroup {
     units: Vec<Arrived>,
@@ -19,19 +18,20 @@ pub(crate) struct UnitGroup {
 }
 
 impl UnitGroup {
-    /// Another unit was sent, with so many bytes of rows.
+    /// Adds a unit whose rows took `bytes` bytes.
     pub(crate) fn add(&mut self, unit: Arrived, bytes: u64) {
         self.rows += unit.tally.rows;
         self.bytes += bytes;
         self.units.push(unit);
     }
 
-    /// Whether the units are to be committed. `unit_rows` are the most that a unit has.
+    /// Whether the units are to be committed. No unit has more than `unit_rows` rows.
     pub(crate) fn is_full(&self, unit_rows: u64) -> bool {
         let most = MOST_ROWS.min(unit_rows);
-        // Those of which few rows are left count, too: of a unit of other tables' rows there may be none.
-        let units = self.units.iter().map(|arrived| arrived.unit.rows).sum::<u64>();
-        self.rows.max(units) >= most || self.bytes >= MOST_BYTES || self.units.len() >= MOST_UNITS
+        // Planned rows count, too: a unit of another table's rows may come to none.
+        self.rows.max(self.planned_rows()) >= most
+            || self.bytes >= MOST_BYTES
+            || self.units.len() >= MOST_UNITS
     }
 
     pub(crate) fn units(&self) -> &[Arrived] {
@@ -42,12 +42,18 @@ impl UnitGroup {
         self.units
     }
 
+    /// Rows that were sent and not rejected.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The unit of the n-th row that was sent, counted from 0, and which of its rows that is. Rows behind those of the
-    /// group are of the unit that is `under_way`.
+    /// Rows of the units as planned, rejected ones included.
+    pub(crate) fn planned_rows(&self) -> u64 {
+        self.units.iter().map(|arrived| arrived.unit.rows).sum()
+    }
+
+    /// Finds the unit of the n-th row that was sent, counted from 0, and the row's number in it. Rows after those of
+    /// the group belong to the unit `under_way`.
     pub(crate) fn unit_of<'u>(&'u self, row: u64, under_way: Option<&'u Unit>) -> Option<(&'u Unit, u64)> {
         let mut row = row;
         for Arrived { unit, tally } in &self.units {

@@ -1,0 +1,143 @@
+//! Where a connection's rows go: into the table that all connections share, or into part tables of its own.
+//!
+//! A part table is created in the transaction that fills it, so no other session sees it before the commit. Connections
+//! therefore do not compete for locks of the relation nor, with `wal_level = minimal`, for the write-ahead log, and
+//! `COPY ... FREEZE` writes rows as vacuum would leave them (<https://www.postgresql.org/docs/current/sql-copy.html>).
+//! `FREEZE` requires that the table was created in the subtransaction that copies, so rows behind savepoints go in
+//! without it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use sawmill_loader::TableName;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result, Unit};
+use tokio_postgres::Statement;
+
+use crate::partition::survey::Partitions;
+use crate::table::catalogue::find;
+use crate::write::plan::WriterPlan;
+use crate::write::unit_group::UnitGroup;
+
+/// How the part tables of a load are created and filled.
+pub(crate) struct PartPlan {
+    /// The table that all parts will belong to.
+    pub parent: TableName,
+    /// The OID of the table that they will be attached to.
+    pub parent_oid: u32,
+    /// The columns' names for SQL.
+    pub columns: String,
+    /// `CREATE TABLE` of a part.
+    pub create: Box<dyn Fn(&TableName) -> String + Send + Sync>,
+    /// Rows after which a part is complete, unless it becomes a partition.
+    pub part_rows: u64,
+    /// The partitions that parts become: each part gets all rows of one.
+    pub partitions: Option<Arc<Partitions>>,
+    /// The number of the next part.
+    pub next: AtomicU32,
+}
+
+/// Where a connection's rows go.
+pub(crate) enum Destination {
+    /// The table that all connections share, by this COPY.
+    Shared(Statement),
+    /// Part tables of the connection's own, one after the other.
+    Parts(Arc<PartPlan>),
+}
+
+/// What a transaction copies into.
+pub(crate) struct OpenTable {
+    pub copy: Statement,
+    /// The part table that the transaction has created, if any.
+    pub part: Option<OpenPart>,
+}
+
+/// A part table that takes rows.
+pub(crate) struct OpenPart {
+    pub oid: u32,
+    /// The partition that it becomes.
+    pub partition: Option<u32>,
+    /// The number of rows, rejected ones included, with which it is complete.
+    complete: u64,
+}
+
+impl Destination {
+    /// The partition of a unit, if parts become partitions.
+    pub(crate) fn partition_of(&self, unit: &Unit) -> Option<u32> {
+        let Self::Parts(plan) = self else { return None };
+        let share = plan.partitions.as_ref()?.share_of(unit.key)?;
+        Some(share.partition)
+    }
+
+    /// Begins a transaction that copies rows, those of `partition` if parts become partitions. With `savepoints` the
+    /// rows go in behind savepoints.
+    pub(crate) fn begin(
+        &self,
+        partition: Option<u32>,
+        savepoints: bool,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<OpenTable> {
+        // A deferred constraint would fail the commit, which does not say which row it was.
+        let begin = if savepoints { "BEGIN; SET CONSTRAINTS ALL IMMEDIATE" } else { "BEGIN" };
+        match self {
+            Self::Shared(copy) => {
+                connection.batch(control, begin)?;
+                Ok(OpenTable { copy: copy.clone(), part: None })
+            }
+            Self::Parts(plan) => {
+                let format = if savepoints { "FORMAT binary" } else { "FORMAT binary, FREEZE" };
+                plan.begin(partition, begin, format, connection, control)
+            }
+        }
+    }
+}
+
+impl PartPlan {
+    /// Begins a transaction that creates and fills a part table.
+    fn begin(
+        &self,
+        partition: Option<u32>,
+        begin: &str,
+        format: &str,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<OpenTable> {
+        let name = self.parent.part(self.next.fetch_add(1, Relaxed));
+        let (mut create, mut complete) = ((self.create)(&name), self.part_rows);
+        if let Some((partitions, partition)) = self.partitions.as_ref().zip(partition) {
+            create = format!("{create}; {}", partitions.add_check(&name, partition, self.parent_oid));
+            complete = partitions.rows_of(partition).unwrap_or(0);
+        }
+        connection.batch(control, &format!("{begin}; {create}"))?;
+        let Some(found) = find(connection, &name, control)? else {
+            return Err(Error::new(Kind::Server, "the table that was just created is missing")
+                .at(format!("table {name}, {}", connection.place())));
+        };
+        let copy = format!("COPY {} ({}) FROM STDIN ({format})", name.quoted(), self.columns);
+        let copy = connection.wait(control, connection.client.prepare(&copy))?;
+        Ok(OpenTable { copy, part: Some(OpenPart { oid: found.oid, partition, complete }) })
+    }
+}
+
+impl OpenTable {
+    /// The partition that the table becomes.
+    pub(crate) fn partition(&self) -> Option<u32> {
+        self.part.as_ref().and_then(|part| part.partition)
+    }
+
+    /// Whether the transaction is to be committed.
+    pub(crate) fn is_full(&self, group: &UnitGroup, plan: &WriterPlan) -> bool {
+        match &self.part {
+            Some(part) => group.planned_rows() >= part.complete,
+            None => group.is_full(plan.unit_rows),
+        }
+    }
+
+    /// Whether the transaction may be committed: a partition only with all of its rows.
+    pub(crate) fn is_whole(&self, group: &UnitGroup) -> bool {
+        self.part
+            .as_ref()
+            .is_none_or(|part| part.partition.is_none() || group.planned_rows() == part.complete)
+    }
+}

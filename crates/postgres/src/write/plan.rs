@@ -1,0 +1,87 @@
+//! What all writers of a load have in common, and where in the source a row is that the server refuses.
+
+use sawmill_pgwire::{WireError, copy_line, from_server, is_about_rows};
+use sawmill_source::{Unit, UnitKey};
+
+use crate::encode::canonical_row::CanonicalRow;
+use crate::partition::tables::is_of_partition;
+use crate::records::checkpoint::Checkpoints;
+use crate::write::unit_group::UnitGroup;
+
+/// What all writers of a load have in common.
+#[derive(Debug)]
+pub(crate) struct WriterPlan {
+    pub load_id: String,
+    pub checkpoints: Checkpoints,
+    /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
+    pub copy: String,
+    /// Units have as many rows as planned; otherwise a unit has as many as it turns out to have.
+    pub rows_planned: bool,
+    /// The n-th row of a unit is the n-th row of that part of the file: no row in between is left out.
+    pub rows_of_files: bool,
+    /// The rows of a row group are counted in the order of their partitions.
+    pub by_partition: bool,
+    /// Number of columns.
+    pub columns: usize,
+    /// How a row is hashed.
+    pub canonical: CanonicalRow,
+    /// The most rows of a unit, and of a transaction with several units.
+    pub unit_rows: u64,
+    /// Names of the source's files, for errors.
+    pub files: Vec<String>,
+}
+
+impl WriterPlan {
+    /// Where a row is in the source. Rows are counted from 0 in their row group.
+    pub(crate) fn place(&self, key: UnitKey, row: u64) -> String {
+        let file = self.files.get(key.file as usize).map(String::as_str).unwrap_or_default();
+        let of_those = match (self.by_partition, self.rows_of_files) {
+            (true, _) => " in the order of partitions",
+            (false, true) => "",
+            (false, false) => " of those that are loaded",
+        };
+        format!("{file}, row group {}, row {row}{of_those}", key.row_group)
+    }
+}
+
+impl WriterPlan {
+    /// Adds to an error about a row of the source which row it is. Constraints that are checked when all rows of a
+    /// transaction are in, such as foreign keys, name all of these.
+    pub(crate) fn locate(&self, error: WireError, group: &UnitGroup, under_way: Option<&Unit>) -> WireError {
+        let error = match error {
+            WireError::Server(error) if is_about_rows(&error) && !is_of_partition(&error) => error,
+            other => return other,
+        };
+        let line = copy_line(&error).and_then(|line| (line as u64).checked_sub(1));
+        let place = match line.and_then(|line| group.unit_of(line, under_way)) {
+            Some((unit, row)) if self.rows_planned && row < unit.rows => {
+                self.place(unit.key, unit.key.first_row + row)
+            }
+            Some((unit, _)) => self.rows_of(unit, unit),
+            None => self.rows_of_all(group, under_way),
+        };
+        let located = from_server(&error, &place);
+        match located.advice().is_empty() {
+            true => located.advise("correct the row in the source, or reject such rows with --rejects"),
+            false => located,
+        }
+        .into()
+    }
+
+    /// The rows of all units of a transaction.
+    pub(crate) fn rows_of_all(&self, group: &UnitGroup, under_way: Option<&Unit>) -> String {
+        let mut units = group.units().iter().map(|arrived| &arrived.unit).chain(under_way);
+        let first = units.next();
+        first.map(|first| self.rows_of(first, units.last().unwrap_or(first))).unwrap_or_default()
+    }
+
+    /// The rows from the first one of a unit to the last one of another.
+    pub(crate) fn rows_of(&self, from: &Unit, to: &Unit) -> String {
+        let first = self.place(from.key, from.key.first_row);
+        let last = to.key.first_row + to.rows.max(1) - 1;
+        match (from.key.file, from.key.row_group) == (to.key.file, to.key.row_group) {
+            true => format!("{first} or one up to row {last}"),
+            false => format!("{first} or one up to {}", self.place(to.key, last)),
+        }
+    }
+}
